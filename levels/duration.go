@@ -1,0 +1,134 @@
+package levels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+
+	// maxDurationLen bounds what ParseDuration reads, in bytes. The longest
+	// string with a meaning, "15250w1d23h47m16s854ms", has 22.
+	maxDurationLen = 32
+
+	digits = "0123456789"
+)
+
+type unit struct {
+	name   string
+	length time.Duration
+}
+
+// units go from the longest to the shortest, the order in which a duration is
+// written.
+var units = []unit{
+	{"w", week},
+	{"d", day},
+	{"h", time.Hour},
+	{"m", time.Minute},
+	{"s", time.Second},
+	{"ms", time.Millisecond},
+}
+
+// ParseDuration reads one or more pairs of a whole number and a unit (w, d, h,
+// m, s, ms), from the longest unit to the shortest and each at most once:
+// "30m", "1h30m", "2d12h", "1500ms". A day has 24 hours and a week 7 days,
+// whatever the calendar says.
+//
+// It is stricter than [time.ParseDuration] because a duration is one token of a
+// subject. A fraction would split that token at its dot, a bare number would
+// leave the unit to guesswork, and signs, spaces and upper case are more often a
+// mistake than a wish. Leading zeros are refused, a single 0 is not: "0s" is
+// valid and means now, which is what a program prints that has no time left.
+//
+// Every error wraps [ErrDuration].
+func ParseDuration(s string) (time.Duration, error) {
+	if len(s) > maxDurationLen {
+		return 0, fmt.Errorf("%w of %d bytes: at most %d, such as 1h30m", ErrDuration, len(s), maxDurationLen)
+	}
+	refuse := func(format string, args ...any) (time.Duration, error) {
+		return 0, fmt.Errorf("%w %q: %s", ErrDuration, s, fmt.Sprintf(format, args...))
+	}
+	if s == "" {
+		return refuse("empty; write a number and a unit, such as 30m")
+	}
+	if strings.ContainsFunc(s, unicode.IsUpper) {
+		return refuse("write it in lower case, such as 15m or 1h30m")
+	}
+
+	var total time.Duration
+	shorter := units // than every unit read so far
+	for rest := s; rest != ""; {
+		name := strings.TrimLeft(rest, digits)
+		number := rest[:len(rest)-len(name)]
+		rest = ""
+		if i := strings.IndexAny(name, digits); i >= 0 {
+			name, rest = name[:i], name[i:]
+		}
+		switch {
+		case number == "":
+			return refuse("%q is no number; start with a digit, such as 30m", name)
+		case name == "":
+			return refuse("%s has no unit; write %[1]ss for seconds, %[1]sms for milliseconds", number)
+		case len(number) > 1 && number[0] == '0':
+			return refuse("%s has a leading zero; leave it out", number)
+		}
+
+		named := func(u unit) bool { return u.name == name }
+		i := slices.IndexFunc(shorter, named)
+		switch {
+		case i < 0 && !slices.ContainsFunc(units, named):
+			return refuse("%q is no unit; write whole numbers of w, d, h, m, s and ms, such as 1h30m or 1500ms", name)
+		case i < 0:
+			return refuse("%q is out of order; go from the longest unit to the shortest, each once, such as 1h30m", name)
+		}
+		length := shorter[i].length
+		shorter = shorter[i+1:]
+
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n > int64((math.MaxInt64-total)/length) {
+			return refuse("too long; the longest is 106751d (292 years)")
+		}
+		total += time.Duration(n) * length
+	}
+	return total, nil
+}
+
+// isPlain reports whether s, a valid duration, is a single number and unit.
+func isPlain(s string) bool {
+	return !strings.ContainsAny(strings.TrimLeft(s, digits), digits)
+}
+
+// FormatDuration writes d as [ParseDuration] reads it, from days down to
+// milliseconds and without the units of which there are none: "30m", "1d12h",
+// "1s500ms". It has no weeks, because people count days.
+//
+// What is below a millisecond is rounded up, so that a message which waits for
+// the written duration is never early. Zero and less are "0s".
+func FormatDuration(d time.Duration) string {
+	if d <= 0 {
+		return "0s"
+	}
+	// In milliseconds, because the largest Duration cannot be rounded up in its own unit.
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	var b []byte
+	for _, u := range units[1:] { // without weeks
+		length := u.length.Milliseconds()
+		if n := ms / length; n > 0 {
+			b = strconv.AppendInt(b, n, 10)
+			b = append(b, u.name...)
+		}
+		ms %= length
+	}
+	return string(b)
+}

@@ -1,0 +1,164 @@
+package levels_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/levels"
+)
+
+func mustParse(t testing.TB, spec string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct{ spec, want string }{
+		{"1s", "1s"},
+		{" 1h\t5m,1s,\n30s ", "1s 30s 5m 1h"},
+		{"1500ms 366d", "1500ms 366d"},
+		{"60s 90m 1w", "60s 90m 1w"}, // as written
+		{" rocketmq ", "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"},
+		{"short", "1s 5s 30s 2m 10m 1h 6h 1d"},
+		{"default", levels.Default().String()},
+	}
+	for _, tt := range tests {
+		l := mustParse(t, tt.spec)
+		if got, want := l.String(), tt.want; got != want {
+			t.Errorf("Parse(%q) = %q, want %q", tt.spec, got, want)
+		}
+		if got, want := mustParse(t, l.String()).String(), l.String(); got != want {
+			t.Errorf("String does not parse to itself: got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct {
+		spec string
+		want []string // one for each problem
+	}{
+		{"", []string{"no level"}},
+		{" , ", []string{"no level"}},
+		{"1s fast", []string{`level "fast"`}},
+		{"1s 15", []string{`level "15"`}},
+		{"1s 1h30m", []string{`level "1h30m": write one number and unit`}},
+		{"1s default", []string{`level "default"`}},
+		{"0s 1s", []string{`level "0s": at least 1s`}},
+		{"999ms", []string{`level "999ms": at least 1s`}},
+		{"1s 367d", []string{`level "367d": at most 366d`}},
+		{"1m 5s 60s", []string{`levels "1m" and "60s" are equally long`}},
+		{"1s 1s", []string{`levels "1s" and "1s" are equally long`}},
+		{"1d 24h 1440m", []string{`levels "1d" and "24h"`, `levels "24h" and "1440m"`}},
+		{manyLevels(levels.MaxLevels + 1), []string{"65 levels: keep at most 64"}},
+		{"10ms 1M 1h30m 60s 400d 1m", []string{`"10ms"`, `"1M"`, `"1h30m"`, `"400d"`, `"60s" and "1m"`}},
+	}
+	for _, tt := range tests {
+		l, err := levels.Parse(tt.spec)
+		if !errors.Is(err, levels.ErrLadder) {
+			t.Errorf("Parse(%q) = %q, %v; want ErrLadder", tt.spec, l, err)
+			continue
+		}
+		if got, want := len(strings.Split(err.Error(), "\n")), len(tt.want); got != want {
+			t.Errorf("Parse(%q): %d problems, want %d: %v", tt.spec, got, want, err)
+		}
+		for _, want := range tt.want {
+			if got := err.Error(); !strings.Contains(got, want) {
+				t.Errorf("Parse(%q): error %q does not say %q", tt.spec, got, want)
+			}
+		}
+	}
+	if _, err := levels.Parse(manyLevels(levels.MaxLevels)); err != nil {
+		t.Errorf("%d levels: %v", levels.MaxLevels, err)
+	}
+}
+
+func manyLevels(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%ds", i+1))
+	}
+	return strings.Join(names, ",")
+}
+
+func TestDefault(t *testing.T) {
+	l := levels.Default()
+	if got, most := len(l.Levels()), 32; got > most {
+		t.Errorf("%d levels, each a stream; want at most %d", got, most)
+	}
+	for _, want := range mustParse(t, "rocketmq").Levels() {
+		if got, ok := l.Lookup(want.Name); !ok || got != want {
+			t.Errorf("Lookup(%q) = %v, %v; RocketMQ has it", want.Name, got, ok)
+		}
+	}
+	if _, ok := l.Next(l.Horizon()); !ok {
+		t.Error("no level at the horizon")
+	}
+}
+
+func TestHorizon(t *testing.T) {
+	tests := []struct {
+		spec string
+		want time.Duration
+	}{
+		{"default", 3 * time.Second},
+		{"rocketmq", 3 * time.Second},
+		{"1s", 3 * time.Second},
+		{"2999ms 1h", 3 * time.Second},
+		{"3s 1h", 3 * time.Second},
+		{"3001ms 1h", 3001 * time.Millisecond},
+		{"5s 10s", 5 * time.Second},
+		{"1m", time.Minute},
+	}
+	for _, tt := range tests {
+		if got, want := mustParse(t, tt.spec).Horizon(), tt.want; got != want {
+			t.Errorf("ladder %q: horizon %v, want %v", tt.spec, got, want)
+		}
+	}
+}
+
+func TestLevelsIsACopy(t *testing.T) {
+	l := mustParse(t, "1s 5s")
+	l.Levels()[0] = levels.Level{Name: "9s", Delay: 9 * time.Second}
+	if got, want := l.String(), "1s 5s"; got != want {
+		t.Errorf("ladder is %q after its copy was changed, want %q", got, want)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	l := mustParse(t, "1s 60s 1h")
+	if got, ok := l.Lookup("60s"); !ok || got.Delay != time.Minute {
+		t.Errorf("Lookup(60s) = %v, %v", got, ok)
+	}
+	for _, name := range []string{"", "1m", "60S", "2h"} {
+		if got, ok := l.Lookup(name); ok {
+			t.Errorf("Lookup(%q) = %v, want none", name, got)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	l := mustParse(t, "1s 2s 1m 1h")
+	tests := []struct{ from, want string }{
+		{"1h", "1m"},
+		{"1m", "2s"}, // below the horizon
+		{"2s", "1s"},
+		{"1s", ""},
+		{"30m", "1m"}, // of another ladder
+		{"1d", "1h"},
+	}
+	for _, tt := range tests {
+		from := mustParse(t, tt.from).Levels()[0]
+		got, ok := l.Below(from)
+		if want := tt.want; got.Name != want || ok != (want != "") {
+			t.Errorf("Below(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
+		}
+	}
+}

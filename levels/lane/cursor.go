@@ -1,0 +1,90 @@
+package lane
+
+import (
+	"context"
+	"iter"
+)
+
+// Cursor keeps account of what was read and what has arrived elsewhere, in the order of reading. It costs 16 bytes for
+// each message between the first that has not arrived and the last that was read.
+//
+// It is not safe for concurrent use. The zero Cursor is ready.
+type Cursor struct {
+	marks []mark // a ring; its length is a power of two
+	first uint64 // number of the oldest mark in the ring
+	next  uint64 // number of the next mark
+	life  uint32 // counts resets, so that marks of a former life mean nothing
+	done  uint64 // everything up to this sequence has arrived
+}
+
+type mark struct {
+	seq  uint64
+	done bool
+}
+
+// Mark stands for one message between Begin and Done.
+type Mark struct {
+	number uint64
+	life   uint32
+}
+
+// Begin notes that a message was read. Sequences must rise.
+func (c *Cursor) Begin(seq uint64) Mark {
+	if c.next-c.first == uint64(len(c.marks)) {
+		c.grow()
+	}
+	m := Mark{number: c.next, life: c.life}
+	c.marks[c.next&uint64(len(c.marks)-1)] = mark{seq: seq}
+	c.next++
+	return m
+}
+
+func (c *Cursor) grow() {
+	bigger := make([]mark, max(64, 2*len(c.marks)))
+	for n := c.first; n < c.next; n++ {
+		bigger[n&uint64(len(bigger)-1)] = c.marks[n&uint64(len(c.marks)-1)]
+	}
+	c.marks = bigger
+}
+
+// Done notes that a message has arrived elsewhere. A mark of a former life is ignored.
+func (c *Cursor) Done(m Mark) {
+	if m.life != c.life || m.number < c.first {
+		return
+	}
+	c.at(m.number).done = true
+	for c.first < c.next && c.at(c.first).done {
+		c.done = c.at(c.first).seq
+		c.first++
+	}
+}
+
+// Arrived is the sequence up to which everything has arrived, zero if nothing has.
+func (c *Cursor) Arrived() uint64 { return c.done }
+
+// Span is the number of messages between the oldest that has not arrived and the last read.
+func (c *Cursor) Span() int { return int(c.next - c.first) }
+
+// Ahead yields the sequences of messages that have arrived before an older one did. A purge does not reach them.
+func (c *Cursor) Ahead() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for n := c.first; n < c.next; n++ {
+			if m := c.at(n); m.done && !yield(m.seq) {
+				return
+			}
+		}
+	}
+}
+
+// Reset forgets everything: the stream has another history.
+func (c *Cursor) Reset() {
+	*c = Cursor{life: c.life + 1}
+}
+
+func (c *Cursor) at(n uint64) *mark { return &c.marks[n&uint64(len(c.marks)-1)] }
+
+// Committer makes progress durable: after Commit, a successor need not read what is at or below seq. A level commits by
+// purging; a lane whose messages stay until they fire would store its cursor instead.
+type Committer interface {
+	Commit(ctx context.Context, seq uint64) error
+}

@@ -1,0 +1,162 @@
+package lane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Format is the version of what our streams hold. A broker serves no stream of a newer format: it might misread it.
+const Format = 1
+
+// The metadata that marks a stream as ours. Other keys belong to others and are left alone.
+const (
+	metaKind   = "delaybroker.kind"
+	metaLevel  = "delaybroker.level"
+	metaPrefix = "delaybroker.prefix"
+	metaFormat = "delaybroker.format"
+)
+
+// Kind is what a stream is for.
+type Kind string
+
+// The kinds of stream.
+const (
+	Intake Kind = "intake"
+	Level  Kind = "level"
+	Retry  Kind = "retry"
+	Dead   Kind = "dead" // not a lane: nobody reads it in order
+)
+
+// Spec is one of our streams, as wanted or as found.
+type Spec struct {
+	Stream   string
+	Kind     Kind
+	Name     string        // the level's name as it stands in subjects, "30m"; empty for the intake and dead letters
+	Delay    time.Duration // what every message waits here; zero for the intake
+	Prefix   string
+	Format   int
+	Subjects []string
+
+	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
+	Replicas   int           // copies in a cluster; not compared, so that operators may change it
+	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
+}
+
+// config is the stream to create.
+func (s Spec) config() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        s.Stream,
+		Description: s.description(),
+		Subjects:    s.Subjects,
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxMsgSize:  s.MaxMsgSize,
+		Replicas:    s.Replicas,
+		Duplicates:  s.Duplicates,
+		AllowDirect: true, // for viewing; the broker itself never reads that way
+		Metadata: map[string]string{
+			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
+		},
+	}
+}
+
+func (s Spec) description() string {
+	switch s.Kind {
+	case Intake:
+		return "delaybroker: messages on their way to a level; do not purge"
+	case Level:
+		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
+	case Retry:
+		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	}
+	return "delaybroker: what could not be delivered, and why"
+}
+
+// specOf reads the marks of a stream; ok is false for a stream that is not ours.
+func specOf(cfg jetstream.StreamConfig, delay func(level string) (time.Duration, error)) (spec Spec, ok bool, err error) {
+	kind := Kind(cfg.Metadata[metaKind])
+	if kind == "" {
+		return Spec{}, false, nil
+	}
+	spec = Spec{
+		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
+	}
+	if spec.Format, err = strconv.Atoi(cfg.Metadata[metaFormat]); err != nil {
+		return Spec{}, false, fmt.Errorf("stream %s: metadata %s: %w", cfg.Name, metaFormat, err)
+	}
+	if kind == Level || kind == Retry {
+		if spec.Delay, err = delay(spec.Name); err != nil {
+			return Spec{}, false, fmt.Errorf("stream %s: metadata %s: %w", cfg.Name, metaLevel, err)
+		}
+	}
+	return spec, true, nil
+}
+
+// Drift is a difference between a stream as we want it and as it is. The broker reports it and changes nothing: somebody
+// may have had a reason.
+type Drift struct {
+	Stream string
+	What   string
+	Fatal  bool // the promises cannot be kept on such a stream
+}
+
+func (d Drift) String() string { return d.Stream + ": " + d.What }
+
+// drift compares what matters to the promises. Limits are compared with "at most": a stream that accepts less is a
+// choice, one that accepts what cannot be moved on is a fault.
+func (s Spec) drift(has jetstream.StreamConfig) []Drift {
+	var all []Drift
+	report := func(fatal bool, format string, args ...any) {
+		all = append(all, Drift{Stream: s.Stream, What: fmt.Sprintf(format, args...), Fatal: fatal})
+	}
+	if has.Retention != jetstream.LimitsPolicy {
+		report(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
+	}
+	if has.MaxAge != 0 {
+		report(true, "max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
+	}
+	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
+		report(true, "discard is old with a limit set: accepted messages would be removed; want new")
+	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject {
+		report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
+	}
+	if has.NoAck {
+		report(true, "no_ack is set: publishers cannot know that a message is stored")
+	}
+	if has.Storage != jetstream.FileStorage {
+		report(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage)
+	}
+	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
+		report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
+	}
+	if has.Duplicates < s.Duplicates {
+		report(false, "duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
+	}
+	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
+		report(false, "does not listen on %d of its %d subjects, such as %s", len(missing), len(s.Subjects), missing[0])
+	}
+	return all
+}
+
+// minus is what a holds and b does not.
+func minus(a, b []string) []string {
+	in := make(map[string]bool, len(b))
+	for _, s := range b {
+		in[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+}
+
+// sameMarks reports whether a stream carries our own marks, so that it may be changed.
+func sameMarks(want, has jetstream.StreamConfig) bool {
+	ours := maps.Clone(has.Metadata)
+	maps.DeleteFunc(ours, func(k, _ string) bool { return want.Metadata[k] == "" && k != metaLevel })
+	return maps.Equal(ours, want.Metadata)
+}

@@ -1,0 +1,25 @@
+package lane
+
+import "time"
+
+// Watch is how often a reader wants to hear from its consumer, and for how long it asks. A consumer that vanishes
+// without a word is noticed after two and a half heartbeats.
+//
+// In the middle of a lane, the next message may be due at any moment. At its tail nothing can be due before the lane's
+// delay has passed, so a fraction of that will do: a wake-up per second on each of forty idle lanes is the difference
+// between a sidecar that nobody notices and one that is asked why it is there. A single server takes our connection
+// down with it, or says that it deleted the consumer, so a silent loss needs a cluster: alone we look every ten minutes.
+//
+//	              not at the tail    at the tail of a cluster's lane      at the tail on one server
+//	heartbeat     1 s                a quarter of the delay, 5 s … 1 min  10 min
+//	pull expires  30 s               4 heartbeats                         4 heartbeats
+func Watch(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
+	if !tail {
+		return time.Second, 30 * time.Second
+	}
+	heartbeat = 10 * time.Minute
+	if clustered {
+		heartbeat = min(max(delay/4, 5*time.Second), time.Minute)
+	}
+	return heartbeat, 4 * heartbeat
+}

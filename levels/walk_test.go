@@ -1,0 +1,131 @@
+package levels_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// A millisecond before a level is the most expensive place: with the level one
+// hop, without it the whole chain.
+func TestHopsAMillisecondShort(t *testing.T) {
+	tests := []struct {
+		level, want string
+	}{
+		{"3s", ""},
+		{"5s", "3s"},
+		{"1m", "45s 10s 3s"},
+		{"30m", "20m 9m 45s 10s 3s"},
+		{"1h", "30m 20m 9m 45s 10s 3s"},
+		{"2h", "90m 20m 9m 45s 10s 3s"},
+		{"1d", "12h 6h 4h 90m 20m 9m 45s 10s 3s"},
+		{"14d", "7d 3d 3d 12h 6h 4h 90m 20m 9m 45s 10s 3s"},
+	}
+	l := levels.Default()
+	for _, tt := range tests {
+		level, ok := l.Lookup(tt.level)
+		if !ok {
+			t.Fatalf("no level %s", tt.level)
+		}
+		hops, _ := l.Chain(level.Delay - time.Millisecond)
+		var names []string
+		for _, hop := range hops {
+			names = append(names, hop.Name)
+		}
+		got := strings.Join(names, " ")
+		if want := tt.want; got != want {
+			t.Errorf("Chain(%s - 1ms): got %s, want %s", tt.level, got, want)
+		}
+		t.Logf("%3s - 1ms  %2d hops: %s", tt.level, len(hops), got)
+	}
+}
+
+// Whatever time a message loses on its way, it passes no more levels than the
+// worst delay that is not longer than its own; doc.go says why.
+func TestHopsOfTheLate(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, spec := range []string{"rocketmq", "short", "default"} {
+		l := mustParse(t, spec)
+		c := newCounter(l, l.Horizon())
+		for range 20_000 {
+			delay := time.Duration(rng.Int64N(int64(2 * time.Hour)))
+			remaining := delay
+			hops := 0
+			for {
+				level, ok := l.Next(remaining)
+				if !ok {
+					break
+				}
+				hops++
+				lost := time.Duration(rng.Int64N(1 << rng.IntN(40))) // up to 9 minutes
+				remaining -= level.Delay + lost
+			}
+			if most := c.below(delay + 1).most; hops > most {
+				t.Fatalf("%s: %d hops for %v, want at most %d", spec, hops, delay, most)
+			}
+		}
+	}
+}
+
+// TestHopsWithSlack walks messages as a broker moves them: one leaves its level a
+// lookahead before the end, plus what reading and publishing took. Part of the
+// lookahead, added to the time that is left, lets a delay take the level that it
+// missed by milliseconds. The other part stays for the move: with all of it
+// spent, messages come to the wheel late.
+func TestHopsWithSlack(t *testing.T) {
+	const (
+		lookahead = 50 * time.Millisecond
+		slowest   = 20 * time.Millisecond // of one move
+		messages  = 20_000
+	)
+	l := levels.Default()
+	all := slices.DeleteFunc(l.Levels(), func(level levels.Level) bool { return level.Delay < l.Horizon() })
+	delays := []struct {
+		name string
+		pick func(*rand.Rand) time.Duration
+	}{
+		{"any in 2h", func(rng *rand.Rand) time.Duration { return l.Horizon() + time.Duration(rng.Int64N(int64(2*time.Hour))) }},
+		{"a level", func(rng *rand.Rand) time.Duration { return all[rng.IntN(len(all))].Delay }},
+		{"minutes in 2h", func(rng *rand.Rand) time.Duration { return time.Minute * time.Duration(1+rng.IntN(120)) }},
+	}
+	tests := []struct {
+		slack time.Duration
+		want  string
+	}{
+		{0, "any in 2h: 3.95; a level: 1.96; minutes in 2h: 2.44; on the wheel 32ms before due"},
+		{lookahead / 2, "any in 2h: 3.94; a level: 1.00; minutes in 2h: 2.29; on the wheel 7ms before due"},
+		{lookahead, "any in 2h: 3.95; a level: 1.00; minutes in 2h: 2.29; on the wheel -18ms before due"},
+	}
+	for _, tt := range tests {
+		rng := rand.New(rand.NewPCG(11, 12))
+		move := func() time.Duration { return time.Duration(rng.Int64N(int64(slowest))) }
+		least := time.Hour
+		var means []string
+		for _, kind := range delays {
+			hops := 0
+			for range messages {
+				left := kind.pick(rng) - move() // out of the intake
+				for {
+					level, ok := l.Next(left + tt.slack)
+					if !ok {
+						break
+					}
+					hops++
+					left -= level.Delay - lookahead + move()
+				}
+				least = min(least, left)
+			}
+			means = append(means, fmt.Sprintf("%s: %.2f", kind.name, float64(hops)/messages))
+		}
+		got := fmt.Sprintf("%s; on the wheel %v before due", strings.Join(means, "; "), least.Round(time.Millisecond))
+		if want := tt.want; got != want {
+			t.Errorf("slack %v:\n got %s\nwant %s", tt.slack, got, want)
+		}
+		t.Logf("slack %4v  %s", tt.slack, got)
+	}
+}

@@ -1,0 +1,50 @@
+package levels
+
+import "strconv"
+
+// wholeRuns are the plain durations that people write without asking which
+// levels there are: every small number of a unit, and further up the ones that
+// come from counting a longer time in a shorter unit (900s, 720m, 168h).
+var wholeRuns = []struct {
+	unit           string
+	from, to, step int
+}{
+	{"ms", 10, 990, 10},
+	{"ms", 1000, 5000, 500},
+	{"ms", 10_000, 60_000, 10_000},
+
+	{"s", 0, 300, 1}, // 0s is what a program prints that has no time left
+	{"s", 360, 900, 60},
+	{"s", 1200, 3600, 600},
+	{"s", 7200, 21_600, 3600},
+	{"s", 43_200, 86_400, 43_200},
+
+	{"m", 1, 300, 1},
+	{"m", 360, 1440, 120},
+
+	{"h", 1, 100, 1},
+	{"h", 120, 720, 24},
+
+	{"d", 1, 366, 1},
+	{"w", 1, 52, 1},
+}
+
+// Whole returns the plain durations that the intake accepts as if they were
+// levels, so that a first guess such as delay.15m.orders.expire finds a stream
+// and the set of levels is a matter of tuning. The order is always the same, no
+// duration comes twice; some are names of levels, which the caller leaves out,
+// because two streams cannot have one subject.
+//
+// It is a list because a JetStream subject has no wildcard for a part of a
+// token: delay.*.> would take the levels' own subjects, and delay.*m.> would
+// take nothing. The price is an intake stream with some 1,300 subjects.
+// Whatever is not in it can be written as delayin.<duration>.
+func Whole() []string {
+	var names []string
+	for _, run := range wholeRuns {
+		for n := run.from; n <= run.to; n += run.step {
+			names = append(names, strconv.Itoa(n)+run.unit)
+		}
+	}
+	return names
+}

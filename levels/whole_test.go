@@ -1,0 +1,38 @@
+package levels_test
+
+import (
+	"slices"
+	"testing"
+
+	"delaybroker/levels"
+)
+
+func TestWhole(t *testing.T) {
+	names := levels.Whole()
+	if got, most := len(names), 1300; got > most {
+		t.Errorf("%d names, each a subject of the intake; want at most %d", got, most)
+	}
+	seen := make(map[string]bool)
+	for _, name := range names {
+		if seen[name] {
+			t.Errorf("%s comes twice", name)
+		}
+		seen[name] = true
+		if _, err := levels.ParseDuration(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, guess := range []string{
+		"0s", "45s", "60s", "90s", "120s", "300s", "600s", "900s", "3600s", "86400s",
+		"15m", "45m", "60m", "90m", "720m", "1440m", "1h", "24h", "48h", "72h", "168h",
+		"1d", "7d", "14d", "30d", "90d", "365d", "1w", "2w",
+		"50ms", "100ms", "250ms", "500ms", "1000ms", "1500ms", "30000ms",
+	} {
+		if !seen[guess] {
+			t.Errorf("%s is missing", guess)
+		}
+	}
+	if got, want := levels.Whole(), names; !slices.Equal(got, want) {
+		t.Error("a second call gives another list")
+	}
+}
