@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/levels/lane"
+)
+
+// This file is what the engine asks of the JetStream API while it works, on the control link. Each question goes to the
+// stream's leader: a direct get may be answered by a replica that lags.
+
+// errNoMessage is returned when a sequence holds nothing.
+var errNoMessage = errors.New("no such message")
+
+// codeNoMessage is nats-server's JSNoMessageFoundErr.
+const codeNoMessage = 10037
+
+// sample asks a stream's leader for its time.
+func (e *engine) sample(stream string) (lane.Sample, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	s, err := e.js.Stream(ctx, stream)
+	if err != nil {
+		return lane.Sample{}, err
+	}
+	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
+}
+
+// stored reads the subject and header at a sequence. It waits while too many others ask.
+func (e *engine) stored(stream string, seq uint64) (subject string, header nats.Header, err error) {
+	e.looks <- struct{}{}
+	defer func() { <-e.looks }()
+	var answer struct {
+		Message struct {
+			Subject string `json:"subject"`
+			Header  []byte `json:"hdrs"`
+		} `json:"message"`
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	if err := e.ask(ctx, "STREAM.MSG.GET."+stream, map[string]uint64{"seq": seq}, &answer); err != nil {
+		return "", nil, err
+	}
+	if len(answer.Message.Header) > 0 {
+		if header, err = nats.DecodeHeadersMsg(answer.Message.Header); err != nil {
+			return "", nil, errNoMessage // not one of ours
+		}
+	}
+	return answer.Message.Subject, header, nil
+}
+
+// remove deletes one message. That it is gone already is fine.
+func (e *engine) remove(ctx context.Context, stream string, seq uint64) error {
+	err := e.ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": seq, "no_erase": true}, nil)
+	if errors.Is(err, errNoMessage) {
+		return nil
+	}
+	return err
+}
+
+// purge commits a lane by removing what has arrived.
+type purge struct {
+	*engine
+	stream string
+}
+
+// Commit removes everything up to seq.
+func (p purge) Commit(ctx context.Context, seq uint64) error {
+	return p.ask(ctx, "STREAM.PURGE."+p.stream, map[string]uint64{"seq": seq + 1}, nil)
+}
+
+// ask makes one request and reads its answer.
+func (e *engine) ask(ctx context.Context, subject string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("bug: encode %s: %w", subject, err)
+	}
+	m, err := e.links.Control.RequestWithContext(ctx, e.cfg.APIPrefix+"."+subject, body)
+	if err != nil {
+		return err
+	}
+	var refusal struct {
+		Error *struct {
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &refusal); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	switch r := refusal.Error; {
+	case r == nil:
+	case r.ErrCode == codeNoMessage:
+		return errNoMessage
+	default:
+		return fmt.Errorf("%s (%d)", r.Description, r.ErrCode)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(m.Data, answer)
+}

@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/broker/reply"
+	"delaybroker/levels/lane"
+	"delaybroker/levels/owners"
+	"delaybroker/wheel"
+)
+
+const (
+	apiTimeout = 5 * time.Second
+	// startPause is how long to wait for a JetStream that does not answer yet.
+	startPause = time.Second
+	// verifiers bounds the questions about duplicates that are asked at once.
+	verifiers = 32
+)
+
+// Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
+type Broker struct {
+	*engine
+	ready    chan struct{} // closed when every lane this instance owns is being read
+	draining atomic.Bool
+
+	mu      sync.Mutex // guards workers
+	workers []*worker
+}
+
+// engine is what all workers share. It does not change after New, except for deliver, which Run makes.
+type engine struct {
+	cfg     Config
+	links   Links
+	names   message.Names
+	policy  message.Policy
+	js      jetstream.JetStream // on the control link
+	reading jetstream.JetStream // on the read link
+	log     *slog.Logger
+	write   *reply.Box
+	deliver Deliverer
+	looks   chan struct{} // one slot for each question about a duplicate
+}
+
+// New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
+func New(links Links, cfg Config) (*Broker, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	names, err := message.NewNames(cfg.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.NewWithAPIPrefix(links.Control, cfg.APIPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("JetStream for control: %w", err)
+	}
+	reading, err := jetstream.NewWithAPIPrefix(links.Read, cfg.APIPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("JetStream for reading: %w", err)
+	}
+	return &Broker{
+		engine: &engine{
+			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log,
+			policy: message.Policy{Names: names, Targets: cfg.Targets, HeaderTargets: cfg.HeaderTargets, MaxDelay: cfg.MaxDelay},
+			looks:  make(chan struct{}, verifiers),
+		},
+		ready: make(chan struct{}),
+	}, nil
+}
+
+// Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
+// lane.ErrMissingStreams when the streams are not fit to begin with, and ErrGrace when the drain took too long. While
+// JetStream does not answer, at the start or later, it waits.
+func (b *Broker) Run(ctx context.Context) error {
+	lanes, err := b.start(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if b.write, err = reply.NewBox(b.links.Write, b.cfg.InboxPrefix); err != nil {
+		return fmt.Errorf("listen for the answers of lanes: %w", err)
+	}
+	targets, err := reply.NewBox(b.links.Deliver, b.cfg.InboxPrefix)
+	if err != nil {
+		return fmt.Errorf("listen for the answers of targets: %w", err)
+	}
+	deliverer := deliver.New(targets, b.js, b.cfg.Deliver, b.log)
+	b.deliver = deliverer
+
+	// What the workers lean on outlives them.
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var leaning sync.WaitGroup
+	leaning.Go(func() { b.write.Run(base) })
+	leaning.Go(func() { targets.Run(base) })
+	leaning.Go(func() { deliverer.Run(base) })
+	defer leaning.Wait()
+	defer stop()
+
+	release := context.AfterFunc(ctx, func() {
+		b.draining.Store(true)
+		deliverer.Drain()
+	})
+	defer release()
+	return b.work(ctx, lanes)
+}
+
+// start provisions, and waits for a JetStream that does not answer.
+func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
+	for {
+		lanes, err := b.provision(ctx)
+		if err == nil || ctx.Err() != nil {
+			return lanes, nil
+		}
+		if !isTransient(err) {
+			return nil, fmt.Errorf("prepare the streams: %w", err)
+		}
+		b.log.Warn("JetStream does not answer; trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection.
+func isTransient(err error) bool {
+	for _, e := range []error{
+		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code == 503
+}
+
+// work runs one worker for each lane until ctx ends.
+func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
+	errs := make([]error, len(lanes))
+	var pending sync.WaitGroup
+	var all sync.WaitGroup
+	for i, l := range lanes {
+		adopted := make(chan struct{})
+		pending.Go(func() {
+			select {
+			case <-adopted:
+			case <-ctx.Done():
+			}
+		})
+		all.Go(func() { errs[i] = b.serve(ctx, l, adopted) })
+	}
+	all.Go(func() {
+		if pending.Wait(); ctx.Err() == nil {
+			close(b.ready)
+		}
+	})
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// serve works one lane whenever it is ours.
+func (b *Broker) serve(ctx context.Context, l lane.Spec, adopted chan struct{}) error {
+	for {
+		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream)
+		if err != nil {
+			return nil // ctx ended
+		}
+		w := b.newWorker(l, lease, adopted)
+		adopted = nil
+		b.enlist(w)
+		err = w.run(ctx)
+		b.dismiss(w)
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+		if e := lease.Release(release, w.cursor.Arrived()+1); e != nil {
+			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, e))
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return err
+		}
+		b.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+	}
+}
+
+// newWorker prepares a worker for a lane that is ours.
+func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted chan struct{}) *worker {
+	return &worker{
+		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
+		reader: lane.NewReader(lane.ReaderConfig{
+			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: b.cfg.InboxPrefix,
+			Lane: l, From: lease.From(), Log: b.log,
+		}),
+		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),
+		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, gauge: new(gauge),
+		committer: purge{engine: b.engine, stream: l.Stream},
+	}
+}
+
+// Ready is closed when every lane that this instance owns is being read.
+func (b *Broker) Ready() <-chan struct{} { return b.ready }

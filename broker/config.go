@@ -1,0 +1,197 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/levels/owners"
+)
+
+// Defaults of Config. What the command offers as a setting is tested against them.
+const (
+	DefaultMaxDelay      = 366 * 24 * time.Hour
+	DefaultAttempts      = 20
+	DefaultDedupWindow   = 30 * time.Second
+	DefaultShutdownGrace = 10 * time.Second
+	DefaultHoldMessages  = 32 << 10
+	DefaultHoldBytes     = 32 << 20
+
+	// maxDelayBound keeps every due time far inside what a nanosecond count and an RFC 3339 year can say.
+	maxDelayBound = 10 * 366 * 24 * time.Hour
+)
+
+// Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
+// it needs and nothing more, and a large read delays no answer.
+type Links struct {
+	Read    *nats.Conn // pulls from the lanes
+	Write   *nats.Conn // publishes into the lanes and the dead letters
+	Deliver *nats.Conn // publishes to the targets
+	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
+}
+
+// OneLink uses one connection for everything.
+func OneLink(nc *nats.Conn) Links { return Links{Read: nc, Write: nc, Deliver: nc, Control: nc} }
+
+// Config says how a broker works. The zero value of every field is its default.
+type Config struct {
+	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
+	// Defaults to message.DefaultPrefix.
+	Prefix string
+	// Ladder is the levels that new messages take. Streams of other levels are served until they are empty.
+	// Defaults to levels.Default.
+	Ladder levels.Ladder
+	// RetryLadder is the waits between attempts to deliver: the first after the first refusal, and so on; the last for
+	// all that follow. Defaults to 1s 5s 30s.
+	RetryLadder levels.Ladder
+	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
+	Attempts int
+
+	// Provision allows to create missing streams and to change which subjects ours listen on.
+	Provision bool
+	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
+	Replicas int
+	// DedupWindow is how long the streams remember a Nats-Msg-Id, at about 110 bytes of server memory each.
+	// Defaults to DefaultDedupWindow.
+	DedupWindow time.Duration
+
+	// MaxDelay is the longest time between acceptance and due. Defaults to DefaultMaxDelay; at most ten years.
+	MaxDelay time.Duration
+	// Targets are the subjects, wildcards allowed, that may be delivered to. Empty allows all outside the namespaces of
+	// the server and of the broker.
+	Targets []string
+	// HeaderTargets are the subjects that a Delay-Target header may name. Empty switches the header off.
+	HeaderTargets []string
+	// Deliver says how targets are reached where a message does not. Defaults to auto everywhere.
+	Deliver deliver.Modes
+
+	// HoldMessages and HoldBytes bound what each lane keeps in memory. Beyond them the intake stores what is not due
+	// soon in the smallest level, and other lanes stop reading. Default to DefaultHoldMessages and DefaultHoldBytes.
+	HoldMessages int
+	HoldBytes    int
+
+	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
+	JSDomain  string
+	APIPrefix string
+	// InboxPrefix is where answers come to. Defaults to "_INBOX".
+	InboxPrefix string
+
+	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
+	ShutdownGrace time.Duration
+	// Owners decides which lanes this instance works. Defaults to all of them.
+	Owners owners.Owners
+	// Log receives what an operator should know. Defaults to nowhere.
+	Log *slog.Logger
+}
+
+// withDefaults fills what was left open.
+func (c Config) withDefaults() (Config, error) {
+	orString(&c.Prefix, message.DefaultPrefix)
+	orString(&c.InboxPrefix, "_INBOX")
+	or(&c.Attempts, DefaultAttempts)
+	or(&c.DedupWindow, DefaultDedupWindow)
+	or(&c.MaxDelay, DefaultMaxDelay)
+	or(&c.ShutdownGrace, DefaultShutdownGrace)
+	or(&c.HoldMessages, DefaultHoldMessages)
+	or(&c.HoldBytes, DefaultHoldBytes)
+	if len(c.Ladder.Levels()) == 0 {
+		c.Ladder = levels.Default()
+	}
+	if len(c.RetryLadder.Levels()) == 0 {
+		var err error
+		if c.RetryLadder, err = levels.Parse("1s 5s 30s"); err != nil {
+			return c, fmt.Errorf("bug: default retry ladder: %w", err)
+		}
+	}
+	switch {
+	case c.APIPrefix != "":
+	case c.JSDomain != "":
+		c.APIPrefix = "$JS." + c.JSDomain + ".API"
+	default:
+		c.APIPrefix = "$JS.API"
+	}
+	if c.Owners == nil {
+		c.Owners = owners.Static{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c, c.validate()
+}
+
+func or[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+func orString(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// validate reports all problems at once, each wrapping ErrConfig.
+func (c Config) validate() error {
+	var all []error
+	refuse := func(format string, args ...any) {
+		all = append(all, fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...)))
+	}
+	if _, err := message.NewNames(c.Prefix); err != nil {
+		refuse("%v", err)
+	}
+	if c.Attempts < 1 {
+		refuse("attempts %d: at least 1", c.Attempts)
+	}
+	if c.Replicas < 0 || c.Replicas > 5 {
+		refuse("replicas %d: 0 (automatic) to 5", c.Replicas)
+	}
+	if c.DedupWindow < time.Second || c.DedupWindow > 24*time.Hour {
+		refuse("dedup window %s: 1s to 24h", c.DedupWindow)
+	}
+	if c.MaxDelay < time.Second || c.MaxDelay > maxDelayBound {
+		refuse("max delay %s: 1s to %s", c.MaxDelay, levels.FormatDuration(maxDelayBound))
+	}
+	if c.HoldMessages < 16 || c.HoldMessages > 1<<20 {
+		refuse("hold messages %d: 16 to %d", c.HoldMessages, 1<<20)
+	}
+	if c.HoldBytes < 64<<10 {
+		refuse("hold bytes %d: at least %d", c.HoldBytes, 64<<10)
+	}
+	if c.ShutdownGrace < 0 {
+		refuse("shutdown grace %s: not negative", c.ShutdownGrace)
+	}
+	if c.JSDomain != "" && c.APIPrefix != "$JS."+c.JSDomain+".API" {
+		refuse("JetStream domain %q and API prefix %q: set one of them", c.JSDomain, c.APIPrefix)
+	}
+	for _, pattern := range slices.Concat(c.Targets, c.HeaderTargets) {
+		if !validPattern(pattern) {
+			refuse("target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
+		}
+	}
+	if err := c.Deliver.Validate(); err != nil {
+		refuse("%v", err)
+	}
+	return errors.Join(all...)
+}
+
+func validPattern(p string) bool {
+	tokens := strings.Split(p, ".")
+	for i, t := range tokens {
+		if t == "" || strings.ContainsAny(t, " \t\r\n") {
+			return false
+		}
+		if t != "*" && strings.Contains(t, "*") || strings.Contains(t, ">") && (t != ">" || i != len(tokens)-1) {
+			return false
+		}
+	}
+	return true
+}

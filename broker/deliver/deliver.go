@@ -1,0 +1,227 @@
+// Package deliver knows how a target is reached, and what counts as having reached it.
+//
+// Mode auto decides on evidence. Each delivery is published with a reply subject, and then
+//
+//	an acknowledgement of a stream         delivered
+//	a refusal of a stream, or 503          refused: a failed attempt
+//	silence, and no stream known           delivered to core subscribers, who do not answer
+//	silence, and a stream known            not known: to be delivered again, under the same id
+//
+// Silence means something only after the server has provably taken the message and some time has passed. A stream is
+// known from its last acknowledgement or from a look-up, which is a hint and no more: it finds nothing where the stream
+// lies in another account, although acknowledgements come from there. Mode stream takes nothing but an acknowledgement;
+// mode core takes everything but a 503.
+//
+// One target may hold an eighth of the window. What is over that waits in the target's own queue, so that a target that
+// does not answer slows down nobody else.
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/reply"
+)
+
+const (
+	window   = 32 << 10   // deliveries outstanding
+	share    = window / 8 // of these, to one target
+	ackWait  = 5 * time.Second
+	remember = 4096 // idle targets whose evidence is kept
+)
+
+// ErrDraining is in the result of a delivery that was never sent because the deliverer stops.
+var ErrDraining = errors.New("stopping; not sent")
+
+// Message is what is to be delivered.
+type Message struct {
+	Target string
+	Mode   message.Mode // empty: as configured
+	Header message.Header
+	Data   []byte
+}
+
+// Outcome is what became of a delivery.
+type Outcome int
+
+// The outcomes.
+const (
+	Delivered Outcome = iota
+	Refused           // the target, or the server in its place, said no
+	Unknown           // it may have arrived or not; to be repeated under the same id
+)
+
+// Result is an outcome with its reason.
+type Result struct {
+	Outcome Outcome
+	Code    int    // of a refusal: see reply.Ack
+	Reason  string // for people; empty when delivered
+	Silent  bool   // unknown because the target did not answer, not because the connection was lost
+}
+
+// Deliverer publishes to targets on one connection. It is safe for concurrent use.
+type Deliverer struct {
+	box     *reply.Box
+	streams *streams
+	modes   Modes
+
+	mu      sync.Mutex // never held while publishing
+	targets map[string]*target
+	sent    int       // deliveries outstanding
+	turn    []*target // those with something waiting and a share left, in the order of their turn
+	pumping bool
+	closed  bool
+}
+
+// target is what the deliverer keeps for one subject. It is guarded by the deliverer's lock.
+type target struct {
+	subject string
+	sent    int         // outstanding
+	waiting []*delivery // not sent for want of room
+	inTurn  bool
+
+	stream   string    // the stream that acknowledged last
+	streamAt time.Time // when it did
+}
+
+// delivery is one message on its way to its target.
+type delivery struct {
+	Message
+	target *target
+	done   func(Result)
+}
+
+// New makes a deliverer that publishes through box and looks streams up with lookup. Don't forget to Run it.
+func New(box *reply.Box, lookup Lookup, modes Modes, log *slog.Logger) *Deliverer {
+	return &Deliverer{box: box, streams: newStreams(lookup, log), modes: modes, targets: make(map[string]*target)}
+}
+
+// Run looks streams up until ctx ends. The box is run by its owner.
+func (d *Deliverer) Run(ctx context.Context) { d.streams.run(ctx) }
+
+// Deliver sends m, now or when its target has room, and calls done exactly once, from any goroutine; done must not
+// block. How much may wait is bounded by the callers, who hold the messages.
+func (d *Deliverer) Deliver(m Message, done func(Result)) {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		done(Result{Outcome: Unknown, Reason: ErrDraining.Error()})
+		return
+	}
+	t := d.targetLocked(m.Target)
+	dl := &delivery{Message: m, target: t, done: done}
+	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
+		d.sent++
+		t.sent++
+		d.mu.Unlock()
+		d.send(dl)
+		return
+	}
+	t.waiting = append(t.waiting, dl)
+	d.queueLocked(t)
+	d.mu.Unlock()
+	d.pump()
+}
+
+// Drain stops sending: what waits is given back, what was sent may still be answered.
+func (d *Deliverer) Drain() {
+	d.mu.Lock()
+	d.closed = true
+	var back []*delivery
+	for _, t := range d.targets {
+		back = append(back, t.waiting...)
+		t.waiting = nil
+	}
+	d.mu.Unlock()
+	for _, dl := range back {
+		dl.done(Result{Outcome: Unknown, Reason: ErrDraining.Error()})
+	}
+}
+
+func (d *Deliverer) targetLocked(subject string) *target {
+	t := d.targets[subject]
+	if t != nil {
+		return t
+	}
+	if len(d.targets) >= remember {
+		for s, old := range d.targets {
+			if old.sent == 0 && len(old.waiting) == 0 {
+				delete(d.targets, s)
+			}
+		}
+	}
+	t = &target{subject: subject}
+	d.targets[subject] = t
+	return t
+}
+
+// queueLocked puts a target into the turn if something of it waits and it has a share left.
+func (d *Deliverer) queueLocked(t *target) {
+	if !t.inTurn && len(t.waiting) > 0 && t.sent < share {
+		t.inTurn = true
+		d.turn = append(d.turn, t)
+	}
+}
+
+// pump sends what waits while there is room. One goroutine pumps at a time; another that has made room meanwhile leaves
+// it to that one.
+func (d *Deliverer) pump() {
+	d.mu.Lock()
+	if d.pumping {
+		d.mu.Unlock()
+		return
+	}
+	d.pumping = true
+	for len(d.turn) > 0 && d.sent < window {
+		t := d.turn[0]
+		d.turn = d.turn[1:]
+		t.inTurn = false
+		if len(t.waiting) == 0 {
+			continue // drained
+		}
+		dl := t.waiting[0]
+		t.waiting[0] = nil
+		t.waiting = t.waiting[1:]
+		d.sent++
+		t.sent++
+		d.queueLocked(t)
+		d.mu.Unlock()
+		d.send(dl)
+		d.mu.Lock()
+	}
+	d.pumping = false
+	d.mu.Unlock()
+}
+
+// send publishes one delivery, which counts as outstanding until finish.
+func (d *Deliverer) send(dl *delivery) {
+	m := &nats.Msg{Subject: dl.Target, Header: dl.Header, Data: dl.Data}
+	switch d.modes.of(dl.Mode, dl.Target) {
+	case message.Stream:
+		d.box.Publish(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromStream(dl, answer, err) })
+	case message.Core:
+		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromCore(dl, answer, err) })
+	default:
+		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromEither(dl, answer, err) })
+	}
+}
+
+// finish gives the result and makes room for the next.
+func (d *Deliverer) finish(dl *delivery, r Result) {
+	d.mu.Lock()
+	d.sent--
+	dl.target.sent--
+	d.queueLocked(dl.target)
+	more := len(d.turn) > 0
+	d.mu.Unlock()
+	dl.done(r)
+	if more {
+		d.pump()
+	}
+}

@@ -1,0 +1,109 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	lookupFresh   = 5 * time.Second // how long a look-up is believed
+	lookupTimeout = 2 * time.Second
+	lookupQueue   = 1024 // subjects waiting to be looked up; more ask again later
+)
+
+// Lookup is the part of JetStream that finds the stream of a subject.
+type Lookup interface {
+	StreamNameBySubject(ctx context.Context, subject string) (string, error)
+	Stream(ctx context.Context, name string) (jetstream.Stream, error)
+}
+
+// streams remembers for a while which subjects lie in a stream.
+type streams struct {
+	lookup Lookup
+	log    *slog.Logger
+	wanted chan string
+
+	mu    sync.Mutex
+	found map[string]*found
+}
+
+// found is the result of a look-up.
+type found struct {
+	name  string // empty: no stream of this account listens on the subject
+	noAck bool
+	at    time.Time
+}
+
+func newStreams(lookup Lookup, log *slog.Logger) *streams {
+	return &streams{lookup: lookup, log: log, wanted: make(chan string, lookupQueue), found: make(map[string]*found)}
+}
+
+// cached is what was found lately, or nil.
+func (s *streams) cached(subject string) *found {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.found[subject]; f != nil && time.Since(f.at) < lookupFresh {
+		return f
+	}
+	return nil
+}
+
+// known is what was found lately; otherwise it asks for a look-up and returns nil.
+func (s *streams) known(subject string) *found {
+	f := s.cached(subject)
+	if f == nil {
+		select {
+		case s.wanted <- subject:
+		default: // enough are waiting
+		}
+	}
+	return f
+}
+
+// run looks up one subject after the other.
+func (s *streams) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case subject := <-s.wanted:
+			if s.cached(subject) != nil {
+				continue // asked for twice
+			}
+			f, err := s.find(ctx, subject)
+			if err != nil {
+				// The deliveries go on waiting, and count as not known when their time is up.
+				s.log.Debug("looking up a stream", "subject", subject, "err", err)
+				continue
+			}
+			s.mu.Lock()
+			if len(s.found) >= remember {
+				clear(s.found)
+			}
+			s.found[subject] = f
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *streams) find(ctx context.Context, subject string) (*found, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	name, err := s.lookup.StreamNameBySubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return &found{at: time.Now()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	stream, err := s.lookup.Stream(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &found{name: name, noAck: stream.CachedInfo().Config.NoAck, at: time.Now()}, nil
+}

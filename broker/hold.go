@@ -1,0 +1,38 @@
+package broker
+
+import (
+	"time"
+
+	"delaybroker/levels"
+)
+
+// near is how soon a message must be due to be held in memory whatever is held already.
+const near = 250 * time.Millisecond
+
+// spill decides what becomes of a message that should wait in memory when much already does. A lane without a delay
+// must not stop reading because of what is far, or what is near waits behind it: beyond the bound, what is not near is
+// stored in the longest level that fits instead, which lets it wait among its like. In a level everything is about
+// equally far, so it simply reads on later.
+func (w *worker) spill(at, now time.Time) (levels.Level, bool) {
+	if w.lane.Delay > 0 || w.held <= w.cfg.HoldMessages && w.heldBytes <= w.cfg.HoldBytes {
+		return levels.Level{}, false
+	}
+	if at.Sub(now) < near {
+		return levels.Level{}, false
+	}
+	all := w.cfg.Ladder.Levels()
+	fits := all[0]
+	for _, l := range all[1:] {
+		if l.Delay > at.Sub(now) {
+			break
+		}
+		fits = l
+	}
+	return fits, true
+}
+
+// again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s.
+func (w *worker) again(h *held, now time.Time) {
+	w.wheel.Add(now.Add(50*time.Millisecond<<min(h.tries, 6)), h)
+	h.tries++
+}

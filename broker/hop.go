@@ -1,0 +1,133 @@
+package broker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/reply"
+	"delaybroker/levels"
+)
+
+// appendWait is how long one of our own streams may take to acknowledge. A publish that is late is repeated under the
+// same id, so patience costs nothing but time.
+const appendWait = 5 * time.Second
+
+// hop moves a message into a level.
+func (w *worker) hop(h *held, level levels.Level) {
+	w.append(h, w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
+		if h.below = level.Name; refusal.Code == reply.CodeTooLarge {
+			w.bury(h, tooLarge(len(h.Data)))
+			return
+		}
+		if _, ok := w.cfg.Ladder.Below(level); ok {
+			w.step(h, now) // roomy finds the next smaller level
+			return
+		}
+		w.log.Warn("no level takes the message; trying again", "level", level.Name, "id", h.request.ID, "reason", refusal.Description)
+		h.below = ""
+		w.again(h, now)
+	})
+}
+
+// roomy is the level to try, or a smaller one if that has just refused.
+func (w *worker) roomy(h *held, level levels.Level) levels.Level {
+	if refused, ok := w.cfg.Ladder.Lookup(h.below); ok && refused.Delay <= level.Delay {
+		if smaller, ok := w.cfg.Ladder.Below(refused); ok {
+			return smaller
+		}
+	}
+	return level
+}
+
+// retry moves a message whose delivery was refused into a retry lane.
+func (w *worker) retry(h *held, wait levels.Level) {
+	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
+		// It stays here and is delivered from here; nothing is purged that has not arrived.
+		w.log.Warn("the retry lane takes nothing; trying again from here", "lane", wait.Name, "id", h.request.ID, "reason", refusal.Description)
+		w.again(h, now)
+	})
+}
+
+// bury stores a message among the dead letters.
+func (w *worker) bury(h *held, p *message.Problem) {
+	h.problem = p
+	target := h.request.Target
+	if w.policy.CheckTarget(target) != nil {
+		target = ""
+	}
+	w.log.Info("dead letter", "code", p.Code, "id", h.request.ID, "reason", p.Sentence)
+	w.append(h, w.names.Dead(p.Code, target), h.request.DeadHeader(p, h.Subject), func(now time.Time, refusal reply.Ack) {
+		w.log.Error("dead letters are not stored; trying again", "id", h.request.ID, "code", p.Code, "reason", refusal.Description)
+		w.again(h, now)
+	})
+}
+
+func tooLarge(size int) *message.Problem {
+	return message.Problemf(message.TooLarge, "%d bytes and headers are more than the levels accept: publish less, or raise max_payload", size)
+}
+
+// append stores a message in one of our streams. It has arrived when the stream says so; refused is called when the
+// stream says no. What tells us nothing is repeated in place, under the same id, and counts as no attempt.
+func (w *worker) append(h *held, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
+	if h.salt != "" {
+		header["Nats-Msg-Id"] = []string{header["Nats-Msg-Id"][0] + "+" + h.salt}
+	}
+	w.underway++
+	w.write.Publish(&nats.Msg{Subject: subject, Header: header, Data: h.Data}, appendWait, func(answer *nats.Msg, err error) bool {
+		var ack reply.Ack
+		if err == nil {
+			var ok bool
+			if ack, ok = reply.ParseAck(answer); !ok {
+				return true // somebody else answers on our inbox
+			}
+		}
+		w.mail.put(func(now time.Time) {
+			w.underway--
+			w.appended(h, ack, err, now, refused)
+		})
+		return false
+	})
+}
+
+// appended acts on the answer of one of our streams.
+func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refused func(time.Time, reply.Ack)) {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		refused(now, reply.Ack{Code: reply.CodeTooLarge, Description: err.Error()})
+	case err != nil, ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
+		w.again(h, now)
+	case ack.Refused():
+		refused(now, ack)
+	case ack.Duplicate:
+		w.verify(h, ack)
+	default:
+		w.arrived(h)
+	}
+}
+
+// verify looks at what is stored where a stream says that it has our message already. All ids of a stream share one
+// space, clients' included, and whoever guesses an id could make us believe and purge. So only our own message under an
+// internal subject counts; otherwise it is published again under a fresh id, at worst a duplicate.
+func (w *worker) verify(h *held, ack reply.Ack) {
+	w.underway++
+	w.wg.Go(func() {
+		subject, header, err := w.stored(ack.Stream, ack.Sequence)
+		w.mail.put(func(now time.Time) {
+			w.underway--
+			switch ours := w.names.Internal(subject) && header.Get(message.HeaderID) == h.request.ID; {
+			case err != nil && !errors.Is(err, errNoMessage):
+				w.log.Debug("looking at a duplicate", "id", h.request.ID, "err", err)
+				w.again(h, now)
+			case ours:
+				w.arrived(h)
+			default:
+				h.salt = nuid.Next()
+				w.step(h, now)
+			}
+		})
+	})
+}

@@ -1,0 +1,97 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"delaybroker/levels"
+	"delaybroker/levels/lane"
+)
+
+// What the streams keep free of max_payload, so that whatever was accepted can be moved: a hop adds headers, and lands
+// in a stream whose limit counts them.
+const (
+	intakeReserve = 8 << 10
+	levelReserve  = 4 << 10
+)
+
+// specs are the streams that a configuration wants.
+func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
+	base := lane.Spec{Prefix: e.cfg.Prefix, Format: lane.Format, Replicas: replicas, Duplicates: e.cfg.DedupWindow}
+	var all []lane.Spec
+	for _, l := range e.cfg.Ladder.Levels() {
+		s := base
+		s.Kind, s.Stream, s.Name, s.Delay = lane.Level, e.names.LevelStream(l.Name), l.Name, l.Delay
+		s.Subjects = append(e.clientSubjects(l.Name), e.names.HopFilter(l.Name))
+		s.MaxMsgSize = int32(maxPayload - levelReserve)
+		all = append(all, s)
+	}
+	for _, l := range e.cfg.RetryLadder.Levels() {
+		s := base
+		s.Kind, s.Stream, s.Name, s.Delay = lane.Retry, e.names.RetryStream(l.Name), l.Name, l.Delay
+		s.Subjects = []string{e.names.RetryFilter(l.Name)}
+		s.MaxMsgSize = int32(maxPayload - levelReserve)
+		all = append(all, s)
+	}
+	intake := base
+	intake.Kind, intake.Stream, intake.MaxMsgSize = lane.Intake, e.names.IntakeStream(), int32(maxPayload-intakeReserve)
+	intake.Subjects = []string{e.names.InFilter(), e.names.AtFilter()}
+	for _, plain := range levels.Whole() {
+		if _, isLevel := e.cfg.Ladder.Lookup(plain); !isLevel {
+			intake.Subjects = append(intake.Subjects, e.clientSubjects(plain)...)
+		}
+	}
+	dead := base
+	dead.Kind, dead.Stream, dead.MaxMsgSize = lane.Dead, e.names.DeadStream(), -1
+	dead.Subjects = []string{e.names.DeadFilter()}
+	return append(all, intake, dead)
+}
+
+// clientSubjects is what clients publish on for one level or plain duration.
+func (e *engine) clientSubjects(token string) []string {
+	subjects := []string{e.names.LevelFilter(token)}
+	if len(e.cfg.HeaderTargets) > 0 {
+		subjects = append(subjects, e.names.Bare(token))
+	}
+	return subjects
+}
+
+// provision brings the streams into being and returns the lanes to serve.
+func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
+	replicas := e.cfg.Replicas
+	if replicas == 0 {
+		replicas = 1
+		if e.links.Control.ConnectedClusterName() != "" {
+			replicas = 3
+		}
+	}
+	want := e.specs(e.links.Control.MaxPayload(), replicas)
+	p := lane.Provisioner{
+		Streams: e.js, Prefix: e.cfg.Prefix, Delay: levels.ParseDuration, Create: e.cfg.Provision,
+		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	found, drift, err := p.Provision(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range drift {
+		if d.Fatal {
+			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
+		}
+		e.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
+	}
+	var lanes []lane.Spec
+	for _, s := range found {
+		switch {
+		case s.Kind == lane.Dead:
+		case s.Format > lane.Format:
+			e.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
+		default:
+			lanes = append(lanes, s)
+		}
+	}
+	return lanes, nil
+}

@@ -1,0 +1,153 @@
+package message
+
+import (
+	"maps"
+	"strings"
+)
+
+// Header is the decoded header block of a message, in nats.go's shape: keys in the sender's spelling.
+type Header = map[string][]string
+
+// Request headers: what a client may ask for.
+const (
+	HeaderUntil   = "Delay-Until"   // absolute due; RFC 3339 with fraction, or unix milliseconds
+	HeaderFor     = "Delay-For"     // duration; on named timers only
+	HeaderExpires = "Delay-Expires" // latest useful delivery: a duration after due, or a time
+	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
+	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
+	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
+)
+
+// State headers: what the broker tells the consumer, and on its own subjects itself.
+const (
+	HeaderID       = "Delay-Id"
+	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
+	HeaderAccepted = "Delay-Accepted" // when the first stream stored it; RFC 3339 with nanoseconds
+	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
+
+	// Between lanes, and on dead letters.
+	HeaderFormat       = "Delay-Format"
+	HeaderHop          = "Delay-Hop"           // publishes into our streams so far
+	HeaderAttempts     = "Delay-Attempts"      // deliveries refused so far
+	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
+	HeaderLastFailure  = "Delay-Last-Failure"
+	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal
+
+	// On dead letters only.
+	HeaderErrorCode = "Delay-Error-Code"
+	HeaderError     = "Delay-Error"
+	HeaderSubject   = "Delay-Subject" // where it was published, escaped, at most 256 bytes
+)
+
+// Headers of nats-server that the broker writes.
+const (
+	headerNatsMsgID = "Nats-Msg-Id"
+	headerNatsTTL   = "Nats-TTL"
+)
+
+// Format is the version of what travels on delaysys subjects. It rises when an older broker could misread a message.
+const Format = 1
+
+// Bounds of what is passed on, a client's Nats-Msg-Id included. The headers added on the way take less than 2 KiB, so
+// that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
+const (
+	maxHeaderKeys  = 64
+	maxHeaderBytes = 8 << 10
+)
+
+// canonical is the spelling we write for the Delay-* names we read, from that spelling and from lower case.
+var canonical = func() map[string]string {
+	m := make(map[string]string)
+	for _, name := range []string{
+		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
+		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
+		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt,
+	} {
+		m[name], m[strings.ToLower(name)] = name, name
+	}
+	return m
+}()
+
+// split is a header block sorted by who may believe it.
+type split struct {
+	user  Header              // the client's own, to be passed on; nil when there are none
+	delay map[string][]string // the Delay-* names we read, in our spelling
+	msgID string              // the client's Nats-Msg-Id
+}
+
+// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Status, Description and KV-Operation,
+// in any case and with any padding: on our streams they would act on hops, on the target's stream they would purge,
+// expire, schedule or hide messages, and in front of a consumer they look like control messages.
+func splitHeader(h Header) (split, *Problem) {
+	var s split
+	var keys, size int
+	for k, vs := range h {
+		ours, name := canonical[k], k
+		if ours == "" {
+			name = strings.ToLower(strings.TrimSpace(k))
+			ours = canonical[name]
+		}
+		switch {
+		case ours != "":
+			if s.delay == nil {
+				s.delay = make(map[string][]string)
+			}
+			s.delay[ours] = append(s.delay[ours], vs...)
+			if ours == HeaderMsgID && len(vs) > 0 {
+				size += len(vs[0])
+			}
+		case strings.HasPrefix(name, "delay-"):
+		case strings.HasPrefix(name, "nats-"):
+			if name == "nats-msg-id" && len(vs) > 0 {
+				s.msgID = vs[0]
+				size += len(s.msgID)
+			}
+		case name == "status", name == "description", name == "kv-operation":
+		case !validKey(k):
+			return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", excerpt(k))
+		default:
+			if s.user == nil {
+				s.user = make(Header, len(h))
+			}
+			s.user[k] = vs
+			keys++
+			for _, v := range vs {
+				size += len(k) + len(v) + 4
+			}
+		}
+	}
+	if keys > maxHeaderKeys || size > maxHeaderBytes {
+		return s, Problemf(BadHeaders, "%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
+			keys, size, maxHeaderKeys, maxHeaderBytes)
+	}
+	return s, nil
+}
+
+// validKey is nats.go's rule, which is a little stricter than ADR-4: what it refuses to encode cannot be published.
+func validKey(k string) bool {
+	for i := range len(k) {
+		if c := k[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
+			return false
+		}
+	}
+	return k != ""
+}
+
+// one returns the single value of a Delay-* header; given twice it is a problem, since the second may be smuggled.
+func (s split) one(header string) (string, *Problem) {
+	vs := s.delay[header]
+	switch len(vs) {
+	case 0:
+		return "", nil
+	case 1:
+		return strings.TrimSpace(vs[0]), nil
+	}
+	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
+}
+
+// userHeader is a fresh header with the user's own, and room for more.
+func (r Request) userHeader(more int) Header {
+	h := make(Header, len(r.User)+more)
+	maps.Copy(h, r.User)
+	return h
+}

@@ -1,0 +1,57 @@
+package message
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ID names one accepted message for its whole life: the stream that stored it first, its sequence there, and its
+// timestamp in nanoseconds, which tells two histories of a re-created stream apart. It is written
+// "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
+type ID struct {
+	Stream   string
+	Sequence uint64
+	At       time.Time
+}
+
+func (id ID) String() string {
+	b := make([]byte, 0, len(id.Stream)+40)
+	b = append(b, id.Stream...)
+	b = append(b, '-')
+	b = strconv.AppendUint(b, id.Sequence, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, id.At.UnixNano(), 10)
+	return string(b)
+}
+
+// ParseID reads what String wrote.
+func ParseID(s string) (ID, error) {
+	bad := func() (ID, error) {
+		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", excerpt(s))
+	}
+	rest, nanos, ok := cutLast(s)
+	stream, seq, ok2 := cutLast(rest)
+	if !ok || !ok2 || stream == "" {
+		return bad()
+	}
+	n, err := strconv.ParseUint(seq, 10, 64)
+	at, err2 := strconv.ParseInt(nanos, 10, 64)
+	if err != nil || err2 != nil || at < 0 {
+		return bad()
+	}
+	id := ID{Stream: stream, Sequence: n, At: time.Unix(0, at).UTC()}
+	if id.String() != s {
+		return bad()
+	}
+	return id, nil
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '-')
+	if i < 0 {
+		return "", "", false
+	}
+	return s[:i], s[i+1:], true
+}

@@ -1,0 +1,121 @@
+package message
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// DefaultPrefix is the root of all subjects unless configured otherwise.
+const DefaultPrefix = "delay"
+
+var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
+
+// Form is the shape of a subject: which root it lies under.
+type Form int
+
+// The forms of subject a lane may hold.
+const (
+	FormForeign Form = iota // none of ours
+	FormLevel               // delay.<level or duration>.<target>
+	FormIn                  // delayin.<duration>.<target>
+	FormAt                  // delayat.<time>.<target>
+	FormHop                 // delaysys.hop.<level>.<target>
+	FormRetry               // delaysys.retry.<level>.<target>
+)
+
+// Address is a subject taken apart.
+type Address struct {
+	Form   Form
+	Token  string // the level, duration or time
+	Target string // empty where the subject ends after the token
+}
+
+// Names makes every subject and stream name from one prefix. Nothing else concatenates them. The zero Names is not
+// usable; see [NewNames].
+type Names struct {
+	level, in, at, timer, sys, dead, control string // root tokens
+	stream                                   string // stem of the stream names: "DELAY_"
+}
+
+// NewNames returns the names below prefix, one token matching [a-z][a-z0-9-]{0,15}.
+func NewNames(prefix string) (Names, error) {
+	if !prefixPattern.MatchString(prefix) {
+		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, beginning with a letter", prefix)
+	}
+	return Names{
+		level: prefix, in: prefix + "in", at: prefix + "at", timer: prefix + "timer",
+		sys: prefix + "sys", dead: prefix + "dead", control: prefix + "ctl",
+		stream: strings.ToUpper(prefix) + "_",
+	}, nil
+}
+
+// Prefix is the token that all names derive from.
+func (n Names) Prefix() string { return n.level }
+
+// Roots are the first tokens the broker keeps for itself: no target may lie below them.
+func (n Names) Roots() []string {
+	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
+}
+
+// LevelStream, IntakeStream, RetryStream and DeadStream name the streams.
+func (n Names) LevelStream(level string) string { return n.stream + level }
+func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
+func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
+func (n Names) DeadStream() string              { return n.stream + "DEAD" }
+
+// LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are what the streams listen on.
+func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
+func (n Names) InFilter() string                { return n.in + ".*.>" }
+func (n Names) AtFilter() string                { return n.at + ".*.>" }
+func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level + ".>" }
+func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
+func (n Names) DeadFilter() string              { return n.dead + ".>" }
+
+// Bare is the subject of a level without a target, for the opt-in Delay-Target header.
+func (n Names) Bare(level string) string { return n.level + "." + level }
+
+// Hop and Retry are the subjects of a message on its way through our lanes.
+func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
+func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
+
+// Dead is the subject of a dead letter. Target is empty when the request had none that passes the policy.
+func (n Names) Dead(code Code, target string) string {
+	if target == "" {
+		return n.dead + "." + string(code)
+	}
+	return n.dead + "." + string(code) + "." + target
+}
+
+// Internal reports whether only the broker may publish on subject.
+func (n Names) Internal(subject string) bool {
+	root, _, _ := strings.Cut(subject, ".")
+	return root == n.sys || root == n.dead
+}
+
+// Parse takes a subject apart. It never fails: what is not ours is FormForeign.
+func (n Names) Parse(subject string) Address {
+	root, rest, _ := strings.Cut(subject, ".")
+	form := FormForeign
+	switch root {
+	case n.level:
+		form = FormLevel
+	case n.in:
+		form = FormIn
+	case n.at:
+		form = FormAt
+	case n.sys:
+		var kind string
+		switch kind, rest, _ = strings.Cut(rest, "."); kind {
+		case "hop":
+			form = FormHop
+		case "retry":
+			form = FormRetry
+		}
+	}
+	if form == FormForeign {
+		return Address{}
+	}
+	token, target, _ := strings.Cut(rest, ".")
+	return Address{Form: form, Token: token, Target: target}
+}

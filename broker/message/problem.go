@@ -1,0 +1,66 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Code is the machine's word for why a message is a dead letter. It is a token of the dead letter's subject, so it is
+// part of the protocol: codes are added, never renamed.
+type Code string
+
+// The codes.
+const (
+	BadHeaders  Code = "bad_headers"        // the header block does not decode, or is too large to pass on
+	BadTime     Code = "bad_time"           // the duration or time cannot be read
+	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
+	BadOption   Code = "bad_option"         // a request header has a value that means nothing
+	TimeTwice   Code = "time_twice"         // subject and header both say when, or one header is given twice
+	UntilEarly  Code = "until_before_level" // Delay-Until falls before the end of the level it was published to
+	TooFar      Code = "too_far"            // beyond the longest delay
+	TooLarge    Code = "too_large"          // too large to be moved or delivered
+	Expired     Code = "expired"            // Delay-Expires passed before it could be delivered
+	Undelivered Code = "undelivered"        // the target refused every attempt
+	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
+)
+
+// NewerFormat is no dead letter: a message that a newer broker wrote stays where it is until a newer broker reads it.
+const NewerFormat Code = "newer_format"
+
+// maxSentence bounds a sentence, in bytes: together with the other headers of a dead letter it must fit into what the
+// streams keep free of max_payload.
+const maxSentence = 600
+
+// Problem is why a message cannot be delivered as asked.
+type Problem struct {
+	Code     Code
+	Sentence string // what is wrong and what to change, for people
+}
+
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
+
+// Problemf makes a problem; the sentence is cut where it would not fit a header.
+func Problemf(code Code, format string, args ...any) *Problem {
+	s := strings.Map(printable, fmt.Sprintf(format, args...))
+	if len(s) > maxSentence {
+		s = strings.ToValidUTF8(s[:maxSentence], "")
+	}
+	return &Problem{Code: code, Sentence: s}
+}
+
+// printable keeps control bytes out of header values.
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return ' '
+	}
+	return r
+}
+
+// excerpt quotes what a client wrote for use in a sentence: short, and with nothing a terminal would act on.
+func excerpt(s string) string {
+	const most = 48
+	if len(s) > most {
+		return fmt.Sprintf("%+q…", s[:most])
+	}
+	return fmt.Sprintf("%+q", s)
+}

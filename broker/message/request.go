@@ -1,0 +1,313 @@
+package message
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// Mode is how the target is reached.
+type Mode string
+
+// The modes. Auto decides on evidence: see package deliver.
+const (
+	Auto   Mode = "auto"
+	Stream Mode = "stream"
+	Core   Mode = "core"
+)
+
+// Incoming is a stored message as a lane reads it.
+type Incoming struct {
+	Stream      string
+	Sequence    uint64
+	At          time.Time // the server's timestamp
+	Subject     string
+	Header      Header
+	Undecodable bool // there was a header block, and it did not decode
+}
+
+// Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries
+// what is known.
+type Request struct {
+	ID       string
+	Accepted time.Time // when the first stream stored it
+	Due      time.Time
+	Target   string // empty unless it passes the policy
+	Mode     Mode   // empty where the client left it open
+	Expires  time.Time
+	TTL      string // Nats-TTL for the target, or empty
+	MsgID    string // the client's own Nats-Msg-Id
+	User     Header // the client's own headers, to be passed on
+
+	Hop          int // publishes into our streams so far; 0 when a client published it
+	Attempts     int // deliveries refused so far
+	FirstFailure time.Time
+	LastFailure  time.Time
+	RetryAt      time.Time // after a refusal: not before
+}
+
+// When is the moment to deliver: when due, or later when a delivery was refused.
+func (r Request) When() time.Time {
+	if r.RetryAt.After(r.Due) {
+		return r.RetryAt
+	}
+	return r.Due
+}
+
+// Refused is the request after another refused delivery, to be tried again at the given time.
+func (r Request) Refused(now, again time.Time) Request {
+	r.Attempts++
+	if r.FirstFailure.IsZero() {
+		r.FirstFailure = now
+	}
+	r.LastFailure, r.RetryAt = now, again
+	return r
+}
+
+// Parse reads a stored message. On a problem the request holds what is known of it.
+func (p Policy) Parse(in Incoming) (Request, *Problem) {
+	r := Request{
+		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
+		Accepted: in.At,
+		Due:      in.At,
+	}
+	addr := p.Names.Parse(in.Subject)
+	targetProblem := p.CheckTarget(addr.Target)
+	if targetProblem == nil {
+		r.Target = addr.Target
+	}
+	if in.Undecodable {
+		return r, Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+	}
+	s, problem := splitHeader(in.Header)
+	r.User = s.user
+	if problem != nil {
+		return r, problem
+	}
+	r.MsgID = s.msgID
+	if addr.Form == FormHop || addr.Form == FormRetry {
+		return p.parseInternal(r, s, targetProblem)
+	}
+	return p.parseClient(r, in, addr, s, targetProblem)
+}
+
+// parseClient reads the three forms a client may publish. State headers are not even looked at.
+func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
+	due, problem := p.due(in.At, addr, s)
+	if problem != nil {
+		return r, problem
+	}
+	if due.After(in.At) {
+		r.Due = due
+	}
+	if r.Target, problem = p.target(addr, s, targetProblem); problem != nil {
+		return r, problem
+	}
+	return r.options(s)
+}
+
+// due is the moment the subject and Delay-Until ask for.
+func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
+	until, problem := s.one(HeaderUntil)
+	if problem != nil {
+		return at, problem
+	}
+	if s.delay[HeaderFor] != nil || until != "" && addr.Form != FormLevel {
+		return at, Problemf(TimeTwice, "the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects", p.Names.Prefix())
+	}
+	if addr.Form == FormAt {
+		if dotted(addr.Target) {
+			return at, splitTime(addr)
+		}
+		due, err := parseToken(addr.Token)
+		if err != nil {
+			return at, err
+		}
+		return due, p.tooFar(at, due)
+	}
+	wait, err := levels.ParseDuration(addr.Token)
+	if addr.Form == FormIn && dotted(addr.Target) {
+		return at, splitTime(addr)
+	}
+	if err != nil {
+		return at, Problemf(BadTime, "%v", err)
+	}
+	due := at.Add(wait)
+	if until != "" {
+		leg := due
+		if due, problem = parseTime(until); problem != nil {
+			return at, problem
+		}
+		if due.Before(leg) {
+			return at, Problemf(UntilEarly, "Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
+				excerpt(until), addr.Token, p.Names.at)
+		}
+	}
+	return due, p.tooFar(at, due)
+}
+
+func (p Policy) tooFar(at, due time.Time) *Problem {
+	if p.MaxDelay > 0 && due.Sub(at) > p.MaxDelay {
+		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339), levels.FormatDuration(p.MaxDelay))
+	}
+	return nil
+}
+
+// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z". A target
+// that begins like this is refused on delayin and delayat, or the message would go to the subject "123.orders.x".
+func dotted(target string) bool {
+	first, _, _ := strings.Cut(target, ".")
+	digits := strings.TrimLeft(first, "0123456789")
+	if digits == first {
+		return false
+	}
+	switch digits {
+	case "", "ms", "s", "m", "h", "d", "w", "Z", "z":
+		return true
+	}
+	zone := strings.TrimLeft(digits, "+-")
+	return zone != digits && strings.Trim(zone, "0123456789:") == ""
+}
+
+func splitTime(addr Address) *Problem {
+	first, _, _ := strings.Cut(addr.Target, ".")
+	return Problemf(BadTime, "a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, or use the header Delay-Until on a level subject",
+		excerpt(addr.Token), excerpt(first))
+}
+
+// target is the subject's, or on the bare subject of a level the one in Delay-Target where that is switched on.
+func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Problem) {
+	named, problem := s.one(HeaderTarget)
+	if problem != nil {
+		return "", problem
+	}
+	switch {
+	case named == "":
+		if fromSubject != nil {
+			return "", fromSubject
+		}
+		return addr.Target, nil
+	case addr.Target != "":
+		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
+	case !matchAny(p.HeaderTargets, named):
+		return "", Problemf(BadTarget, "Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
+	}
+	if problem := p.CheckTarget(named); problem != nil {
+		return "", problem
+	}
+	return named, nil
+}
+
+// options reads the request headers that do not say when or where.
+func (r Request) options(s split) (Request, *Problem) {
+	deliver, problem := s.one(HeaderDeliver)
+	if problem != nil {
+		return r, problem
+	}
+	switch mode := Mode(strings.ToLower(deliver)); mode {
+	case "", Auto, Stream, Core:
+		r.Mode = mode
+	default:
+		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream or core", excerpt(deliver))
+	}
+	expires, problem := s.one(HeaderExpires)
+	if problem != nil {
+		return r, problem
+	}
+	if expires != "" {
+		if d, err := levels.ParseDuration(expires); err == nil {
+			r.Expires = r.Due.Add(d)
+		} else if r.Expires, problem = parseTime(expires); problem != nil {
+			return r, Problemf(BadOption, "Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
+		}
+		if r.Expires.Before(r.Due) {
+			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered", excerpt(expires))
+		}
+	}
+	ttl, problem := s.one(HeaderTTL)
+	if problem != nil {
+		return r, problem
+	}
+	if r.TTL, problem = parseTTL(ttl); problem != nil {
+		return r, problem
+	}
+	return r, nil
+}
+
+// parseTTL turns a duration into what nats-server takes for Nats-TTL: whole seconds, at least one. It rounds up.
+func parseTTL(ttl string) (string, *Problem) {
+	if ttl == "" || ttl == "never" {
+		return ttl, nil
+	}
+	d, err := levels.ParseDuration(ttl)
+	if err != nil || d < time.Second {
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration of at least 1s, or never", excerpt(ttl))
+	}
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
+}
+
+// parseToken reads the time of a delayat subject, which has no room for a fraction.
+func parseToken(s string) (time.Time, *Problem) {
+	if strings.ContainsAny(s, ",.") {
+		return time.Time{}, badTime(s)
+	}
+	return parseTime(s)
+}
+
+// parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
+// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes more than the RFC does.
+func parseTime(s string) (time.Time, *Problem) {
+	if s != "" && strings.Trim(s, "0123456789") == "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case err != nil || len(s) > 14:
+			return time.Time{}, badTime(s)
+		case len(s) <= 11:
+			return time.Unix(n, 0).UTC(), nil
+		}
+		return time.UnixMilli(n).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || !rfc3339(s) {
+		return time.Time{}, badTime(s)
+	}
+	return t.UTC(), nil
+}
+
+// rfc3339 checks the shape "2026-11-20T10:00:00[.digits](Z|±hh:mm)".
+func rfc3339(s string) bool {
+	const seconds = len("2006-01-02T15:04:05")
+	if len(s) <= seconds || strings.IndexByte(s, ',') >= 0 || s[13] != ':' {
+		return false
+	}
+	rest := s[seconds:]
+	if rest[0] == '.' {
+		zone := strings.TrimLeft(rest[1:], "0123456789")
+		if digits := len(rest) - 1 - len(zone); digits < 1 || digits > 9 {
+			return false
+		}
+		rest = zone
+	}
+	return rest == "Z" || len(rest) == len("+00:00")
+}
+
+func badTime(s string) *Problem {
+	return Problemf(BadTime, "the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds", excerpt(s))
+}
+
+// escapeSubject makes a header value of what a stranger published on.
+func escapeSubject(s string) string {
+	const most = 256
+	escaped := url.PathEscape(s)
+	if len(escaped) <= most {
+		return escaped
+	}
+	cut := escaped[:most]
+	if i := strings.LastIndexByte(cut, '%'); i > most-3 {
+		cut = cut[:i]
+	}
+	return cut
+}

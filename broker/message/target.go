@@ -1,0 +1,85 @@
+package message
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of a target. A subject of 5,000 bytes makes nats-server close the publishing connection for good, and with it
+// everything else the broker delivers.
+const (
+	maxTarget       = 256 // bytes
+	maxTargetTokens = 16
+)
+
+// Policy says which requests are granted.
+type Policy struct {
+	Names Names
+	// Targets are the subjects, wildcards allowed, that may be delivered to. Empty allows all that the rules of
+	// CheckTarget leave; NATS permissions are the first line either way.
+	Targets []string
+	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right
+	// to publish "delay.30m" is a right to reach all of these.
+	HeaderTargets []string
+	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
+	MaxDelay time.Duration
+}
+
+// CheckTarget is the one place that decides whether a subject may be delivered to. It looks at the final bytes, and is
+// asked again before every publish into a lane or to a target.
+func (p Policy) CheckTarget(target string) *Problem {
+	switch {
+	case target == "":
+		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire", p.Names.Prefix())
+	case len(target) > maxTarget:
+		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", excerpt(target), len(target), maxTarget)
+	}
+	for i := range len(target) {
+		switch c := target[i]; {
+		case c <= ' ' || c >= 0x7f:
+			return Problemf(BadTarget, "the target %s holds byte 0x%02x: printable ASCII only", excerpt(target), c)
+		case c == '*' || c == '>':
+			return Problemf(BadTarget, "the target %s holds a wildcard: name one subject", excerpt(target))
+		}
+	}
+	if target[0] == '.' || target[len(target)-1] == '.' || strings.Contains(target, "..") {
+		return Problemf(BadTarget, "the target %s has an empty token", excerpt(target))
+	}
+	if n := strings.Count(target, ".") + 1; n > maxTargetTokens {
+		return Problemf(BadTarget, "the target %s has %d tokens: at most %d", excerpt(target), n, maxTargetTokens)
+	}
+	first, _, _ := strings.Cut(target, ".")
+	if first[0] == '$' || first[0] == '_' {
+		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to", excerpt(target))
+	}
+	if slices.Contains(p.Names.Roots(), first) {
+		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total", excerpt(target))
+	}
+	if len(p.Targets) > 0 && !matchAny(p.Targets, target) {
+		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)", excerpt(target))
+	}
+	return nil
+}
+
+func matchAny(patterns []string, subject string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
+}
+
+// Match reports whether subject matches a NATS pattern: * is one token, a final > is one or more.
+func Match(pattern, subject string) bool {
+	for {
+		p, pRest, pMore := strings.Cut(pattern, ".")
+		s, sRest, sMore := strings.Cut(subject, ".")
+		if p == ">" && !pMore {
+			return s != ""
+		}
+		if s == "" || p != "*" && p != s {
+			return false
+		}
+		if !pMore || !sMore {
+			return pMore == sMore
+		}
+		pattern, subject = pRest, sRest
+	}
+}

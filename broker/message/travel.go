@@ -1,0 +1,165 @@
+package message
+
+import (
+	"strconv"
+	"time"
+)
+
+// This file is what travels: the headers of a message between lanes, at its target, and among the dead letters.
+
+// NatsMsgID is the id under which hop n of a message is published. n rises with every publish into our streams, retries
+// included: a message that passes one level twice under one id would be answered "duplicate" and be lost.
+func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
+
+// DeadMsgID is the id of the message's dead letter.
+func (r Request) DeadMsgID() string { return r.ID + "/dead" }
+
+// HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
+// hop said, so headers do not grow on the way.
+func (r Request) HopHeader() Header {
+	h := r.userHeader(13)
+	r.identify(h, r.NatsMsgID(r.Hop+1))
+	set(h, HeaderFormat, strconv.Itoa(Format))
+	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
+	set(h, HeaderDeliver, string(r.Mode))
+	set(h, HeaderTTL, r.TTL)
+	setTime(h, HeaderExpires, r.Expires)
+	setTime(h, HeaderRetryAt, r.RetryAt)
+	r.failures(h)
+	return h
+}
+
+// TargetHeader is the header of the message at its target.
+func (r Request) TargetHeader() Header {
+	h := r.userHeader(6)
+	r.identify(h, r.ID)
+	set(h, headerNatsTTL, r.TTL)
+	return h
+}
+
+// DeadHeader is the header of the message's dead letter. Subject is where it was published.
+func (r Request) DeadHeader(p *Problem, subject string) Header {
+	h := r.userHeader(14)
+	r.identify(h, r.DeadMsgID())
+	set(h, HeaderDeliver, string(r.Mode))
+	set(h, HeaderTTL, r.TTL)
+	setTime(h, HeaderExpires, r.Expires)
+	r.failures(h)
+	set(h, HeaderErrorCode, string(p.Code))
+	set(h, HeaderError, p.Sentence)
+	set(h, HeaderSubject, escapeSubject(subject))
+	return h
+}
+
+func (r Request) identify(h Header, msgID string) {
+	set(h, headerNatsMsgID, msgID)
+	set(h, HeaderID, r.ID)
+	setTime(h, HeaderDue, r.Due)
+	setTime(h, HeaderAccepted, r.Accepted)
+	set(h, HeaderMsgID, r.MsgID)
+}
+
+func (r Request) failures(h Header) {
+	if r.Attempts > 0 {
+		set(h, HeaderAttempts, strconv.Itoa(r.Attempts))
+		setTime(h, HeaderFirstFailure, r.FirstFailure)
+		setTime(h, HeaderLastFailure, r.LastFailure)
+	}
+}
+
+// parseInternal reads what HopHeader wrote.
+func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Request, *Problem) {
+	f := fields{split: s}
+	in := Request{
+		ID:           f.id(),
+		Target:       r.Target,
+		Accepted:     f.moment(HeaderAccepted, required),
+		Due:          f.moment(HeaderDue, required),
+		Mode:         Mode(f.text(HeaderDeliver)),
+		Expires:      f.moment(HeaderExpires, optional),
+		TTL:          f.text(HeaderTTL),
+		MsgID:        f.text(HeaderMsgID),
+		User:         r.User,
+		Hop:          f.count(HeaderHop, required),
+		Attempts:     f.count(HeaderAttempts, optional),
+		FirstFailure: f.moment(HeaderFirstFailure, optional),
+		LastFailure:  f.moment(HeaderLastFailure, optional),
+		RetryAt:      f.moment(HeaderRetryAt, optional),
+	}
+	format := f.count(HeaderFormat, required)
+	switch {
+	case format > Format:
+		return r, Problemf(NewerFormat, "format %d is newer than this broker's %d", format, Format)
+	case f.problem != nil:
+		return r, f.problem
+	}
+	return in, targetProblem
+}
+
+const (
+	required = true
+	optional = false
+)
+
+// fields reads state headers and keeps the last problem.
+type fields struct {
+	split
+	problem *Problem
+}
+
+func (f *fields) text(name string) string {
+	v, problem := f.one(name)
+	if problem != nil {
+		f.refuse(name, problem.Sentence)
+	}
+	return v
+}
+
+func (f *fields) id() string {
+	v := f.text(HeaderID)
+	if _, err := ParseID(v); err != nil {
+		f.refuse(HeaderID, excerpt(v))
+	}
+	return v
+}
+
+func (f *fields) moment(name string, needed bool) time.Time {
+	v := f.text(name)
+	if v == "" && !needed {
+		return time.Time{}
+	}
+	t, problem := parseTime(v)
+	if problem != nil {
+		f.refuse(name, excerpt(v))
+	}
+	return t
+}
+
+// count reads a number of at least one; an optional one may be missing.
+func (f *fields) count(name string, needed bool) int {
+	v := f.text(name)
+	if v == "" && !needed {
+		return 0
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		f.refuse(name, excerpt(v))
+	}
+	return n
+}
+
+func (f *fields) refuse(name, what string) {
+	f.problem = Problemf(BadInternal, "%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
+}
+
+func set(h Header, key, value string) {
+	if value != "" {
+		h[key] = []string{value}
+	}
+}
+
+func setTime(h Header, key string, t time.Time) {
+	if !t.IsZero() {
+		h[key] = []string{t.UTC().Format(time.RFC3339Nano)}
+	}
+}

@@ -1,0 +1,63 @@
+package reply
+
+import (
+	"encoding/json"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Error codes of nats-server's JetStream (server/errors.json) that call for something special.
+const (
+	CodeTooLarge       = 10054 // message size exceeds maximum allowed
+	CodeInFlight       = 10158 // the first copy of this id is not stored yet
+	CodeTooMany        = 10167 // the stream's queue is full
+	CodeNoTTL          = 10166 // per-message TTL is disabled
+	CodeWrongStream    = 10060 // expected stream does not match
+	CodeInvalidTTL     = 10165 // invalid per-message TTL
+	CodeRollupDisabled = 10111 // rollup not permitted
+)
+
+// Ack is what a stream, or the server in its place, answered to a publish.
+type Ack struct {
+	Stream    string
+	Sequence  uint64
+	Duplicate bool
+
+	// Code is the JetStream error code of a refusal, Description its text. Without responders, Code is 503.
+	Code        int
+	Description string
+}
+
+// Refused reports whether the message was not stored.
+func (a Ack) Refused() bool { return a.Code != 0 }
+
+// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server.
+func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
+	if len(m.Data) == 0 {
+		if m.Header.Get("Status") == "503" {
+			return Ack{Code: 503, Description: "nobody listens on the subject"}, true
+		}
+		return Ack{}, false
+	}
+	var body struct {
+		Stream    string `json:"stream"`
+		Sequence  uint64 `json:"seq"`
+		Duplicate bool   `json:"duplicate"`
+		Error     *struct {
+			Code        int    `json:"code"`
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(m.Data, &body) != nil {
+		return Ack{}, false
+	}
+	if e := body.Error; e != nil {
+		code := e.ErrCode
+		if code == 0 {
+			code = e.Code
+		}
+		return Ack{Stream: body.Stream, Code: code, Description: e.Description}, code != 0
+	}
+	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != ""
+}

@@ -1,0 +1,287 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+	"delaybroker/levels/owners"
+	"delaybroker/wheel"
+)
+
+const (
+	// readAhead is how long before the last message read leaves its lane reading goes on: what is read is ordered by
+	// its own time, so timestamps may fall back by this much without making anything late.
+	readAhead = 5 * time.Second
+	// readLeast is what a lane may hold however far off it is due, so that a small lane is read at once.
+	readLeast      = 256
+	readLeastBytes = 1 << 20
+	// maxSpan bounds what a cursor remembers, at 16 bytes each.
+	maxSpan = 1 << 20
+	// turnItems is how much is read before the loop looks at the time again.
+	turnItems = 256
+)
+
+// worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
+// say otherwise. Nothing in the loop waits for an answer: what is asked elsewhere comes back through the mailbox.
+type worker struct {
+	*engine
+	lane  lane.Spec
+	lease owners.Lease
+	log   *slog.Logger
+
+	reader    *lane.Reader
+	committer lane.Committer
+	cursor    lane.Cursor
+	clock     *clock
+	wheel     *wheel.Wheel[*held]
+	mail      *mailbox[event]
+	ping      chan struct{}  // asks whether the loop turns
+	gone      chan struct{}  // closed when the loop has ended
+	wg        sync.WaitGroup // the reader, and questions asked elsewhere; all end before run returns
+
+	epoch     uint64 // of the last message read
+	adopted   chan<- struct{}
+	last      lane.Stored // the last message read, without its body
+	held      int         // messages in memory
+	heldBytes int
+	underway  int // publishes not yet answered
+	commit    commitState
+	sampling  bool
+	resample  time.Time // not before, after a failed look
+	draining  bool
+
+	gauge *gauge // read by Status
+}
+
+// held is a message in memory, from being read to having arrived elsewhere.
+type held struct {
+	lane.Stored
+	request message.Request
+	problem *message.Problem
+	mark    lane.Mark
+	size    int    // bytes accounted
+	tries   int    // publishes in a row that told us nothing, or had no room
+	silent  int    // deliveries that a target did not answer although it should
+	below   string // the level that last refused a hop; the next smaller one is tried
+	salt    string // makes a message id fresh after another message was found under it
+}
+
+// heldOverhead is what a held message costs besides its body and headers.
+const heldOverhead = 640
+
+// event is what comes back to the loop.
+type event func(now time.Time)
+
+// run works the lane until ctx ends or the lease is lost, and leaves it ready for a successor.
+func (w *worker) run(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	defer w.wg.Wait()
+	defer stop()
+	w.wg.Go(func() { w.reader.Run(reading) })
+	w.loop(ctx)
+	close(w.gone)
+	stop()
+	return w.drain()
+}
+
+// loop is one pass after the other, with a sleep between.
+func (w *worker) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for w.lease.Held() {
+		timer.Reset(w.pass(time.Now()))
+		items := w.reader.Items()
+		if !w.hungry(time.Now()) {
+			items = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.ping:
+		case <-w.mail.bell:
+		case <-timer.C:
+		case item := <-items:
+			w.readSome(item)
+		}
+	}
+}
+
+// pass does everything that can be done now, and returns how long nothing else can.
+func (w *worker) pass(local time.Time) time.Duration {
+	w.report()
+	now, fresh := w.clock.now(local)
+	for _, happened := range w.mail.take() {
+		happened(now)
+	}
+	now, fresh = w.clock.now(local)
+	if fresh {
+		for _, h := range w.wheel.Advance(now) {
+			w.step(h, now)
+		}
+	}
+	wait := w.commitSoon(local)
+	if next, ok := w.wheel.Next(); ok {
+		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
+	}
+	if resume, ok := w.resumeReading(); ok && resume.After(now) {
+		wait = min(wait, resume.Sub(now))
+	}
+	return wait
+}
+
+// awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
+// fresh by then.
+func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.Duration {
+	const ahead = time.Second // enough for a look
+	switch {
+	case left > ahead && w.clock.age(local)+left > sampleFresh:
+		return left - ahead
+	case !fresh || w.clock.age(local) > sampleEvery:
+		if retry := w.resample.Sub(local); retry > 0 {
+			return retry
+		}
+		w.look()
+	}
+	if !fresh {
+		return forever // the look's answer wakes the loop
+	}
+	return max(left, 0)
+}
+
+const forever = time.Duration(1<<63 - 1)
+
+// look asks the stream's leader for its time.
+func (w *worker) look() {
+	if w.sampling {
+		return
+	}
+	w.sampling = true
+	w.wg.Go(func() {
+		sample, err := w.sample(w.lane.Stream)
+		w.mail.put(func(time.Time) {
+			w.sampling = false
+			if err != nil {
+				w.resample = time.Now().Add(time.Second)
+				w.log.Debug("asking the stream's leader for its time", "err", err)
+				return
+			}
+			w.clock.sample(sample)
+		})
+	})
+}
+
+// hungry reports whether to read on.
+func (w *worker) hungry(local time.Time) bool {
+	if w.full() {
+		return false
+	}
+	if w.held < readLeast && w.heldBytes < readLeastBytes {
+		return true
+	}
+	now, _ := w.clock.now(local)
+	resume, far := w.resumeReading()
+	return !far || !now.Before(resume)
+}
+
+// full reports whether nothing more fits into memory. For the intake, the near half of the bound is not used up by what
+// is far: see spill.
+func (w *worker) full() bool {
+	return w.held >= 2*w.cfg.HoldMessages || w.heldBytes >= 2*w.cfg.HoldBytes || w.cursor.Span() >= maxSpan
+}
+
+// resumeReading is when the lane will be read on, if what was read last stays for long.
+func (w *worker) resumeReading() (time.Time, bool) {
+	if w.full() || w.last.Sequence == 0 || w.lane.Delay <= readAhead || w.held < readLeast && w.heldBytes < readLeastBytes {
+		return time.Time{}, false
+	}
+	return w.last.At.Add(w.lane.Delay - readAhead), true
+}
+
+// readSome takes what is there, up to a bound.
+func (w *worker) readSome(item lane.Item) {
+	local := time.Now()
+	for n := 1; ; n++ {
+		w.read(item, local)
+		if n == turnItems || w.full() {
+			return
+		}
+		select {
+		case item = <-w.reader.Items():
+		default:
+			return
+		}
+	}
+}
+
+// read takes in one item of the lane.
+func (w *worker) read(item lane.Item, local time.Time) {
+	if e := item.Epoch; e != nil {
+		w.adopt(e)
+		return
+	}
+	w.clock.observe(item.At, local)
+	h := &held{Stored: item.Stored, mark: w.cursor.Begin(item.Sequence), size: item.Size + heldOverhead}
+	h.request, h.problem = w.policy.Parse(message.Incoming{
+		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
+	})
+	h.Header = nil
+	w.last = lane.Stored{Sequence: h.Sequence, At: h.At}
+	w.held++
+	w.heldBytes += h.size
+	now, fresh := w.clock.now(local)
+	if !fresh {
+		w.wheel.Add(h.At, h) // as soon as the time is known
+		return
+	}
+	w.step(h, now)
+}
+
+// adopt begins an epoch. If it is of another history, what is held still goes where it should, but commits nothing.
+func (w *worker) adopt(e *lane.Epoch) {
+	if e.Fresh {
+		w.cursor.Reset()
+		w.commit.reset()
+		w.last = lane.Stored{}
+	}
+	w.epoch = e.Number
+	w.clock.sample(e.Info)
+	if w.adopted != nil {
+		close(w.adopted)
+		w.adopted = nil
+	}
+}
+
+// step decides and acts.
+func (w *worker) step(h *held, now time.Time) {
+	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)
+}
+
+func (w *worker) act(h *held, s Step, now time.Time) {
+	switch s.Kind {
+	case Hold:
+		if level, far := w.spill(s.At, now); far {
+			w.hop(h, level)
+			return
+		}
+		w.wheel.Add(s.At, h)
+	case Hop:
+		w.hop(h, w.roomy(h, s.Level))
+	case Fire:
+		w.fire(h)
+	case Retry:
+		w.retry(h, s.Level)
+	case Dead:
+		w.bury(h, s.Problem)
+	}
+}
+
+// arrived lets a message go: it is stored, or delivered, elsewhere.
+func (w *worker) arrived(h *held) {
+	w.held--
+	w.heldBytes -= h.size
+	w.cursor.Done(h.mark)
+}
