@@ -1,0 +1,270 @@
+// Package test holds the broker to its promises, end to end, on a real nats-server. Each file is named after what it
+// shows; most run under fake time, where a duration is exact.
+package test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// instance is a running broker.
+type instance struct {
+	t      testing.TB
+	broker *broker.Broker
+	links  broker.Links
+	cancel context.CancelFunc
+	done   chan error
+	ended  bool
+}
+
+// startBroker runs a broker on connections of its own until the test ends, and waits until it is ready.
+func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config) *instance {
+	t.Helper()
+	i := launchBroker(t, s, cfg)
+	select {
+	case <-i.broker.Ready():
+	case err := <-i.done:
+		t.Fatalf("the broker ended before it was ready: %v", err)
+	}
+	return i
+}
+
+func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config) *instance {
+	t.Helper()
+	cfg.Provision = true
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	links := broker.Links{
+		Read: s.Connect(nats.Name("read")), Write: s.Connect(nats.Name("write"), nats.ReconnectBufSize(-1)),
+		Deliver: s.Connect(nats.Name("deliver"), nats.ReconnectBufSize(-1)), Control: s.Connect(nats.Name("control"), nats.ReconnectBufSize(-1)),
+	}
+	b, err := broker.New(links, cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	i := &instance{t: t, broker: b, links: links, cancel: cancel, done: make(chan error, 1)}
+	go func() { i.done <- b.Run(ctx) }()
+	t.Cleanup(i.stop)
+	return i
+}
+
+// stop stops the broker cleanly.
+func (i *instance) stop() {
+	i.t.Helper()
+	if i.ended {
+		return
+	}
+	i.ended = true
+	i.cancel()
+	if err := <-i.done; err != nil {
+		i.t.Errorf("Run ended with %v, want nil after a clean stop", err)
+	}
+	i.close()
+}
+
+// crash cuts the broker off at once, so that it can acknowledge, commit and deliver nothing more, and then ends it.
+func (i *instance) crash() {
+	i.t.Helper()
+	i.ended = true
+	i.close()
+	i.cancel()
+	<-i.done
+}
+
+func (i *instance) close() {
+	for _, nc := range []*nats.Conn{i.links.Read, i.links.Write, i.links.Deliver, i.links.Control} {
+		nc.Close()
+	}
+}
+
+// client publishes delays and looks at what arrives.
+type client struct {
+	t  testing.TB
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+func newClient(t testing.TB, s *natstest.Server) *client {
+	nc := s.Connect(nats.Name("client"))
+	return &client{t: t, nc: nc, js: s.JetStream(nc)}
+}
+
+// target makes a stream for the subjects.
+func (c *client) target(name string, subjects ...string) jetstream.Stream {
+	c.t.Helper()
+	s, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects})
+	if err != nil {
+		c.t.Fatalf("create stream %s: %v", name, err)
+	}
+	return s
+}
+
+// publish stores a message and returns the server's acknowledgement.
+func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
+	c.t.Helper()
+	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
+	for h := range slices.Chunk(headers, 2) {
+		m.Header.Add(h[0], h[1])
+	}
+	ack, err := c.js.PublishMsg(context.Background(), m)
+	if err != nil {
+		c.t.Fatalf("publish on %s: %v", subject, err)
+	}
+	return ack
+}
+
+// arrival is a message in a target stream.
+type arrival struct {
+	At      time.Time // when the target's server stored it
+	Due     time.Time
+	ID      string
+	Body    string
+	Subject string
+	Header  nats.Header
+}
+
+// arrivals reads a whole stream.
+func (c *client) arrivals(stream string) []arrival {
+	c.t.Helper()
+	ctx := context.Background()
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil {
+		c.t.Fatalf("stream %s: %v", stream, err)
+	}
+	var all []arrival
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			continue // deleted
+		}
+		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
+		all = append(all, arrival{At: m.Time, Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+	}
+	return all
+}
+
+// dead reads the dead letters by code.
+func (c *client) dead() map[string][]arrival {
+	c.t.Helper()
+	byCode := make(map[string][]arrival)
+	for _, a := range c.arrivals("DELAY_DEAD") {
+		code := a.Header.Get(message.HeaderErrorCode)
+		byCode[code] = append(byCode[code], a)
+	}
+	return byCode
+}
+
+// checkNoDead fails for every dead letter.
+func (c *client) checkNoDead() {
+	c.t.Helper()
+	for code, letters := range c.dead() {
+		c.t.Errorf("%d dead letters %s, the first: %s", len(letters), code, letters[0].Header.Get(message.HeaderError))
+	}
+}
+
+// checkEmpty fails for every lane that still holds something.
+func (c *client) checkEmpty() {
+	c.t.Helper()
+	list := c.js.ListStreams(context.Background())
+	for info := range list.Info() {
+		if info.Config.Metadata["delaybroker.kind"] != "" && info.State.Msgs > 0 {
+			c.t.Errorf("%s still holds %d messages", info.Config.Name, info.State.Msgs)
+		}
+	}
+}
+
+// inbox collects what a core subscriber sees, with the time it saw it.
+type inbox struct {
+	mu   sync.Mutex
+	msgs []arrival
+}
+
+func (c *client) subscribe(subject string) *inbox {
+	c.t.Helper()
+	in := &inbox{}
+	if _, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.msgs = append(in.msgs, arrival{At: time.Now(), Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+	}); err != nil {
+		c.t.Fatalf("subscribe %s: %v", subject, err)
+	}
+	// Not Flush: its timers come from a pool that other bubbles use.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := c.nc.FlushWithContext(ctx); err != nil {
+		c.t.Fatalf("flush: %v", err)
+	}
+	return in
+}
+
+func (in *inbox) all() []arrival {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.msgs)
+}
+
+// checkExactly sleeps until one nanosecond before due, sees count messages, sleeps one more, and sees one more.
+func checkExactly(t *testing.T, in *inbox, due time.Time, count int) {
+	t.Helper()
+	time.Sleep(time.Until(due) - 1)
+	synctest.Wait()
+	if got := len(in.all()); got != count {
+		t.Fatalf("1ns before due: %d messages, want %d", got, count)
+	}
+	time.Sleep(1)
+	synctest.Wait()
+	got := in.all()
+	if len(got) != count+1 {
+		t.Fatalf("when due: %d messages, want %d", len(got), count+1)
+	}
+	if last := got[count]; !last.At.Equal(due) || !last.Due.Equal(due) {
+		t.Errorf("came at %s saying it was due %s, want %s", last.At, last.Due, due)
+	}
+}
+
+// ladder parses a setting of levels.
+func ladder(t testing.TB, spec string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatalf("ladder %q: %v", spec, err)
+	}
+	return l
+}
+
+// bodies are what came, sorted, with a count for what came more than once.
+func bodies(all []arrival) string {
+	count := make(map[string]int)
+	for _, a := range all {
+		count[a.Body]++
+	}
+	var words []string
+	for _, body := range slices.Sorted(maps.Keys(count)) {
+		if n := count[body]; n > 1 {
+			body = fmt.Sprintf("%s×%d", body, n)
+		}
+		words = append(words, body)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,134 @@
+// Package natstest runs a real nats-server with JetStream and file storage for tests, under the fake time of
+// testing/synctest where a test wants it: a delay of two hours is then tested to the nanosecond in milliseconds.
+//
+// What makes that work:
+//
+//  1. ats.Register before any bubble. Otherwise the file store starts a goroutine on a package-level channel inside the
+//     bubble, which never counts as blocked, and time stops.
+//  2. No listener: connections are net.Pipes, which block durably; sockets do not.
+//  3. The data directory is made outside the bubble.
+//  4. Everything is closed inside the bubble, which waits for every goroutine: a leak is a failure.
+//  5. No mutex is held while waiting for a channel, a timer or I/O.
+package natstest
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func init() { ats.Register() } // rule 1
+
+// Bubble runs f under fake time with a server of its own, which it stops afterwards.
+func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
+	t.Helper()
+	dir := t.TempDir() // rule 3
+	synctest.Test(t, func(t *testing.T) { f(t, Run(t, dir)) })
+}
+
+// Server is a server in this process that can be stopped and started again on its data.
+type Server struct {
+	t       testing.TB
+	opts    server.Options
+	current atomic.Pointer[server.Server]
+}
+
+// Run starts a server without a listener on the data in dir, and stops it when the test ends.
+func Run(t testing.TB, dir string) *Server {
+	t.Helper()
+	return RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir})
+}
+
+// RunWith starts a server with the given options; those that tests always need are added.
+func RunWith(t testing.TB, opts server.Options) *Server {
+	t.Helper()
+	opts.NoSigs, opts.NoLog = true, true
+	// What the server does every few seconds or minutes per stream, for the sake of the disk and of statistics, is
+	// most of what a month of fake time costs.
+	opts.NoSystemAccount = true
+	if opts.SyncInterval == 0 {
+		opts.SyncInterval = 24 * time.Hour
+	}
+	s := &Server{t: t, opts: opts}
+	s.Start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start starts a stopped server on the data it had.
+func (s *Server) Start() {
+	s.t.Helper()
+	opts := s.opts
+	ns, err := server.NewServer(&opts)
+	if err != nil {
+		s.t.Fatalf("make the server: %v", err)
+	}
+	ns.Start()
+	if !opts.DontListen && !ns.ReadyForConnections(10*time.Second) {
+		s.t.Fatal("the server does not listen after 10s")
+	}
+	s.current.Store(ns)
+}
+
+// Stop stops the server; its data stays.
+func (s *Server) Stop() {
+	if ns := s.current.Swap(nil); ns != nil {
+		ns.Shutdown()
+		ns.WaitForShutdown()
+	}
+}
+
+// Restart stops the server, lets it lie for a while, and starts it again.
+func (s *Server) Restart(down time.Duration) {
+	s.t.Helper()
+	s.Stop()
+	time.Sleep(down)
+	s.Start()
+}
+
+// Server is the server that runs, or nil.
+func (s *Server) Server() *server.Server { return s.current.Load() }
+
+// Dial makes it a nats.CustomDialer that reaches whatever server runs.
+func (s *Server) Dial(string, string) (net.Conn, error) {
+	ns := s.current.Load()
+	if ns == nil {
+		return nil, net.ErrClosed
+	}
+	if s.opts.DontListen {
+		return ns.InProcessConn()
+	}
+	return net.Dial("tcp", ns.Addr().String())
+}
+
+// Connect makes a connection that survives restarts, and closes it when the test ends.
+func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	opts = append([]nats.Option{
+		nats.SetCustomDialer(s), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, opts...)
+	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP: a name would be looked up for real
+	if err != nil {
+		s.t.Fatalf("connect: %v", err)
+	}
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+// JetStream is a connection's JetStream.
+func (s *Server) JetStream(nc *nats.Conn) jetstream.JetStream {
+	s.t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		s.t.Fatalf("JetStream: %v", err)
+	}
+	return js
+}

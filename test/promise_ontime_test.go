@@ -1,0 +1,149 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// TestNeverEarlyOnTime publishes once to every level, and sees each message at the nanosecond it is due.
+func TestNeverEarlyOnTime(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		time.Sleep(123_456_789) // times need not be round
+		accepted := time.Now()
+		all := levels.Default().Levels()
+		for _, l := range all {
+			c.publish("delay."+l.Name+".orders.expire", l.Name)
+		}
+		for i, l := range all {
+			checkExactly(t, in, accepted.Add(l.Delay), i)
+		}
+		time.Sleep(time.Hour)
+		if got := len(in.all()); got != len(all) {
+			t.Errorf("%d messages in all, want %d", got, len(all))
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestChains lets messages pass many levels and arrive at the nanosecond all the same.
+func TestChains(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d", "delayin.30d", "delayin.50ms"} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				if testing.Short() && subject == "delayin.30d" {
+					t.Log("short: 30 days become 3")
+					subject = "delayin.3d"
+				}
+				startBroker(t, s, broker.Config{})
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				c.publish(subject+".orders.expire", "x")
+				accepted := time.Now()
+				_, token, _ := cut(subject)
+				wait, err := levels.ParseDuration(token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkExactly(t, in, accepted.Add(wait), 0)
+				time.Sleep(time.Minute)
+				if got := len(in.all()); got != 1 {
+					t.Errorf("%d copies, want 1", got)
+				}
+				c.checkNoDead()
+				c.checkEmpty()
+			})
+		})
+	}
+}
+
+func cut(subject string) (root, token string, ok bool) {
+	for i := range subject {
+		if subject[i] == '.' {
+			return subject[:i], subject[i+1:], true
+		}
+	}
+	return subject, "", false
+}
+
+// TestAbsoluteTimes asks for moments instead of durations, in every spelling.
+func TestAbsoluteTimes(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		at := func(d time.Duration) time.Time { return start.Add(d) }
+		c.publish("delayat."+at(-time.Hour).UTC().Format(time.RFC3339)+".orders.past", "past")
+		synctest.Wait()
+		if got := in.all(); len(got) != 1 || !got[0].At.Equal(start) {
+			t.Errorf("a time in the past gave %v, want one message at once", got)
+		}
+		c.publish("delayat."+at(10*time.Second).UTC().Format(time.RFC3339)+".orders.a", "a")
+		c.publish(fmt.Sprintf("delayat.%d.orders.b", at(20*time.Second).Unix()), "b")
+		c.publish(fmt.Sprintf("delayat.%d.orders.c", at(30*time.Second+7*time.Millisecond).UnixMilli()), "c")
+		c.publish("delay.10s.orders.d", "d", message.HeaderUntil, at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
+		c.publish("delay.15m.orders.e", "e", "delay-until", fmt.Sprint(at(16*time.Minute).UnixMilli()))
+		checkExactly(t, in, at(10*time.Second), 1)
+		checkExactly(t, in, at(20*time.Second), 2)
+		checkExactly(t, in, at(30*time.Second+7*time.Millisecond), 3)
+		checkExactly(t, in, at(40*time.Second+123456789), 4)
+		checkExactly(t, in, at(16*time.Minute), 5)
+		c.checkNoDead()
+	})
+}
+
+// TestRandomDelays sends 10,000 messages of random delays: each comes once, in due order, when it is due.
+func TestRandomDelays(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 10_000
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		rng := rand.New(rand.NewPCG(1, 2))
+		due := make(map[string]time.Time, count)
+		for i := range count {
+			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) + time.Millisecond
+			body := fmt.Sprint(i)
+			c.publish("delayin."+levels.FormatDuration(wait)+".orders.expire", body)
+			due[body] = time.Now().Add(wait)
+			time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
+		}
+		time.Sleep(4 * time.Hour)
+		got := c.arrivals("ORDERS")
+		if len(got) != count {
+			t.Errorf("%d arrived, want %d", len(got), count)
+		}
+		seen := make(map[string]bool)
+		for i, a := range got {
+			if seen[a.Body] {
+				t.Errorf("%s came twice", a.Body)
+			}
+			seen[a.Body] = true
+			if want := due[a.Body]; !a.At.Equal(want) || !a.Due.Equal(want) {
+				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want, a.At.Sub(want))
+			}
+			if i > 0 && a.Due.Before(got[i-1].Due) {
+				t.Errorf("%s came after one that was due later", a.Body)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
