@@ -1,0 +1,115 @@
+package wheel
+
+import (
+	"math/bits"
+	"testing"
+)
+
+// check fails the test unless the invariants of doc.go hold.
+func (w *Wheel[V]) check(t testing.TB) {
+	t.Helper()
+	o := &w.order
+	seen := make(map[Handle]bool)
+	items := 0
+	count := func(it item) {
+		items++
+		if !w.slab.has(it.handle) {
+			return
+		}
+		if seen[it.handle] {
+			t.Fatalf("two items for %v", it.handle)
+		}
+		seen[it.handle] = true
+	}
+
+	for i, it := range o.run[o.gone:] {
+		count(it)
+		if it.due > o.edge {
+			t.Fatalf("run: due %d after the edge %d", it.due, o.edge)
+		}
+		if i > 0 && it.before(&o.run[o.gone+i-1]) {
+			t.Fatalf("run: out of order at %d", i)
+		}
+	}
+	for i, it := range o.late {
+		count(it)
+		if it.due > o.edge {
+			t.Fatalf("late: due %d after the edge %d", it.due, o.edge)
+		}
+		if i > 0 && it.before(&o.late[(i-1)/2]) {
+			t.Fatalf("late: not a heap at %d", i)
+		}
+	}
+	for r := range levels {
+		if got, want := o.rings.used>>r&1 != 0, o.rings.filled[r] != 0; got != want {
+			t.Fatalf("ring %d: used is %t, want %t", r, got, want)
+		}
+		for i := range fanout {
+			s := &o.rings.slots[r][i]
+			if got, want := o.rings.filled[r]>>i&1 != 0, s.len != 0; got != want {
+				t.Fatalf("slot %d of ring %d: filled is %t, want %t", i, r, got, want)
+			}
+			if *s != (slot{}) {
+				checkSlot(t, s, r, i, o.edge, count)
+			}
+		}
+	}
+	if got, want := items, o.len; got != want {
+		t.Fatalf("%d items, want %d", got, want)
+	}
+	if got, want := len(seen), w.Len(); got != want {
+		t.Fatalf("%d items of entries, want %d", got, want)
+	}
+	checkSlab(t, &w.slab)
+}
+
+func checkSlot(t testing.TB, s *slot, r, i int, edge instant, count func(item)) {
+	t.Helper()
+	n := 0
+	last := make(map[instant]uint64) // serial, by due time
+	for c := s.head; c != nil; c = c.next {
+		if c.next == nil && c != s.tail {
+			t.Fatalf("slot %d of ring %d: the last chunk is not the tail", i, r)
+		}
+		for _, it := range c.items[:c.len] {
+			count(it)
+			n++
+			if it.due <= edge {
+				t.Fatalf("slot %d of ring %d: due %d, not after the edge %d", i, r, it.due, edge)
+			}
+			if got, want := (bits.Len64(uint64(it.due^edge))-1)/digit, r; got != want {
+				t.Fatalf("due %d: in ring %d, want %d", it.due, want, got)
+			}
+			if got, want := int(it.due>>(r*digit)%fanout), i; got != want {
+				t.Fatalf("due %d: in slot %d, want %d", it.due, want, got)
+			}
+			if it.handle.serial <= last[it.due] {
+				t.Fatalf("due %d: not in order of insertion", it.due)
+			}
+			last[it.due] = it.handle.serial
+		}
+	}
+	if got, want := s.len, n; got != want {
+		t.Fatalf("slot %d of ring %d: len %d, want %d", i, r, got, want)
+	}
+}
+
+func checkSlab[V any](t testing.TB, s *slab[V]) {
+	t.Helper()
+	used := 0
+	for i := range s.cells {
+		if s.cells[i].serial != 0 {
+			used++
+		}
+	}
+	free := 0
+	for i := s.free; i != 0; i = s.cells[i-1].next {
+		free++
+	}
+	if got, want := used, s.len; got != want {
+		t.Fatalf("%d cells in use, want %d", got, want)
+	}
+	if got, want := free, len(s.cells)-used; got != want {
+		t.Fatalf("%d cells in the free list, want %d", got, want)
+	}
+}

@@ -1,0 +1,37 @@
+package wheel
+
+import (
+	"math"
+	"time"
+)
+
+// An instant is a time as the wheel orders it: its UnixNano with the sign bit
+// flipped, so that instants compare, and fall into digits, as unsigned numbers.
+type instant uint64
+
+const (
+	epoch instant = 1 << 63 // 1970
+
+	// reach is how many whole seconds UnixNano can go on either side of 1970.
+	reach = math.MaxInt64 / int64(time.Second)
+
+	firstInstant = epoch - instant(reach)*instant(time.Second)
+	never        = epoch + instant(reach)*instant(time.Second)
+)
+
+// instantOf returns firstInstant-1 for all times before firstInstant, and never
+// for all from then on: whichever of the two a due time or a now is cut to, it
+// is not early.
+func instantOf(t time.Time) instant {
+	switch sec := t.Unix(); {
+	case sec < -reach:
+		return firstInstant - 1
+	case sec >= reach:
+		return never
+	}
+	return instant(t.UnixNano()) ^ epoch
+}
+
+func (i instant) time() time.Time {
+	return time.Unix(0, int64(i^epoch)).UTC()
+}

@@ -1,0 +1,46 @@
+package wheel
+
+// late is a binary heap of items. It is container/heap written out, which
+// spares an interface call for each comparison and an allocation for each item.
+type late []item
+
+func (l *late) push(it item) {
+	*l = append(*l, it)
+	heap := *l
+	i := len(heap) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !it.before(&heap[parent]) {
+			break
+		}
+		heap[i] = heap[parent]
+		i = parent
+	}
+	heap[i] = it
+}
+
+// pop removes the first item, which is at index 0. There must be one.
+func (l *late) pop() {
+	last := len(*l) - 1
+	it := (*l)[last]
+	*l = (*l)[:last]
+	heap := *l
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && heap[child+1].before(&heap[child]) {
+			child++
+		}
+		if it.before(&heap[child]) {
+			break
+		}
+		heap[i] = heap[child]
+		i = child
+	}
+	if last > 0 {
+		heap[i] = it
+	}
+}

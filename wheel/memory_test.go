@@ -1,0 +1,87 @@
+package wheel
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Once the wheel has been as full as it gets, nothing allocates.
+func TestNoAllocation(t *testing.T) {
+	const pending = 1000
+	w := New[int]()
+	now := base
+	r := rand.New(rand.NewPCG(1, 2))
+	second := func() {
+		for range pending {
+			w.Add(now.Add(time.Duration(r.Int64N(int64(time.Second)))), 1)
+			w.Remove(w.Add(now.Add(time.Second), 2))
+			now = now.Add(time.Second / pending)
+			w.Next()
+			for range w.Advance(now) {
+			}
+		}
+	}
+	for range 60 {
+		second()
+	}
+	if got, want := testing.AllocsPerRun(10, second), 0.0; got != want {
+		t.Errorf("allocations in a second: got %v, want %v", got, want)
+	}
+	w.check(t)
+}
+
+// Removing without end, while time stands still, needs no memory without end.
+func TestRemovedAreSweptOut(t *testing.T) {
+	w := New[int]()
+	w.Add(base, 1)
+	w.Next() // moves the edge to base: what is due before it is late
+	w.Add(base.Add(-1), 0)
+	w.Add(base.Add(time.Hour), 2)
+	for _, due := range []time.Time{base.Add(-1), base.Add(time.Hour)} {
+		for range 3 * sweepAbove {
+			w.Remove(w.Add(due, 9))
+			if got, want := w.order.len, 2*w.Len()+sweepAbove; got > want {
+				t.Fatalf("items: got %d, want at most %d", got, want)
+			}
+		}
+		w.check(t)
+	}
+	if got, want := fired(w, latest), []int{0, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The wheel keeps no value that has fired or been removed.
+func TestValuesAreCollected(t *testing.T) {
+	w := New[*[64]byte]()
+	gone := make(chan string, 2)
+	add := func(name string) Handle {
+		v := new([64]byte)
+		runtime.AddCleanup(v, func(name string) { gone <- name }, name)
+		return w.Add(base, v)
+	}
+	w.Add(base.Add(time.Hour), new([64]byte))
+	add("fired")
+	for range w.Advance(base) {
+	}
+	w.Remove(add("removed"))
+	want := map[string]bool{"fired": true, "removed": true}
+	for len(want) > 0 {
+		runtime.GC()
+		select {
+		case name := <-gone:
+			delete(want, name)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("still referenced: %v", want)
+		}
+	}
+	for i, c := range w.slab.cells {
+		if c.serial == 0 && c.value != nil {
+			t.Errorf("cell %d is free and has a value", i)
+		}
+	}
+	runtime.KeepAlive(w)
+}

@@ -1,0 +1,304 @@
+package wheel
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	base   = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	oldest = time.Unix(-9223372036, 0).UTC() // 1677-09-21T00:12:44Z
+	latest = time.Unix(9223372036, 0).Add(-1).UTC()
+)
+
+// fired drains an Advance.
+func fired[V any](w *Wheel[V], now time.Time) []V {
+	var vs []V
+	for _, v := range w.Advance(now) {
+		vs = append(vs, v)
+	}
+	return vs
+}
+
+// Each entry stays until one nanosecond before its due time and goes at it, and
+// Next names that time.
+func TestDueToTheNanosecond(t *testing.T) {
+	year9999 := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
+	tests := []struct {
+		name string
+		from time.Time // of an Advance before Add
+		due  time.Time
+		want time.Time // zero if it never fires
+	}{
+		{"one nanosecond ahead", base, base.Add(1), base.Add(1)},
+		{"last of the lowest ring", base, base.Truncate(64).Add(63), base.Truncate(64).Add(63)},
+		{"next slot of a ring", base, base.Truncate(64).Add(64), base.Truncate(64).Add(64)},
+		{"a second and a nanosecond", base, base.Add(time.Second + 1), base.Add(time.Second + 1)},
+		{"a hundred years", base, base.AddDate(100, 0, 0), base.AddDate(100, 0, 0)},
+		{"now", base, base, base},
+		{"past", base, base.Add(-time.Hour - 1), base.Add(-time.Hour - 1)},
+		{"last of the year 1969", base, time.Unix(0, -1), time.Unix(0, -1)},
+		{"1970", base, time.Unix(0, 0), time.Unix(0, 0)},
+		{"from before 1970", time.Unix(-5, 0), time.Unix(0, 1), time.Unix(0, 1)},
+		{"another zone", base, base.Add(1).In(time.FixedZone("", 3600)), base.Add(1)},
+		{"oldest", base, oldest, oldest},
+		{"just before the oldest", base, oldest.Add(-1), oldest},
+		{"zero time", base, time.Time{}, oldest},
+		{"zero time, from the zero time", time.Time{}, time.Time{}, oldest},
+		{"latest", base, latest, latest},
+		{"just after the latest", base, latest.Add(1), time.Time{}},
+		{"year 9999", base, year9999, time.Time{}},
+		{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := New[string]()
+			fired(w, tt.from)
+			h := w.Add(tt.due, "v")
+			w.check(t)
+
+			next, ok := w.Next()
+			if got, want := next, tt.want; !got.Equal(want) {
+				t.Errorf("Next: got %v, want %v", got, want)
+			}
+			if got, want := ok, !tt.want.IsZero(); got != want {
+				t.Errorf("Next: got %t, want %t", got, want)
+			}
+			if !ok {
+				if got := fired(w, year9999); got != nil {
+					t.Errorf("Advance: got %v, which never comes", got)
+				}
+				if got, want := w.Remove(h), true; got != want {
+					t.Errorf("Remove: got %t, want %t", got, want)
+				}
+				return
+			}
+			if got := fired(w, next.Add(-1)); got != nil {
+				t.Errorf("Advance one nanosecond early: got %v", got)
+			}
+			var due time.Time
+			for due = range w.Advance(next) {
+			}
+			if got, want := due, tt.want; !got.Equal(want) {
+				t.Errorf("Advance: got %v, want %v", got, want)
+			}
+			if got, want := w.Len(), 0; got != want {
+				t.Errorf("Len: got %d, want %d", got, want)
+			}
+			w.check(t)
+		})
+	}
+}
+
+// An empty wheel has nothing to say.
+func TestEmpty(t *testing.T) {
+	w := New[int]()
+	if got, ok := w.Next(); ok {
+		t.Errorf("Next: got %v, want none", got)
+	}
+	if got := fired(w, base); got != nil {
+		t.Errorf("Advance: got %v, want none", got)
+	}
+	if got, want := w.Remove(Handle{}), false; got != want {
+		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
+	}
+	w.Add(base, 1)
+	if got, want := w.Remove(Handle{}), false; got != want {
+		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
+	}
+	if got, want := w.Remove(Handle{serial: 1, cell: 9}), false; got != want {
+		t.Errorf("Remove of a cell beyond the slab: got %t, want %t", got, want)
+	}
+}
+
+// One instant, more entries than a slot may hold, added before and after the
+// edge has reached them: they keep the order of insertion.
+func TestOneInstantKeepsInsertionOrder(t *testing.T) {
+	w := New[int]()
+	due := base.Add(time.Second)
+	for i := range 1000 {
+		w.Add(due, i)
+	}
+	w.Add(due.Add(-1), -1)
+	w.check(t)
+	if got, want := fired(w, due.Add(-1)), []int{-1}; !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	w.Next() // moves the edge
+	for i := range 1000 {
+		w.Add(due, 1000+i)
+	}
+	w.check(t)
+	got := fired(w, due)
+	if len(got) != 2000 || !slices.IsSorted(got) {
+		t.Errorf("got %v, want 0 to 1999", got)
+	}
+}
+
+// A handle is of its entry alone, also when the cell has a new one.
+func TestHandleAfterReuse(t *testing.T) {
+	w := New[int]()
+	a := w.Add(base, 1)
+	if got, want := w.Remove(a), true; got != want {
+		t.Fatalf("Remove: got %t, want %t", got, want)
+	}
+	if got, want := w.Remove(Handle{}), false; got != want {
+		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
+	}
+	b := w.Add(base, 2)
+	if got, want := b.cell, a.cell; got != want {
+		t.Fatalf("cell: got %d, want the used one, %d", got, want)
+	}
+	if a == b {
+		t.Error("two entries have one handle")
+	}
+	if got, want := w.Remove(a), false; got != want {
+		t.Errorf("Remove again: got %t, want %t", got, want)
+	}
+	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := w.Remove(b), false; got != want {
+		t.Errorf("Remove after it fired: got %t, want %t", got, want)
+	}
+}
+
+// What the body of Advance does to the wheel, and what it gets.
+func TestBody(t *testing.T) {
+	at := func(n int) time.Time { return base.Add(time.Duration(n)) }
+	tests := []struct {
+		name string
+		body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
+		got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
+		left []int
+	}{
+		{
+			name: "breaks",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
+			got:  []int{0, 1}, left: []int{2, 3, 4},
+		},
+		{
+			name: "adds what is due",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+				if v == 1 {
+					w.Add(at(3), 13)
+					w.Add(at(2), 12)
+					w.Add(at(-9), 10) // before what has been yielded
+				}
+				return true
+			},
+			got: []int{0, 1, 10, 2, 12, 3, 13}, left: []int{4},
+		},
+		{
+			name: "adds what is not due",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+				if v == 3 {
+					w.Add(at(4), 14)
+				}
+				return true
+			},
+			got: []int{0, 1, 2, 3}, left: []int{4, 14},
+		},
+		{
+			name: "removes",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+				if got, want := w.Remove(hs[v]), false; got != want {
+					t.Errorf("Remove of what was yielded: got %t, want %t", got, want)
+				}
+				if v == 1 {
+					for _, h := range []Handle{hs[2], hs[4]} {
+						if got, want := w.Remove(h), true; got != want {
+							t.Errorf("Remove: got %t, want %t", got, want)
+						}
+					}
+				}
+				return true
+			},
+			got: []int{0, 1, 3}, left: nil,
+		},
+		{
+			name: "asks",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+				if got, want := w.Len(), 4-v; got != want {
+					t.Errorf("Len: got %d, want %d", got, want)
+				}
+				if got, ok := w.Next(); !got.Equal(at(v+1)) || !ok {
+					t.Errorf("Next: got %v, %t, want %v", got, ok, at(v+1))
+				}
+				return true
+			},
+			got: []int{0, 1, 2, 3}, left: []int{4},
+		},
+		{
+			name: "advances",
+			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+				if v == 0 {
+					if got, want := fired(w, at(2)), []int{1, 2}; !slices.Equal(got, want) {
+						t.Errorf("inner: got %v, want %v", got, want)
+					}
+				}
+				return true
+			},
+			got: []int{0, 3}, left: []int{4},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := New[int]()
+			var hs []Handle
+			for i := range 5 {
+				hs = append(hs, w.Add(at(i), i))
+			}
+			var got []int
+			for _, v := range w.Advance(at(3)) {
+				got = append(got, v)
+				ok := tt.body(t, w, hs, v)
+				w.check(t)
+				if !ok {
+					break
+				}
+			}
+			if want := tt.got; !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			if got, want := fired(w, at(9)), tt.left; !slices.Equal(got, want) {
+				t.Errorf("left: got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// A body which panics has its entry; the wheel has the others.
+func TestBodyPanics(t *testing.T) {
+	w := New[int]()
+	w.Add(base, 1)
+	w.Add(base, 2)
+	func() {
+		defer func() { recover() }()
+		for range w.Advance(base) {
+			panic("body")
+		}
+	}()
+	w.check(t)
+	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// One value of Advance may be ranged over again, for what has become due since.
+func TestAdvanceTwice(t *testing.T) {
+	w := New[int]()
+	seq := w.Advance(base)
+	for i := range 2 {
+		w.Add(base, i)
+		for _, v := range seq {
+			if got, want := v, i; got != want {
+				t.Errorf("got %d, want %d", got, want)
+			}
+		}
+		if got, want := w.Len(), 0; got != want {
+			t.Errorf("Len: got %d, want %d", got, want)
+		}
+	}
+}
