@@ -107,6 +107,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer leaning.Wait()
 	defer stop()
 
+	leaning.Go(func() { b.watchLinks(base) })
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		deliverer.Drain()
@@ -207,6 +208,28 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted chan struct{
 		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, gauge: new(gauge),
 		committer: purge{engine: b.engine, stream: l.Stream},
+	}
+}
+
+// online reports whether there is anywhere to publish to.
+func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
+
+// watchLinks wakes the workers when a connection for publishing is back: what became due meanwhile goes out at once.
+func (b *Broker) watchLinks(ctx context.Context) {
+	write := b.links.Write.StatusChanged(nats.CONNECTED)
+	defer b.links.Write.RemoveStatusListener(write)
+	targets := b.links.Deliver.StatusChanged(nats.CONNECTED)
+	defer b.links.Deliver.RemoveStatusListener(targets)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-write:
+		case <-targets:
+		}
+		for _, w := range b.enlisted() {
+			w.mail.ring()
+		}
 	}
 }
 

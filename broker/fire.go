@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"time"
 
 	"delaybroker/broker/deliver"
@@ -34,7 +35,7 @@ func (w *worker) fire(h *held) {
 
 // fired acts on the outcome of a delivery.
 func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
-	if r.Outcome == deliver.Unknown && r.Silent {
+	if r.Outcome == deliver.Unknown && errors.Is(r.Err, reply.ErrTimeout) {
 		if h.silent++; h.silent >= silentTries {
 			r = deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
 		}
@@ -45,7 +46,7 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 		w.arrived(h)
 	case deliver.Unknown:
 		// The target did not refuse it: repeat in place, under the same id.
-		w.again(h, now)
+		w.repeat(h, r.Err, now)
 	case deliver.Refused:
 		h.tries, h.silent = 0, 0
 		if r.Code == reply.CodeTooLarge {

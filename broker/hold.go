@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"delaybroker/broker/reply"
 	"delaybroker/levels"
 )
 
@@ -29,6 +30,15 @@ func (w *worker) spill(at, now time.Time) (levels.Level, bool) {
 		fits = l
 	}
 	return fits, true
+}
+
+// repeat holds a message whose publish told us nothing: until there is a connection again, if that was the reason.
+func (w *worker) repeat(h *held, err error, now time.Time) {
+	if reply.Offline(err) {
+		w.wheel.Add(now, h)
+		return
+	}
+	w.again(h, now)
 }
 
 // again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s.

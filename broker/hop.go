@@ -99,7 +99,7 @@ func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refu
 	case errors.Is(err, nats.ErrMaxPayload):
 		refused(now, reply.Ack{Code: reply.CodeTooLarge, Description: err.Error()})
 	case err != nil, ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
-		w.again(h, now)
+		w.repeat(h, err, now)
 	case ack.Refused():
 		refused(now, ack)
 	case ack.Duplicate:

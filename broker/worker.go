@@ -118,13 +118,14 @@ func (w *worker) pass(local time.Time) time.Duration {
 		happened(now)
 	}
 	now, fresh = w.clock.now(local)
-	if fresh {
+	online := w.online()
+	if fresh && online {
 		for _, h := range w.wheel.Advance(now) {
 			w.step(h, now)
 		}
 	}
 	wait := w.commitSoon(local)
-	if next, ok := w.wheel.Next(); ok {
+	if next, ok := w.wheel.Next(); ok && online { // otherwise the connection wakes the loop when it is back
 		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
 	}
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {

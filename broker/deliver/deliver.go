@@ -62,7 +62,7 @@ type Result struct {
 	Outcome Outcome
 	Code    int    // of a refusal: see reply.Ack
 	Reason  string // for people; empty when delivered
-	Silent  bool   // unknown because the target did not answer, not because the connection was lost
+	Err     error  // of an unknown outcome: an error of package reply or of the connection, or ErrDraining
 }
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
@@ -111,7 +111,7 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		done(Result{Outcome: Unknown, Reason: ErrDraining.Error()})
+		done(Result{Outcome: Unknown, Err: ErrDraining})
 		return
 	}
 	t := d.targetLocked(m.Target)
@@ -140,7 +140,7 @@ func (d *Deliverer) Drain() {
 	}
 	d.mu.Unlock()
 	for _, dl := range back {
-		dl.done(Result{Outcome: Unknown, Reason: ErrDraining.Error()})
+		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
 	}
 }
 

@@ -66,7 +66,7 @@ func (d *Deliverer) acked(dl *delivery, ack reply.Ack) (wait bool) {
 	switch {
 	case ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
 		// Nobody refused it: the first copy is not stored yet, or the stream is busy.
-		d.finish(dl, Result{Outcome: Unknown, Reason: ack.Description})
+		d.finish(dl, Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case ack.Refused():
 		d.finish(dl, Result{Outcome: Refused, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)})
 	default:
@@ -93,7 +93,7 @@ func (d *Deliverer) noAnswer(dl *delivery, err error) (wait bool) {
 	case errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrBadHeaderMsg):
 		d.finish(dl, Result{Outcome: Refused, Reason: err.Error()})
 	default:
-		d.finish(dl, Result{Outcome: Unknown, Reason: err.Error(), Silent: errors.Is(err, reply.ErrTimeout)})
+		d.finish(dl, Result{Outcome: Unknown, Err: err})
 	}
 	return false
 }

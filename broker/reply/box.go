@@ -33,6 +33,18 @@ var (
 	ErrClosed = errors.New("closed before the answer")
 )
 
+// Offline reports whether a publish failed for want of a connection. It is worth repeating as soon as there is one.
+func Offline(err error) bool {
+	for _, e := range []error{
+		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrConnectionClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // linger is how long after a flush an answer may still come before the silence means something. A refusal by a full
 // stream was seen after the flush had returned, in 140 of 2,000 tries.
 const linger = 50 * time.Millisecond

@@ -1,0 +1,277 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// What is done to streams under a running broker must not stop it: what was accepted and still exists arrives, and what
+// is accepted afterwards too.
+
+// TestConsumerDeleted takes the broker's consumers away.
+func TestConsumerDeleted(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		c.publish("delay.10s.orders.a", "a")
+		c.publish("delayin.1h.orders.b", "b")
+		time.Sleep(time.Second)
+		for _, name := range []string{"DELAY_10s", "DELAY_INTAKE", "DELAY_45s"} {
+			c.deleteConsumers(name)
+		}
+		time.Sleep(time.Second)
+		c.publish("delayin.5s.orders.c", "c")
+		c.publish("delay.45s.orders.d", "d")
+		c.checkArrive("ORDERS", start.Add(7*time.Second), "c")
+		c.checkArrive("ORDERS", start.Add(10*time.Second), "a", "c")
+		c.checkArrive("ORDERS", start.Add(47*time.Second), "a", "c", "d")
+		c.checkArrive("ORDERS", start.Add(time.Hour), "a", "b", "c", "d")
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+func (c *client) deleteConsumers(stream string) {
+	c.t.Helper()
+	ctx := context.Background()
+	s, err := c.js.Stream(ctx, stream)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n := 0
+	for info := range s.ListConsumers(ctx).Info() {
+		if err := s.DeleteConsumer(ctx, info.Name); err != nil {
+			c.t.Fatal(err)
+		}
+		n++
+	}
+	if n != 1 {
+		c.t.Fatalf("%s has %d consumers, want the broker's alone", stream, n)
+	}
+}
+
+// TestStreamPurged purges a level: what is purged and not yet read is gone, what comes later arrives.
+func TestStreamPurged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		for i := range 10 {
+			c.publish("delay.1m.orders.x", fmt.Sprintf("early%d", i))
+		}
+		time.Sleep(time.Second)
+		level, err := c.js.Stream(context.Background(), "DELAY_1m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := level.Purge(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delay.1m.orders.x", "late")
+		time.Sleep(time.Until(start.Add(2 * time.Minute)))
+		got := bodies(c.arrivals("ORDERS"))
+		// What the broker had read before the purge still fires.
+		if want := "early0 early1 early2 early3 early4 early5 early6 early7 early8 early9 late"; got != want {
+			t.Errorf("arrived %q, want %q", got, want)
+		}
+		c.checkEmpty()
+	})
+}
+
+// TestStreamRecreated deletes a level that was read far, and creates it again: the new stream counts from one, and a
+// cursor of the old one must purge nothing in it.
+func TestStreamRecreated(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		for range 1000 {
+			c.publish("delay.1s.orders.old", "old")
+		}
+		time.Sleep(10 * time.Second)
+		ctx := context.Background()
+		level, err := c.js.Stream(ctx, "DELAY_1s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delay.1s.orders.held", "held") // on the wheel when its stream goes
+		synctest.Wait()
+		if err := c.js.DeleteStream(ctx, "DELAY_1s"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.js.CreateStream(ctx, level.CachedInfo().Config); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for i := range 50 {
+			c.publish("delay.1s.orders.new", fmt.Sprintf("new%02d", i))
+		}
+		time.Sleep(time.Minute)
+		got := c.arrivals("ORDERS")[1000:]
+		if len(got) != 51 {
+			t.Fatalf("after the stream came again, %d arrived: %s; want the one held and 50 new", len(got), bodies(got))
+		}
+		for _, a := range got {
+			if late := a.At.Sub(start.Add(time.Second)); late < 0 || late > 2*time.Second {
+				t.Errorf("%s came %s after it was due", a.Body, late)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestServerRestored puts the server's data back to an earlier state, as a restore from backup or a power cut does: the
+// sequences that follow have been used before.
+func TestServerRestored(t *testing.T) {
+	t.Parallel()
+	dir, backup := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.Run(t, dir)
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m")})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		for i := range 5 {
+			c.publish("delay.1m.orders.x", fmt.Sprintf("before%d", i))
+		}
+		time.Sleep(time.Second)
+		s.Stop()
+		if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		time.Sleep(time.Second)
+		for i := range 20 {
+			c.publish("delay.1m.orders.x", fmt.Sprintf("forgotten%02d", i))
+		}
+		time.Sleep(10 * time.Second) // read, and on the wheel
+		s.Stop()
+		if err := os.RemoveAll(dir + "/jetstream"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dir, os.DirFS(backup)); err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		time.Sleep(5 * time.Second)
+		for i := range 10 {
+			c.publish("delay.1m.orders.x", fmt.Sprintf("after%d", i))
+		}
+		time.Sleep(5 * time.Minute)
+		count := make(map[string]int)
+		for _, a := range c.arrivals("ORDERS") {
+			count[a.Body]++
+		}
+		for i := range 5 {
+			if body := fmt.Sprintf("before%d", i); count[body] != 1 {
+				t.Errorf("%s arrived %d times, want once", body, count[body])
+			}
+		}
+		for i := range 10 {
+			if body := fmt.Sprintf("after%d", i); count[body] != 1 {
+				t.Errorf("%s arrived %d times, want once", body, count[body])
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestForgedHopID lets a client take the id of somebody's next hop. The level then answers "duplicate" to the hop, with
+// the client's sequence; to believe that would lose the message.
+func TestForgedHopID(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		b.stop()
+		start := time.Now()
+		ack := c.publish("delayin.90s.orders.victim", "victim")
+		id := fmt.Sprintf("%s-%d-%d", ack.Stream, ack.Sequence, start.UnixNano())
+		for _, level := range []string{"1m", "45s", "30s", "90m", "20s"} {
+			c.publish("delay."+level+".orders.forger", "forger", jetstream.MsgIDHeader, id+"/1")
+		}
+		c.publish("delay.20s.orders.forger", "forger", jetstream.MsgIDHeader, id+"/2")
+		startBroker(t, s, broker.Config{})
+		time.Sleep(3 * time.Hour)
+		var victims []arrival
+		for _, a := range c.arrivals("ORDERS") {
+			if a.Body == "victim" {
+				victims = append(victims, a)
+			}
+		}
+		if len(victims) != 1 || !victims[0].At.Equal(start.Add(90*time.Second)) {
+			t.Errorf("the victim arrived %d times: %v; want once, at %s", len(victims), victims, start.Add(90*time.Second))
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestAckLost crashes the broker between a delivery and its commit: the copy that follows has the same ids, and a
+// target with a duplicate window stores one.
+func TestAckLost(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.target("ORDERS", "orders.>")
+		// The first waits in front of the second, so that a purge cannot reach the second when it has arrived.
+		c.publish("delayin.2s.orders.first", "first")
+		c.publish("delayin.1s.orders.second", "second")
+		time.Sleep(1500 * time.Millisecond)
+		b.crash()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		if got := bodies(c.arrivals("ORDERS")); got != "first second" {
+			t.Errorf("the stream holds %q, want one of each", got)
+		}
+		seen := in.all()
+		if got := bodies(seen); got != "first second×2" {
+			t.Errorf("a core subscriber saw %q, want the repetition of the second", got)
+		}
+		for _, a := range seen[1:] {
+			if a.Body == "second" && (a.ID != seen[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID) {
+				t.Errorf("the copies have ids %q and %q, want the same", seen[0].ID, a.ID)
+			}
+		}
+	})
+}
+
+// TestCleanStopNoDuplicates stops the broker in the same situation: nothing is repeated, not even for a core subscriber.
+func TestCleanStopNoDuplicates(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delayin.2s.orders.first", "first")
+		c.publish("delayin.1s.orders.second", "second")
+		c.publish("delay.1s.orders.third", "third")
+		time.Sleep(1500 * time.Millisecond)
+		b.stop()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		if got := bodies(in.all()); got != "first second third" {
+			t.Errorf("a core subscriber saw %q, want each once", got)
+		}
+		c.checkEmpty()
+	})
+}

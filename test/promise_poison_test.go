@@ -1,0 +1,237 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestPoison stores everything that has hurt a consumer, a broker or a target elsewhere, with healthy traffic beside it.
+// Each poisonous message is delivered clean or becomes a dead letter with a reason, and the healthy ones are on time.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		before := make(chan struct{})
+		in := c.subscribe(">")
+		start := time.Now()
+		raw := dialRaw(t, s)
+
+		dead := map[string]int{} // what each code should count
+		bad := func(code message.Code, subject, body string, headers ...string) {
+			t.Helper()
+			c.publish(subject, body, headers...)
+			dead[string(code)]++
+		}
+		clean := func(subject string, block string) {
+			t.Helper()
+			raw.publish(subject, block, "clean")
+		}
+		wantClean := 0
+
+		// Empty bodies that look like what the server says to a consumer.
+		for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted", "409 Server Shutdown"} {
+			clean("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n")
+			raw.publish("delay.1s.orders.clean", "NATS/1.0 "+status+"\r\n\r\n", "")
+			wantClean += 2
+		}
+		// Reserved headers, plain, in other case, padded, and smuggled behind a bare line feed.
+		for _, h := range []string{"Nats-Rollup: all", "Nats-Expected-Stream: NOPE", "Nats-Expected-Last-Sequence: 1", "Nats-Schedule: @every 1s",
+			"Nats-Schedule-Target: orders.forged", "Nats-Incr: +1", "Nats-Batch-Id: x", "Nats-Trace-Dest: orders.forged", "KV-Operation: DEL", "Nats-TTL: 1",
+			"Delay-Due: 1999-01-01T00:00:00Z", "Delay-Id: DELAY_1s-1-1", "Delay-Hop: 7", "Delay-Msg-Id: x", "Delay-Error-Code: x", "Delay-Retry-At: 2030-01-01T00:00:00Z"} {
+			for _, line := range []string{strings.ToLower(h), "X: 1\n" + h, " " + h} {
+				clean("delay.1s.orders.clean", "NATS/1.0\r\n"+line+"\r\nTraceparent: 00-1\r\n\r\n")
+				wantClean++
+			}
+		}
+		// Headers that do not decode: believed absent they would lose a Delay-Until.
+		for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n", "NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
+			raw.publish("delay.1s.orders.bad", block, "bad")
+			dead[string(message.BadHeaders)]++
+		}
+		bad(message.BadHeaders, "delay.1s.orders.bad", "many", manyHeaders(65)...)
+		bad(message.BadHeaders, "delay.1s.orders.bad", "large", "X-Large", strings.Repeat("x", 9000))
+		raw.publish("delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
+		dead[string(message.BadHeaders)]++
+
+		// Targets that must not be reached.
+		for _, target := range []string{"$JS.API.STREAM.DELETE.ORDERS", "$SYS.REQ.SERVER.PING", "_INBOX.x", "delay.5s.orders.x", "delaysys.hop.5s.orders.x",
+			"delaydead.x", "delayin.5s.x", "a.*.b", "a*", strings.Repeat("t", 257), strings.Repeat("t.", 16) + "t", "caf\u00e9.x"} {
+			bad(message.BadTarget, "delay.1s."+target, "bad")
+		}
+		raw.publish("delay.1s."+strings.Repeat("x", 3500), "", "long")
+		dead[string(message.BadTarget)]++
+		bad(message.BadTarget, "delay.1s", "bare")
+		bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
+		c.publish("delay.1s", "clean", message.HeaderTarget, "headers.ok")
+
+		// Times that cannot be read, or are said twice.
+		for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x", "delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
+			"delayin.15.orders.x", "delayat.2000-01-02T00:00:00.orders.x", "delayin.1h30.orders.x", "delayat.tomorrow.orders.x"} {
+			bad(message.BadTime, subject, "bad")
+		}
+		bad(message.TooFar, "delayat.4102444800.orders.x", "bad")
+		bad(message.TimeTwice, "delayin.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z")
+		bad(message.TimeTwice, "delay.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z", "delay-until", "2000-01-03T00:00:00Z")
+		bad(message.UntilEarly, "delay.1h.orders.x", "bad", message.HeaderUntil, "2000-01-01T00:00:05Z")
+		bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
+
+		// Forged state on the broker's own subjects, by somebody who was given too many rights.
+		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
+		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue, "2000-01-01T00:00:00Z")
+
+		// Healthy traffic beside it.
+		const healthy = 200
+		for i := range healthy {
+			c.publish("delay.1s.orders.healthy", fmt.Sprint("healthy", i))
+		}
+		close(before)
+		time.Sleep(time.Minute)
+
+		got := c.arrivals("ORDERS")
+		nHealthy, nClean := 0, 0
+		for _, a := range got {
+			switch a.Subject {
+			case "orders.healthy":
+				nHealthy++
+				if want := start.Add(time.Second); !a.At.Equal(want) {
+					t.Errorf("%s came at %s, want %s", a.Body, a.At, want)
+				}
+			case "orders.clean":
+				nClean++
+				for k := range a.Header {
+					switch low := strings.ToLower(strings.TrimSpace(k)); {
+					case k == "Nats-Msg-Id" && a.Header.Get(k) == a.ID, k == message.HeaderID, k == message.HeaderDue, k == message.HeaderAccepted:
+					case strings.HasPrefix(low, "nats-"), strings.HasPrefix(low, "delay-"), low == "status", low == "description", low == "kv-operation":
+						t.Errorf("the reserved header %s: %s came through", k, a.Header.Get(k))
+					}
+				}
+				if !a.Due.Equal(start.Add(time.Second)) {
+					t.Errorf("%s says it was due %s, want %s", a.ID, a.Due, start.Add(time.Second))
+				}
+			default:
+				t.Errorf("%q came on %s", a.Body, a.Subject)
+			}
+		}
+		if nHealthy != healthy || nClean != wantClean {
+			t.Errorf("%d healthy and %d clean messages arrived, want %d and %d", nHealthy, nClean, healthy, wantClean)
+		}
+		letters := c.dead()
+		for code, want := range dead {
+			if got := len(letters[code]); got != want {
+				t.Errorf("%d dead letters %s, want %d", got, code, want)
+			}
+		}
+		for code, all := range letters {
+			for _, a := range all {
+				if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
+					t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject, a.Header)
+				}
+			}
+			if dead[code] == 0 {
+				t.Errorf("%d dead letters %s, want none: %s", len(all), code, all[0].Header.Get(message.HeaderError))
+			}
+		}
+		for _, a := range in.all() {
+			if strings.HasPrefix(a.Subject, "$JS.API.STREAM.DELETE") || a.Subject == "orders.forged" || a.Subject == "a.*.b" {
+				t.Errorf("something was published on %s", a.Subject)
+			}
+		}
+		c.checkEmptyLanes()
+	})
+}
+
+// checkEmptyLanes is checkEmpty without the dead letters.
+func (c *client) checkEmptyLanes() {
+	c.t.Helper()
+	for info := range c.js.ListStreams(context.Background()).Info() {
+		if kind := info.Config.Metadata["delaybroker.kind"]; kind != "" && kind != "dead" && info.State.Msgs > 0 {
+			c.t.Errorf("%s still holds %d messages", info.Config.Name, info.State.Msgs)
+		}
+	}
+}
+
+func manyHeaders(n int) []string {
+	var h []string
+	for i := range n {
+		h = append(h, fmt.Sprintf("X-%d", i), "v")
+	}
+	return h
+}
+
+// rawConn speaks the protocol itself, to publish what no client library would.
+type rawConn struct {
+	t    testing.TB
+	conn net.Conn
+	r    *textproto.Reader
+}
+
+func dialRaw(t testing.TB, s *natstest.Server) *rawConn {
+	t.Helper()
+	conn, err := s.Dial("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	c := &rawConn{t: t, conn: conn, r: textproto.NewReader(bufio.NewReader(conn))}
+	c.line() // INFO
+	c.write("CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}\r\nSUB _INBOX.raw 1\r\n")
+	return c
+}
+
+func (c *rawConn) write(s string) {
+	c.t.Helper()
+	if _, err := c.conn.Write([]byte(s)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *rawConn) line() string {
+	c.t.Helper()
+	for {
+		l, err := c.r.ReadLine()
+		if err != nil {
+			c.t.Fatalf("the server closed the raw connection: %v", err)
+		}
+		if l == "PING" {
+			c.write("PONG\r\n")
+			continue
+		}
+		return l
+	}
+}
+
+// publish stores a message with a header block as it stands and waits for the stream's acknowledgement.
+func (c *rawConn) publish(subject, block, body string) {
+	c.t.Helper()
+	var b bytes.Buffer
+	if block == "" {
+		fmt.Fprintf(&b, "PUB %s _INBOX.raw %d\r\n%s\r\n", subject, len(body), body)
+	} else {
+		fmt.Fprintf(&b, "HPUB %s _INBOX.raw %d %d\r\n%s%s\r\n", subject, len(block), len(block)+len(body), block, body)
+	}
+	c.write(b.String())
+	for l := c.line(); ; l = c.line() {
+		if strings.HasPrefix(l, "-ERR") {
+			c.t.Fatalf("publish on %.60s: %s", subject, l)
+		}
+		if strings.Contains(l, `"stream":"DELAY_`) && !strings.Contains(l, `"error"`) {
+			return
+		}
+		if strings.Contains(l, `"error"`) || strings.Contains(l, "503") {
+			c.t.Fatalf("publish on %.60s with %q: %s", subject, block, l)
+		}
+	}
+}

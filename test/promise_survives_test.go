@@ -1,0 +1,207 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestSurvives stops or crashes the broker, or the server, while a message waits, and sees it arrive when it is due, or
+// at once when that has passed.
+func TestSurvives(t *testing.T) {
+	t.Parallel()
+	clean := func(i *instance) { i.stop() }
+	crash := func(i *instance) { i.crash() }
+	for _, tt := range []struct {
+		name    string
+		subject string
+		wait    time.Duration // what the subject asks for
+		end     func(*instance)
+		at      time.Duration // when it ends
+		down    time.Duration // how long it is away
+	}{
+		{"stopped in mid-delay", "delay.30m", 30 * time.Minute, clean, 10 * time.Minute, time.Minute},
+		{"crashed in mid-delay", "delay.30m", 30 * time.Minute, crash, 10 * time.Minute, time.Minute},
+		{"stopped on the wheel", "delay.5s", 5 * time.Second, clean, 4800 * time.Millisecond, 100 * time.Millisecond},
+		{"crashed on the wheel", "delayin.2500ms", 2500 * time.Millisecond, crash, 2400 * time.Millisecond, 50 * time.Millisecond},
+		{"stopped in mid-chain", "delay.5h", 5 * time.Hour, clean, 4*time.Hour + 20*time.Millisecond, time.Second},
+		{"crashed in mid-chain", "delay.5h", 5 * time.Hour, crash, 4*time.Hour + 20*time.Millisecond, time.Second},
+		{"crashed for ten minutes", "delay.1m", time.Minute, crash, 30 * time.Second, 10 * time.Minute},
+		{"stopped for ten minutes", "delay.15m", 15 * time.Minute, clean, 10 * time.Minute, 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				first := startBroker(t, s, broker.Config{})
+				c := newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				c.publish(tt.subject+".orders.expire", "x", "Traceparent", "00-1-2-01")
+				due := time.Now().Add(tt.wait)
+				time.Sleep(tt.at)
+				tt.end(first)
+				time.Sleep(tt.down)
+				back := time.Now()
+				startBroker(t, s, broker.Config{})
+				time.Sleep(6 * time.Hour)
+				got := c.arrivals("ORDERS")
+				want := due
+				if back.After(due) {
+					want = back
+				}
+				if len(got) != 1 {
+					t.Fatalf("%d arrived, want 1", len(got))
+				}
+				if !got[0].At.Equal(want) || !got[0].Due.Equal(due) || got[0].Header.Get("Traceparent") == "" {
+					t.Errorf("came at %s, due %s with %v; want it at %s, due %s, with its headers", got[0].At, got[0].Due, got[0].Header, want, due)
+				}
+				c.checkNoDead()
+				c.checkEmpty()
+			})
+		})
+	}
+}
+
+// TestSurvivesServerRestart restarts the server under a running broker.
+func TestSurvivesServerRestart(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		c.publish("delay.1m.orders.a", "a")
+		c.publish("delay.10s.orders.b", "b")
+		c.publish("delayin.2s.orders.c", "c")
+		time.Sleep(time.Second)
+		s.Restart(20 * time.Second)
+		c.checkArrive("ORDERS", start.Add(22*time.Second), "b", "c") // once the broker has noticed
+		c.checkArrive("ORDERS", start.Add(time.Minute), "a", "b", "c")
+		for _, a := range c.arrivals("ORDERS") {
+			if a.Body == "a" && !a.At.Equal(start.Add(time.Minute)) {
+				t.Errorf("a came at %s, want %s", a.At, start.Add(time.Minute))
+			}
+		}
+		c.checkNoDead()
+	})
+}
+
+// checkArrive waits until the time given and sees exactly these bodies in the stream.
+func (c *client) checkArrive(stream string, at time.Time, want ...string) {
+	c.t.Helper()
+	time.Sleep(time.Until(at))
+	synctest.Wait()
+	slices.Sort(want)
+	if got := bodies(c.arrivals(stream)); got != strings.Join(want, " ") {
+		c.t.Errorf("at %s: arrived %q, want %q", at, got, want)
+	}
+}
+
+// TestDownForLong lets a broker be away while hundreds of messages become due: they come at once, oldest due first.
+func TestDownForLong(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		first.crash()
+		const count = 500
+		for i := range count {
+			c.publish("delay.1m.orders.x", fmt.Sprint(i))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Minute)
+		back := time.Now()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		got := c.arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		for i, a := range got {
+			if a.Body != fmt.Sprint(i) || !a.At.Equal(back) {
+				t.Fatalf("number %d is %s, at %s; want them in due order, all at %s", i, a.Body, a.At, back)
+			}
+		}
+		c.checkEmpty()
+	})
+}
+
+// TestLadderChange takes a level out of the configuration while it holds messages, and puts it back.
+func TestLadderChange(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		with, without := broker.Config{Ladder: ladder(t, "1s 10s 7m 1h")}, broker.Config{Ladder: ladder(t, "1s 10s 1h")}
+		first := startBroker(t, s, with)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		if got := c.publish("delay.7m.orders.a", "a").Stream; got != "DELAY_7m" {
+			t.Errorf("stored in %s, want DELAY_7m", got)
+		}
+		time.Sleep(time.Minute)
+		first.stop()
+
+		second := startBroker(t, s, without)
+		if got := c.publish("delay.7m.orders.b", "b").Stream; got != "DELAY_INTAKE" {
+			t.Errorf("without the level, stored in %s, want DELAY_INTAKE", got)
+		}
+		c.checkArrive("ORDERS", start.Add(7*time.Minute-1))
+		c.checkArrive("ORDERS", start.Add(7*time.Minute), "a")
+		c.checkArrive("ORDERS", start.Add(8*time.Minute), "a", "b")
+		second.stop()
+
+		startBroker(t, s, with)
+		if got := c.publish("delay.7m.orders.c", "c").Stream; got != "DELAY_7m" {
+			t.Errorf("with the level again, stored in %s, want DELAY_7m", got)
+		}
+		c.checkArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c")
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestNoHeadOfLineBlocking puts 50,000 far messages in front of a near one, with room for few of them in memory.
+func TestNoHeadOfLineBlocking(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count = 50_000
+		startBroker(t, s, broker.Config{HoldMessages: 1000})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		var last jetstream.PubAckFuture
+		for i := range count {
+			var err error
+			if last, err = c.js.PublishAsync("delayin.900ms.orders.far", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-last.Ok()
+		start := time.Now()
+		c.publish("delayin.50ms.orders.near", "near")
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		got := c.arrivals("ORDERS")
+		if len(got) != 1 || got[0].Body != "near" || !got[0].At.Equal(start.Add(50*time.Millisecond)) {
+			t.Fatalf("after 50ms there are %d messages, want the near one alone, at the moment it is due", len(got))
+		}
+		time.Sleep(10 * time.Second)
+		info, err := c.js.Stream(context.Background(), "ORDERS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.CachedInfo().State.Msgs; got != count+1 {
+			t.Errorf("%d arrived, want %d", got, count+1)
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
