@@ -7,31 +7,33 @@ import (
 )
 
 const (
-	// sampleFresh is how long a look at the server's clock is trusted to fire by. At 50 ppm of drift between two
-	// clocks, 30 s are 1.5 ms.
-	sampleFresh = 30 * time.Second
-	// sampleEvery is how often a lane with something due looks.
-	sampleEvery = 10 * time.Second
-	// stepSize is the difference between wall and monotonic clock that betrays a suspended machine.
-	stepSize = 50 * time.Millisecond
+	// clockTrust is how long a proof of the leader's time is good to fire by. A wall clock that is being corrected runs
+	// up to 500 ppm off the monotonic one: 50 µs in this time, which is less than a publish takes to be stored, so that
+	// nothing is early by it; in half a minute it would be 15 ms.
+	clockTrust = 100 * time.Millisecond
+	// clockAhead is how long before a message is due the clock is looked at, if need be.
+	clockAhead = 50 * time.Millisecond
+	// clockTight is how far a message's timestamp may lie behind what the last look foretells and still count as a
+	// proof of the time: the message was stored just now.
+	clockTight = time.Millisecond
 )
 
 // clock tells the time of one stream's leader, which stamped the messages and is therefore the only one by which a
 // message can be early. It never says more than is proven: when the leader's clock said ts in an answer received at r,
-// it says at least ts + (now − r) now. The best such bound of the last half minute is the time; it lags by the fastest
-// answer's way back, some 100 µs on a local network. A message just stored is such an answer too.
+// it says at least ts + (now − r) now. The best such bound of the last moments is the time; it lags by the fastest
+// answer's way back, some 100 µs on a local network. The timestamp of a message just stored is a bound too, and free.
 //
-// Steps of the local wall clock do not matter, since only differences of the monotonic clock enter.
+// Steps of the local wall clock do not matter, since only differences of the monotonic clock enter. After a machine was
+// suspended the clock is behind until the next look, and late is what it may be.
 type clock struct {
-	base    time.Time // local, with monotonic reading
-	best    [2]bound  // of this and of the last quarter minute
-	sampled time.Duration
-	known   bool
-	leader  string
-	skew    time.Duration // wall less monotonic, since base
+	base   time.Time     // local, with monotonic reading
+	best   [2]bound      // of this and of the previous half of clockTrust
+	looked time.Duration // what the last look said the leader's clock is ahead of base plus monotonic
+	known  bool          // there was a look
+	leader string
 }
 
-// bound is the largest proven difference between the leader's clock and base plus monotonic.
+// bound is the largest proven difference between the leader's clock and base plus monotonic, in a while.
 type bound struct {
 	since  time.Duration // monotonic
 	offset time.Duration
@@ -40,52 +42,53 @@ type bound struct {
 
 func newClock(local time.Time) *clock { return &clock{base: local} }
 
-// sample takes in an answer of the stream's leader.
-func (c *clock) sample(s lane.Sample) {
+// look takes in an answer of the stream's leader.
+func (c *clock) look(s lane.Sample) {
 	if s.Leader != c.leader {
 		c.leader, c.best = s.Leader, [2]bound{} // another clock
 	}
-	c.sampled, c.known = s.Received.Sub(c.base), true
-	c.skew = wallSkew(c.base, s.Received)
-	c.observe(s.ServerTime, s.Received)
+	c.known, c.looked = true, c.offset(s.ServerTime, s.Received)
+	c.prove(c.looked, s.Received)
 }
 
-// observe takes in that the leader's clock has reached a time. A message's timestamp proves that much, but says nothing
-// about how long ago it was, so it does not make the clock fresh.
-func (c *clock) observe(server, received time.Time) {
+// observe takes in the timestamp of a message that was just received. One that was stored long ago says nothing.
+func (c *clock) observe(stored, received time.Time) {
+	if offset := c.offset(stored, received); c.known && offset > c.looked-clockTight {
+		c.prove(offset, received)
+	}
+}
+
+func (c *clock) offset(server, received time.Time) time.Duration {
+	return server.Sub(c.base.Round(0)) - received.Sub(c.base)
+}
+
+func (c *clock) prove(offset time.Duration, received time.Time) {
 	mono := received.Sub(c.base)
-	if mono-c.best[0].since > sampleFresh/2 || !c.best[0].ok {
+	if !c.best[0].ok || mono-c.best[0].since >= clockTrust/2 {
 		c.best[1], c.best[0] = c.best[0], bound{since: mono}
 	}
-	offset := server.Sub(c.base.Round(0)) - mono
 	if b := &c.best[0]; !b.ok || offset > b.offset {
 		b.offset, b.ok = offset, true
 	}
 }
 
-// now is the leader's time, at least; local is ours. Fresh is false when the last look is too old to fire by.
+// now is the leader's time, at least, when ours is local. Without a fresh proof it is an estimate, good to plan by and
+// not to fire by.
 func (c *clock) now(local time.Time) (server time.Time, fresh bool) {
 	mono := local.Sub(c.base)
-	offset, ok := c.best[0].offset, c.best[0].ok
-	if b := c.best[1]; b.ok && (!ok || b.offset > offset) && mono-b.since < sampleFresh {
-		offset, ok = b.offset, true
+	offset := c.looked
+	for _, b := range c.best {
+		if b.ok && mono-b.since <= clockTrust && (!fresh || b.offset > offset) {
+			offset, fresh = b.offset, true
+		}
 	}
-	if !ok {
-		return local.Round(0), false
-	}
-	stepped := wallSkew(c.base, local) - c.skew
-	fresh = c.known && mono-c.sampled <= sampleFresh && stepped.Abs() < stepSize
 	return c.base.Round(0).Add(mono + offset), fresh
 }
 
-// age is how long ago the leader's clock was looked at.
+// age is how long ago the last proof began to count.
 func (c *clock) age(local time.Time) time.Duration {
-	if !c.known {
-		return sampleFresh
+	if !c.best[0].ok {
+		return clockTrust
 	}
-	return local.Sub(c.base) - c.sampled
-}
-
-func wallSkew(base, local time.Time) time.Duration {
-	return local.Round(0).Sub(base.Round(0)) - local.Sub(base)
+	return local.Sub(c.base) - c.best[0].since
 }

@@ -97,6 +97,9 @@ func (w *worker) drain() error {
 func (w *worker) lastCommit() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(w.cfg.ShutdownGrace, commitTimeout))
 	defer cancel()
+	if same, err := w.reader.Unchanged(ctx); err != nil || !same {
+		return err // of another history nothing is ours to remove
+	}
 	if arrived := w.cursor.Arrived(); arrived > w.commit.done {
 		if err := w.committer.Commit(ctx, arrived); err != nil {
 			return fmt.Errorf("commit %s: %w", w.lane.Stream, err)

@@ -50,8 +50,8 @@ type worker struct {
 	heldBytes int
 	underway  int // publishes not yet answered
 	commit    commitState
-	sampling  bool
-	resample  time.Time // not before, after a failed look
+	looking   bool
+	relook    time.Time // not before, after a failed look
 	draining  bool
 
 	gauge *gauge // read by Status
@@ -81,10 +81,12 @@ func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer w.wg.Wait()
 	defer stop()
-	w.wg.Go(func() { w.reader.Run(reading) })
+	var reader sync.WaitGroup
+	reader.Go(func() { w.reader.Run(reading) })
 	w.loop(ctx)
 	close(w.gone)
 	stop()
+	reader.Wait()
 	return w.drain()
 }
 
@@ -137,12 +139,12 @@ func (w *worker) pass(local time.Time) time.Duration {
 // awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
 // fresh by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.Duration {
-	const ahead = time.Second // enough for a look
-	switch {
-	case left > ahead && w.clock.age(local)+left > sampleFresh:
-		return left - ahead
-	case !fresh || w.clock.age(local) > sampleEvery:
-		if retry := w.resample.Sub(local); retry > 0 {
+	left = max(left, 0)
+	if w.clock.age(local)+left > clockTrust {
+		if left > clockAhead {
+			return left - clockAhead
+		}
+		if retry := w.relook.Sub(local); retry > 0 {
 			return retry
 		}
 		w.look()
@@ -150,27 +152,27 @@ func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.
 	if !fresh {
 		return forever // the look's answer wakes the loop
 	}
-	return max(left, 0)
+	return left
 }
 
 const forever = time.Duration(1<<63 - 1)
 
 // look asks the stream's leader for its time.
 func (w *worker) look() {
-	if w.sampling {
+	if w.looking {
 		return
 	}
-	w.sampling = true
+	w.looking = true
 	w.wg.Go(func() {
 		sample, err := w.sample(w.lane.Stream)
 		w.mail.put(func(time.Time) {
-			w.sampling = false
+			w.looking = false
 			if err != nil {
-				w.resample = time.Now().Add(time.Second)
+				w.relook = time.Now().Add(time.Second)
 				w.log.Debug("asking the stream's leader for its time", "err", err)
 				return
 			}
-			w.clock.sample(sample)
+			w.clock.look(sample)
 		})
 	})
 }
@@ -204,9 +206,8 @@ func (w *worker) resumeReading() (time.Time, bool) {
 
 // readSome takes what is there, up to a bound.
 func (w *worker) readSome(item lane.Item) {
-	local := time.Now()
 	for n := 1; ; n++ {
-		w.read(item, local)
+		w.read(item, time.Now()) // each its own: a time before the item came would be no bound for the leader's clock
 		if n == turnItems || w.full() {
 			return
 		}
@@ -249,7 +250,7 @@ func (w *worker) adopt(e *lane.Epoch) {
 		w.last = lane.Stored{}
 	}
 	w.epoch = e.Number
-	w.clock.sample(e.Info)
+	w.clock.look(e.Info)
 	if w.adopted != nil {
 		close(w.adopted)
 		w.adopted = nil

@@ -107,6 +107,15 @@ func newClient(t testing.TB, s *natstest.Server) *client {
 	return &client{t: t, nc: nc, js: s.JetStream(nc)}
 }
 
+// connected is a client on a connection that exists.
+func connected(t testing.TB, nc *nats.Conn) *client {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatalf("JetStream: %v", err)
+	}
+	return &client{t: t, nc: nc, js: js}
+}
+
 // target makes a stream for the subjects.
 func (c *client) target(name string, subjects ...string) jetstream.Stream {
 	c.t.Helper()

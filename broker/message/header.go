@@ -13,7 +13,7 @@ const (
 	HeaderUntil   = "Delay-Until"   // absolute due; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
 	HeaderExpires = "Delay-Expires" // latest useful delivery: a duration after due, or a time
-	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
+	HeaderDeliver = "Delay-Deliver" // auto, stream or core
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
 )
@@ -51,7 +51,7 @@ const Format = 1
 // Bounds of what is passed on, a client's Nats-Msg-Id included. The headers added on the way take less than 2 KiB, so
 // that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
 const (
-	maxHeaderKeys  = 64
+	maxHeaderLines = 64 // each may grow by two bytes when it is written again
 	maxHeaderBytes = 8 << 10
 )
 
@@ -75,12 +75,14 @@ type split struct {
 	msgID string              // the client's Nats-Msg-Id
 }
 
-// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Status, Description and KV-Operation,
+// splitHeader drops what is reserved and sorts the rest. On a problem the user's headers are still within the bounds,
+// since they go with the dead letter: nats-server stores no header block above 64 KiB. Reserved are Nats-*, Status, Description and KV-Operation,
 // in any case and with any padding: on our streams they would act on hops, on the target's stream they would purge,
 // expire, schedule or hide messages, and in front of a consumer they look like control messages.
 func splitHeader(h Header) (split, *Problem) {
 	var s split
-	var keys, size int
+	var lines, size int
+	var unsafe string // the least of the names that cannot be passed on
 	for k, vs := range h {
 		ours, name := canonical[k], k
 		if ours == "" {
@@ -98,27 +100,33 @@ func splitHeader(h Header) (split, *Problem) {
 			}
 		case strings.HasPrefix(name, "delay-"):
 		case strings.HasPrefix(name, "nats-"):
-			if name == "nats-msg-id" && len(vs) > 0 {
+			if k == headerNatsMsgID && len(vs) > 0 { // in another case it was no id to the server
 				s.msgID = vs[0]
 				size += len(s.msgID)
 			}
 		case name == "status", name == "description", name == "kv-operation":
 		case !validKey(k):
-			return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", excerpt(k))
+			if unsafe == "" || k < unsafe {
+				unsafe = k
+			}
 		default:
 			if s.user == nil {
 				s.user = make(Header, len(h))
 			}
 			s.user[k] = vs
-			keys++
+			lines += len(vs)
 			for _, v := range vs {
 				size += len(k) + len(v) + 4
 			}
 		}
 	}
-	if keys > maxHeaderKeys || size > maxHeaderBytes {
+	switch {
+	case lines > maxHeaderLines || size > maxHeaderBytes:
+		s.user = nil
 		return s, Problemf(BadHeaders, "%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
-			keys, size, maxHeaderKeys, maxHeaderBytes)
+			lines, size, maxHeaderLines, maxHeaderBytes)
+	case unsafe != "":
+		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", excerpt(unsafe))
 	}
 	return s, nil
 }

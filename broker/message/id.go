@@ -33,7 +33,7 @@ func ParseID(s string) (ID, error) {
 	}
 	rest, nanos, ok := cutLast(s)
 	stream, seq, ok2 := cutLast(rest)
-	if !ok || !ok2 || stream == "" {
+	if !ok || !ok2 || stream == "" || strings.ContainsAny(stream, ".*> \t\r\n") {
 		return bad()
 	}
 	n, err := strconv.ParseUint(seq, 10, 64)

@@ -115,7 +115,8 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 	if problem != nil {
 		return at, problem
 	}
-	if s.delay[HeaderFor] != nil || until != "" && addr.Form != FormLevel {
+	asked := s.delay[HeaderUntil] != nil // an empty one is no time, not none
+	if s.delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
 		return at, Problemf(TimeTwice, "the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects", p.Names.Prefix())
 	}
 	if addr.Form == FormAt {
@@ -136,7 +137,7 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 		return at, Problemf(BadTime, "%v", err)
 	}
 	due := at.Add(wait)
-	if until != "" {
+	if asked {
 		leg := due
 		if due, problem = parseTime(until); problem != nil {
 			return at, problem
@@ -156,7 +157,8 @@ func (p Policy) tooFar(at, due time.Time) *Problem {
 	return nil
 }
 
-// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z". A target
+// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and what
+// Go and others print of a large float, "1.732060800123e+09". A target
 // that begins like this is refused on delayin and delayat, or the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
@@ -168,8 +170,8 @@ func dotted(target string) bool {
 	case "", "ms", "s", "m", "h", "d", "w", "Z", "z":
 		return true
 	}
-	zone := strings.TrimLeft(digits, "+-")
-	return zone != digits && strings.Trim(zone, "0123456789:") == ""
+	rest := strings.TrimLeft(digits, "eE+-") // of an exponent or a zone
+	return rest != digits && strings.Trim(rest, "0123456789:") == ""
 }
 
 func splitTime(addr Address) *Problem {
@@ -223,8 +225,11 @@ func (r Request) options(s split) (Request, *Problem) {
 		} else if r.Expires, problem = parseTime(expires); problem != nil {
 			return r, Problemf(BadOption, "Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
 		}
-		if r.Expires.Before(r.Due) {
+		switch {
+		case r.Expires.Before(r.Due):
 			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered", excerpt(expires))
+		case !writable(r.Expires):
+			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", excerpt(expires))
 		}
 	}
 	ttl, problem := s.one(HeaderTTL)
@@ -237,14 +242,17 @@ func (r Request) options(s split) (Request, *Problem) {
 	return r, nil
 }
 
+// maxTTL is far below what overflows in nats-server, which would then expire the message at once.
+const maxTTL = 36500 * 24 * time.Hour
+
 // parseTTL turns a duration into what nats-server takes for Nats-TTL: whole seconds, at least one. It rounds up.
 func parseTTL(ttl string) (string, *Problem) {
 	if ttl == "" || ttl == "never" {
 		return ttl, nil
 	}
 	d, err := levels.ParseDuration(ttl)
-	if err != nil || d < time.Second {
-		return "", Problemf(BadOption, "Delay-TTL %s: want a duration of at least 1s, or never", excerpt(ttl))
+	if err != nil || d < time.Second || d > maxTTL {
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl), levels.FormatDuration(maxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
@@ -271,10 +279,17 @@ func parseTime(s string) (time.Time, *Problem) {
 		return time.UnixMilli(n).UTC(), nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil || !rfc3339(s) {
+	if err != nil || !rfc3339(s) || !writable(t) {
 		return time.Time{}, badTime(s)
 	}
 	return t.UTC(), nil
+}
+
+// writable reports whether RFC 3339 can say t in UTC. A zone moves the ends of year 0 and 9999 out of it, and a state
+// header that the next lane cannot read would lose the message.
+func writable(t time.Time) bool {
+	year := t.UTC().Year()
+	return 0 <= year && year <= 9999
 }
 
 // rfc3339 checks the shape "2026-11-20T10:00:00[.digits](Z|±hh:mm)".

@@ -104,7 +104,9 @@ func (r *Reader) Run(ctx context.Context) {
 		if err == nil {
 			pause = backoffLow
 			err = p.run(ctx, status)
-			r.live.Store(0)
+			if ctx.Err() == nil {
+				r.live.Store(0)
+			}
 			p.close(ctx)
 		}
 		if ctx.Err() != nil {
@@ -114,6 +116,16 @@ func (r *Reader) Run(ctx context.Context) {
 		r.rest(ctx, status, pause)
 		pause = min(2*pause, backoffHigh)
 	}
+}
+
+// Unchanged reports, after Run has returned, whether the stream still has the history that was read. Nobody watches it
+// any more, so a last purge has to ask.
+func (r *Reader) Unchanged(ctx context.Context) (bool, error) {
+	info, _, err := r.look(ctx)
+	if err != nil {
+		return false, err
+	}
+	return info.Created.Equal(r.created) && info.State.LastSeq >= r.read.Sequence, nil
 }
 
 // rest waits for a while, or until the connection is back.

@@ -1,0 +1,200 @@
+package message_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+func checkSame(t testing.TB, what string, got, want message.Request) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+// full is a request with everything.
+func full(t testing.TB) message.Request {
+	t.Helper()
+	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
+		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
+		"Delay-Deliver: stream", "Delay-TTL: 90s")
+	return r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour)).Refused(at.Add(5*time.Hour), at.Add(6*time.Hour))
+}
+
+func TestHopRoundTrip(t *testing.T) {
+	requests := map[string]message.Request{
+		"plain":    mustParse(t, "delay.1h.orders.expire"),
+		"at once":  mustParse(t, "delayat.1.x"),
+		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
+		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute)),
+		"the lot":  full(t),
+		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
+	}
+	for what, r := range requests {
+		for _, subject := range []string{policy.Names.Hop("2h", r.Target), policy.Names.Retry("30s", r.Target)} {
+			in := incoming(subject, wire(t, r.HopHeader()))
+			in.Stream, in.Sequence, in.At = "DELAY_2h", 99, at.Add(time.Minute) // another store: id and acceptance stay
+			got, problem := policy.Parse(in)
+			if problem != nil {
+				t.Errorf("%s on %s: %v", what, subject, problem)
+				continue
+			}
+			want := r
+			want.Hop++
+			checkSame(t, what+" on "+subject, got, want)
+			if got, want := got.When(), r.When(); got != want {
+				t.Errorf("%s on %s: when %v, want %v", what, subject, got, want)
+			}
+		}
+	}
+}
+
+// TestHeadersDoNotGrow: what a hop says replaces what the last one said.
+func TestHeadersDoNotGrow(t *testing.T) {
+	r := full(t)
+	ids := make(map[string]bool)
+	var first message.Header
+	for n := 1; n <= 50; n++ {
+		h := r.HopHeader()
+		if n == 1 {
+			first = h
+		}
+		if got, want := slices.Sorted(maps.Keys(h)), slices.Sorted(maps.Keys(first)); !slices.Equal(got, want) {
+			t.Fatalf("hop %d: headers %v, want %v", n, got, want)
+		}
+		if got, want := len(encode(t, h)), len(encode(t, first))+2; got > want { // two counters with two digits
+			t.Fatalf("hop %d: %d bytes, want at most %d", n, got, want)
+		}
+		id := h["Nats-Msg-Id"][0]
+		if ids[id] {
+			t.Fatalf("hop %d: the id %s again: it would be taken for a duplicate", n, id)
+		}
+		ids[id] = true
+		next, problem := policy.Parse(incoming(policy.Names.Hop("1h", r.Target), wire(t, h)))
+		if problem != nil {
+			t.Fatalf("hop %d: %v", n, problem)
+		}
+		if got, want := next.Hop, n; got != want {
+			t.Fatalf("hop %d, want %d", got, want)
+		}
+		r = next
+	}
+	if ids[r.DeadMsgID()] || ids[r.ID] {
+		t.Error("a dead letter or a delivery shares its id with a hop")
+	}
+}
+
+func TestTargetHeader(t *testing.T) {
+	r := full(t)
+	want := message.Header{
+		"traceparent": {"00-abc-def-01"}, "X-Order": {"42", "43"}, "x-order": {"44"},
+		"Nats-Msg-Id": {r.ID}, "Nats-TTL": {"90"}, "Delay-Id": {r.ID}, "Delay-Msg-Id": {"order-42"},
+		"Delay-Due": {"2026-11-20T12:00:00.123456789Z"}, "Delay-Accepted": {"2026-11-20T09:00:00.123456789Z"},
+	}
+	if got := wire(t, r.TargetHeader()); !reflect.DeepEqual(got, want) {
+		t.Errorf("target header %v, want %v", got, want)
+	}
+	plain := mustParse(t, "delay.1h.x").TargetHeader()
+	if got, want := len(plain), 4; got != want {
+		t.Errorf("%d headers %v, want %d", got, plain, want)
+	}
+}
+
+func TestDeadHeader(t *testing.T) {
+	r := full(t)
+	problem := message.Problemf(message.Undelivered, "the target refused:\r\nNats-Rollup: all\x00")
+	h := wire(t, r.DeadHeader(problem, "delay.1h.órders\r\n.x y"))
+	for name, want := range map[string]string{
+		"Nats-Msg-Id": r.ID + "/dead", "Delay-Id": r.ID, "Delay-Error-Code": "undelivered", "Delay-Attempts": "2",
+		"Delay-Error": "the target refused:  Nats-Rollup: all ", "Delay-Subject": "delay.1h.%C3%B3rders%0D%0A.x%20y",
+		"X-Order": "42", "Delay-TTL": "90", "Delay-Deliver": "stream", "Delay-Msg-Id": "order-42",
+		"Delay-First-Failure": "2026-11-20T13:00:00.123456789Z", "Delay-Last-Failure": "2026-11-20T14:00:00.123456789Z",
+	} {
+		if got := h[name]; len(got) == 0 || got[0] != strings.TrimRight(want, " ") {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if got := h["Nats-TTL"]; got != nil {
+		t.Errorf("a dead letter expires: Nats-TTL %q", got)
+	}
+}
+
+func TestDeadLetterSubjectHeaderIsBounded(t *testing.T) {
+	r := mustParse(t, "delay.1h.x")
+	for pad := range 8 { // so that the cut falls on each byte of an escape
+		h := r.DeadHeader(message.Problemf(message.BadTarget, "bad"), strings.Repeat("a", pad)+strings.Repeat("\x00ÿ%", 2000))
+		got := h["Delay-Subject"][0]
+		if len(got) > 256 || len(got) < 254 {
+			t.Errorf("%d bytes, want 254 to 256", len(got))
+		}
+		if i := strings.LastIndexByte(got, '%'); i > len(got)-3 {
+			t.Errorf("an escape is cut: …%s", got[i:])
+		}
+	}
+}
+
+// TestBadInternal: what the broker did not write is not believed, whoever may publish there.
+func TestBadInternal(t *testing.T) {
+	r := full(t)
+	good := wire(t, r.HopHeader())
+	subject := policy.Names.Hop("1h", r.Target)
+	if _, problem := policy.Parse(incoming(subject, good)); problem != nil {
+		t.Fatalf("the header to be spoilt: %v", problem)
+	}
+	bad := map[string][]string{ // nil is a missing header
+		"Delay-Id":            {"", "nonsense", "DELAY_1h-1", "DELAY_1h-x-1", "DELAY_1h-01-1", "a.b-1-1"},
+		"Delay-Due":           {"", "soon", "1h", "2026-11-20T12:00:00"},
+		"Delay-Accepted":      {"", "soon"},
+		"Delay-Format":        {"", "0", "-1", "one"},
+		"Delay-Hop":           {"", "0", "-1", "1.5", "99999999999999999999"},
+		"Delay-Attempts":      {"0", "-1", "many"},
+		"Delay-Expires":       {"soon", "10m"},
+		"Delay-Retry-At":      {"soon"},
+		"Delay-First-Failure": {"soon"},
+		"Delay-Last-Failure":  {"soon"},
+	}
+	check := func(name string, h message.Header) {
+		t.Helper()
+		got, problem := policy.Parse(incoming(subject, h))
+		wantProblem(t, name, problem, message.BadInternal, name, "only the broker may publish")
+		if got.ID == r.ID {
+			t.Errorf("%s: the id is believed", name)
+		}
+		checkAllClean(t, name, got, problem, subject)
+	}
+	for name, values := range bad {
+		for _, value := range values {
+			h := maps.Clone(good)
+			if h[name] = []string{value}; value == "" {
+				delete(h, name)
+			}
+			check(name, h)
+		}
+		h := maps.Clone(good)
+		h[strings.ToLower(name)] = h[name]
+		check(name, h)
+	}
+	_, problem := policy.Parse(incoming(subject, nil))
+	wantProblem(t, "no headers", problem, message.BadInternal)
+	_, problem = policy.Parse(incoming("delaysys.hop.1h.$SYS.x", good))
+	wantProblem(t, "a forbidden target", problem, message.BadTarget)
+	_, problem = policy.Parse(incoming("delaysys.hop.1h", good))
+	wantProblem(t, "no target", problem, message.BadTarget)
+}
+
+// TestNewerFormat: it says so even where an older broker can read nothing else.
+func TestNewerFormat(t *testing.T) {
+	for _, h := range []message.Header{header("Delay-Format: 2"), header("Delay-Format: 2", "Delay-Due: in a new notation", "Delay-Hop: a")} {
+		_, problem := policy.Parse(incoming("delaysys.hop.1h.x", h))
+		wantProblem(t, "format 2", problem, message.NewerFormat, "2", "1")
+	}
+	if problem := func() *message.Problem { _, p := parse("delay.1h.x", "Delay-Format: 2"); return p }(); problem != nil {
+		t.Errorf("a client's Delay-Format is believed: %v", problem)
+	}
+}

@@ -1,0 +1,227 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// buildBroker builds the command once for all tests that run it.
+var buildBroker = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "delaybroker")
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "delaybroker")
+	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+// process is a broker in a process of its own.
+type process struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	ready chan struct{} // closed when it says so
+	done  chan struct{} // closed when it has ended
+	err   error         // how; read after done
+}
+
+// startProcess runs the command with the settings given, and waits until it is ready.
+func startProcess(t testing.TB, env ...string) *process {
+	t.Helper()
+	binary, err := buildBroker()
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
+	p := &process{t: t, cmd: exec.Command(binary), ready: make(chan struct{}), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	go func() {
+		defer close(p.done)
+		p.read(stderr)
+		p.err = p.cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
+	select {
+	case <-p.ready:
+	case <-p.done:
+		t.Fatalf("the broker ended before it was ready: %v", p.err)
+	case <-time.After(time.Minute):
+		t.Fatal("the broker is not ready after a minute")
+	}
+	return p
+}
+
+func (p *process) read(stderr io.Reader) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.Contains(line, `"level":"ERROR"`) {
+			fmt.Fprintln(p.t.Output(), line)
+		}
+		if strings.Contains(line, `"msg":"ready"`) {
+			close(p.ready)
+		}
+	}
+}
+
+// kill ends it at once, as a crash does.
+func (p *process) kill() {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("kill: %v", err)
+	}
+	<-p.done
+}
+
+// terminate asks it to stop, and fails unless it does so cleanly.
+func (p *process) terminate() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Errorf("signal: %v", err)
+	}
+	select {
+	case <-p.done:
+		if p.err != nil {
+			p.t.Errorf("after SIGTERM it ended with %v, want exit code 0", p.err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Error("it did not stop within a minute of SIGTERM")
+		p.kill()
+	}
+}
+
+// load publishes delays at a rate until it is stopped, and remembers what was accepted.
+type load struct {
+	t        testing.TB
+	js       jetstream.JetStream
+	subjects []string // published on in turn; the body is added to none
+	stop     chan struct{}
+	done     chan struct{}
+
+	mu       sync.Mutex
+	accepted map[string]bool // bodies with an acknowledgement
+	tried    map[string]bool
+}
+
+func startLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *load {
+	t.Helper()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &load{t: t, js: js, subjects: subjects, stop: make(chan struct{}), done: make(chan struct{}),
+		accepted: make(map[string]bool), tried: make(map[string]bool)}
+	go l.run(rate)
+	return l
+}
+
+func (l *load) run(rate int) {
+	defer close(l.done)
+	const pace = 10 * time.Millisecond
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	var answers sync.WaitGroup
+	defer answers.Wait()
+	for n := 0; ; {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		}
+		for range rate * int(pace) / int(time.Second) {
+			body := fmt.Sprint(n)
+			subject := l.subjects[n%len(l.subjects)]
+			n++
+			l.mu.Lock()
+			l.tried[body] = true
+			l.mu.Unlock()
+			f, err := l.js.PublishAsync(subject, []byte(body), jetstream.WithRetryAttempts(0))
+			if err != nil {
+				continue // not accepted
+			}
+			answers.Go(func() {
+				select {
+				case <-f.Ok():
+					l.mu.Lock()
+					l.accepted[body] = true
+					l.mu.Unlock()
+				case <-f.Err(): // may have been stored all the same
+				}
+			})
+		}
+	}
+}
+
+// end stops publishing and returns what was accepted.
+func (l *load) end() map[string]bool {
+	close(l.stop)
+	<-l.done
+	return l.accepted
+}
+
+// awaitCount waits until a stream holds so many messages, for at most the time given, and returns how many it holds.
+func (c *client) awaitCount(stream string, want int, most time.Duration) int {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	got := 0
+	for ctx.Err() == nil && got < want {
+		if s, err := c.js.Stream(ctx, stream); err == nil {
+			got = int(s.CachedInfo().State.Msgs)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return got
+}
+
+// checkHistory compares what arrived with what was accepted: nothing lost, nothing early, nothing that nobody sent, and
+// no copy twice.
+func (l *load) checkHistory(got []arrival) {
+	l.t.Helper()
+	count := make(map[string]int)
+	for _, a := range got {
+		count[a.Body]++
+		if a.At.Before(a.Due) {
+			l.t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+		}
+		if !l.tried[a.Body] {
+			l.t.Errorf("%q came and nobody sent it", a.Body)
+		}
+	}
+	lost, twice := 0, 0
+	for body := range l.accepted {
+		if count[body] == 0 {
+			lost++
+		}
+	}
+	for _, n := range count {
+		if n > 1 {
+			twice++
+		}
+	}
+	if lost > 0 || twice > 0 {
+		l.t.Errorf("of %d accepted, %d were lost; of %d that came, %d came more than once", len(l.accepted), lost, len(count), twice)
+	}
+	l.t.Logf("%d accepted, %d arrived, %d lost, %d twice", len(l.accepted), len(count), lost, twice)
+}

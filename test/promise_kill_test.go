@@ -1,0 +1,111 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// mixed are delays that use the intake, levels, chains and the wheel.
+var mixed = []string{"delayin.50ms.orders.a", "delay.1s.orders.b", "delayin.1500ms.orders.c", "delay.3s.orders.d", "delayin.4s.orders.e", "delayin.700ms.orders.f"}
+
+const rate = 1000 // messages a second
+
+// TestNothingLostOnKill kills the broker again and again under load: nothing is lost, nothing early, and a stream with a
+// duplicate window holds one copy of each.
+func TestNothingLostOnKill(t *testing.T) {
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	c := newClient(t, s)
+	c.target("ORDERS", "orders.>")
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	kills := 8
+	if testing.Short() {
+		kills = 3
+	}
+	p := startProcess(t, env...)
+	l := startLoad(t, s.Connect(), rate, mixed...)
+	for i := range kills {
+		time.Sleep(time.Second + time.Duration(i)*130*time.Millisecond)
+		p.kill()
+		p = startProcess(t, env...)
+	}
+	time.Sleep(time.Second)
+	accepted := l.end()
+	if min := kills * rate; len(accepted) < min {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), min)
+	}
+	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
+	l.checkHistory(c.arrivals("ORDERS"))
+	c.checkNoDead()
+	p.terminate()
+	c.checkEmpty()
+}
+
+// TestNothingLostOnKillEmbedded kills the broker together with the server it embeds.
+func TestNothingLostOnKillEmbedded(t *testing.T) {
+	const address = "127.0.0.1:24222"
+	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
+	kills := 6
+	if testing.Short() {
+		kills = 2
+	}
+	p := startProcess(t, env...)
+	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	c := connected(t, nc)
+	c.target("ORDERS", "orders.>")
+	l := startLoad(t, nc, rate, mixed...)
+	for range kills {
+		time.Sleep(1500 * time.Millisecond)
+		p.kill()
+		p = startProcess(t, env...)
+	}
+	time.Sleep(time.Second)
+	accepted := l.end()
+	if min := kills * rate / 2; len(accepted) < min {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), min)
+	}
+	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
+	time.Sleep(5 * time.Second) // for what was stored and not acknowledged
+	l.checkHistory(c.arrivals("ORDERS"))
+	p.terminate()
+}
+
+// TestCleanStopUnderLoad stops and starts the broker under load: a core subscriber, who cannot tell copies apart, sees
+// each message once.
+func TestCleanStopUnderLoad(t *testing.T) {
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	c := newClient(t, s)
+	in := c.subscribe("orders.>")
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	stops := 5
+	if testing.Short() {
+		stops = 2
+	}
+	p := startProcess(t, env...)
+	l := startLoad(t, s.Connect(), rate, mixed...)
+	for i := range stops {
+		time.Sleep(1500*time.Millisecond + time.Duration(i)*170*time.Millisecond)
+		p.terminate()
+		p = startProcess(t, env...)
+	}
+	time.Sleep(time.Second)
+	accepted := l.end()
+	for range 300 {
+		if len(in.all()) >= len(accepted) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // for copies
+	l.checkHistory(in.all())
+	p.terminate()
+	c.checkEmpty()
+}
