@@ -152,20 +152,13 @@ func isTransient(err error) bool {
 // work runs one worker for each lane until ctx ends.
 func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 	errs := make([]error, len(lanes))
-	var pending sync.WaitGroup
-	var all sync.WaitGroup
+	var settled, all sync.WaitGroup
 	for i, l := range lanes {
-		adopted := make(chan struct{})
-		pending.Go(func() {
-			select {
-			case <-adopted:
-			case <-ctx.Done():
-			}
-		})
-		all.Go(func() { errs[i] = b.serve(ctx, l, adopted) })
+		settled.Add(1)
+		all.Go(func() { errs[i] = b.serve(ctx, l, sync.OnceFunc(settled.Done)) })
 	}
 	all.Go(func() {
-		if pending.Wait(); ctx.Err() == nil {
+		if settled.Wait(); ctx.Err() == nil {
 			close(b.ready)
 		}
 	})
@@ -173,15 +166,16 @@ func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 	return errors.Join(errs...)
 }
 
-// serve works one lane whenever it is ours.
-func (b *Broker) serve(ctx context.Context, l lane.Spec, adopted chan struct{}) error {
+// serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
+// not be worked any more.
+func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
+	defer settled()
 	for {
-		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream)
+		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream, settled)
 		if err != nil {
 			return nil // ctx ended
 		}
-		w := b.newWorker(l, lease, adopted)
-		adopted = nil
+		w := b.newWorker(l, lease, settled)
 		b.enlist(w)
 		err = w.run(ctx)
 		b.dismiss(w)
@@ -198,7 +192,7 @@ func (b *Broker) serve(ctx context.Context, l lane.Spec, adopted chan struct{}) 
 }
 
 // newWorker prepares a worker for a lane that is ours.
-func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted chan struct{}) *worker {
+func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *worker {
 	return &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{

@@ -43,8 +43,8 @@ type worker struct {
 	gone      chan struct{}  // closed when the loop has ended
 	wg        sync.WaitGroup // the reader, and questions asked elsewhere; all end before run returns
 
-	epoch     uint64 // of the last message read
-	adopted   chan<- struct{}
+	epoch     uint64      // of the last message read
+	adopted   func()      // called at each epoch; the first call counts
 	last      lane.Stored // the last message read, without its body
 	held      int         // messages in memory
 	heldBytes int
@@ -251,10 +251,7 @@ func (w *worker) adopt(e *lane.Epoch) {
 	}
 	w.epoch = e.Number
 	w.clock.look(e.Info)
-	if w.adopted != nil {
-		close(w.adopted)
-		w.adopted = nil
-	}
+	w.adopted()
 }
 
 // step decides and acts.

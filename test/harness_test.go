@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
+	"delaybroker/levels/owners"
 	"delaybroker/test/natstest"
 )
 
@@ -34,9 +35,9 @@ type instance struct {
 }
 
 // startBroker runs a broker on connections of its own until the test ends, and waits until it is ready.
-func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config) *instance {
+func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
-	i := launchBroker(t, s, cfg)
+	i := launchBroker(t, s, cfg, opts...)
 	select {
 	case <-i.broker.Ready():
 	case err := <-i.done:
@@ -45,15 +46,18 @@ func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config) *instance 
 	return i
 }
 
-func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config) *instance {
+func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
 	cfg.Provision = true
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
+	dial := func(name string, more ...nats.Option) *nats.Conn {
+		return s.Connect(slices.Concat(opts, more, []nats.Option{nats.Name(name)})...)
+	}
 	links := broker.Links{
-		Read: s.Connect(nats.Name("read")), Write: s.Connect(nats.Name("write"), nats.ReconnectBufSize(-1)),
-		Deliver: s.Connect(nats.Name("deliver"), nats.ReconnectBufSize(-1)), Control: s.Connect(nats.Name("control"), nats.ReconnectBufSize(-1)),
+		Read: dial("read"), Write: dial("write", nats.ReconnectBufSize(-1)),
+		Deliver: dial("deliver", nats.ReconnectBufSize(-1)), Control: dial("control", nats.ReconnectBufSize(-1)),
 	}
 	b, err := broker.New(links, cfg)
 	if err != nil {
@@ -276,4 +280,16 @@ func bodies(all []arrival) string {
 		words = append(words, body)
 	}
 	return strings.Join(words, " ")
+}
+
+// owns are the lanes of one instance.
+func owns(lanes ...string) owners.Owners { return owners.Static{Lanes: lanes} }
+
+// streams are the lanes that an instance works.
+func streams(i *instance) string {
+	var names []string
+	for _, l := range i.broker.Status().Lanes {
+		names = append(names, l.Stream)
+	}
+	return strings.Join(names, " ")
 }

@@ -76,13 +76,14 @@ type split struct {
 }
 
 // splitHeader drops what is reserved and sorts the rest. On a problem the user's headers are still within the bounds,
-// since they go with the dead letter: nats-server stores no header block above 64 KiB. Reserved are Nats-*, Status, Description and KV-Operation,
+// since they go with the dead letter: nats-server stores no header block above 64 KiB. Internal says that the message
+// came on a subject below delaysys. Reserved are Nats-*, Status, Description and KV-Operation,
 // in any case and with any padding: on our streams they would act on hops, on the target's stream they would purge,
 // expire, schedule or hide messages, and in front of a consumer they look like control messages.
-func splitHeader(h Header) (split, *Problem) {
+func splitHeader(h Header, internal bool) (split, *Problem) {
 	var s split
 	var lines, size int
-	var unsafe string // the least of the names that cannot be passed on
+	var unsafe string // the least of the names that cannot be passed on, quoted
 	for k, vs := range h {
 		ours, name := canonical[k], k
 		if ours == "" {
@@ -95,19 +96,20 @@ func splitHeader(h Header) (split, *Problem) {
 				s.delay = make(map[string][]string)
 			}
 			s.delay[ours] = append(s.delay[ours], vs...)
-			if ours == HeaderMsgID && len(vs) > 0 {
+			if ours == HeaderMsgID && internal && len(vs) > 0 {
 				size += len(vs[0])
 			}
 		case strings.HasPrefix(name, "delay-"):
 		case strings.HasPrefix(name, "nats-"):
-			if k == headerNatsMsgID && len(vs) > 0 { // in another case it was no id to the server
+			// In another case it was no id to the server. Below delaysys it is ours, and does not count.
+			if k == headerNatsMsgID && !internal && len(vs) > 0 {
 				s.msgID = vs[0]
 				size += len(s.msgID)
 			}
 		case name == "status", name == "description", name == "kv-operation":
 		case !validKey(k):
-			if unsafe == "" || k < unsafe {
-				unsafe = k
+			if quoted := excerpt(k); unsafe == "" || quoted < unsafe {
+				unsafe = quoted
 			}
 		default:
 			if s.user == nil {
@@ -126,7 +128,7 @@ func splitHeader(h Header) (split, *Problem) {
 		return s, Problemf(BadHeaders, "%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
 			lines, size, maxHeaderLines, maxHeaderBytes)
 	case unsafe != "":
-		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", excerpt(unsafe))
+		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
 	}
 	return s, nil
 }

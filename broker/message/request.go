@@ -82,13 +82,14 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	if in.Undecodable {
 		return r, Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	s, problem := splitHeader(in.Header)
+	internal := addr.Form == FormHop || addr.Form == FormRetry
+	s, problem := splitHeader(in.Header, internal)
 	r.User = s.user
 	if problem != nil {
 		return r, problem
 	}
 	r.MsgID = s.msgID
-	if addr.Form == FormHop || addr.Form == FormRetry {
+	if internal {
 		return p.parseInternal(r, s, targetProblem)
 	}
 	return p.parseClient(r, in, addr, s, targetProblem)

@@ -161,7 +161,9 @@ func TestBadInternal(t *testing.T) {
 	}
 	check := func(name string, h message.Header) {
 		t.Helper()
-		got, problem := policy.Parse(incoming(subject, h))
+		in := incoming(subject, h)
+		in.Sequence++ // so that it has an id of its own
+		got, problem := policy.Parse(in)
 		wantProblem(t, name, problem, message.BadInternal, name, "only the broker may publish")
 		if got.ID == r.ID {
 			t.Errorf("%s: the id is believed", name)

@@ -10,8 +10,9 @@ import (
 
 // Owners hands out lanes to one instance.
 type Owners interface {
-	// Acquire waits until the lane is ours, or returns the error of ctx when that ends first.
-	Acquire(ctx context.Context, lane string) (Lease, error)
+	// Acquire waits until the lane is ours, or returns the error of ctx when that ends first. It calls waiting, once,
+	// if the lane is not ours to begin with: an instance that stands by is as ready as it will be.
+	Acquire(ctx context.Context, lane string, waiting func()) (Lease, error)
 }
 
 // Lease is the ownership of one lane from Acquire to Release.
@@ -34,8 +35,9 @@ type Static struct {
 }
 
 // Acquire returns at once for a lane of the set, and waits for the end of ctx for any other.
-func (s Static) Acquire(ctx context.Context, lane string) (Lease, error) {
+func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
 	if s.Lanes != nil && !slices.Contains(s.Lanes, lane) {
+		waiting()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

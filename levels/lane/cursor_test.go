@@ -1,0 +1,167 @@
+package lane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// naive is the cursor as one would write it without a thought for memory.
+type naive struct {
+	seqs []uint64
+	done map[uint64]bool
+}
+
+func (n *naive) arrived() (seq uint64) {
+	for _, s := range n.seqs {
+		if !n.done[s] {
+			return seq
+		}
+		seq = s
+	}
+	return seq
+}
+
+// open are the sequences from the first that has not arrived.
+func (n *naive) open() []uint64 {
+	i := slices.IndexFunc(n.seqs, func(s uint64) bool { return !n.done[s] })
+	if i < 0 {
+		return nil
+	}
+	return n.seqs[i:]
+}
+
+func (n *naive) ahead() []uint64 {
+	var all []uint64
+	for _, s := range n.open() {
+		if n.done[s] {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// TestCursorModel lets messages arrive in random order, some twice, with resets in between, and compares with the naive
+// cursor after each step.
+func TestCursorModel(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			var c Cursor
+			model := naive{done: make(map[uint64]bool)}
+			type begun struct {
+				seq  uint64
+				mark Mark
+			}
+			var open, stale []begun
+			seq := uint64(rng.IntN(3))
+			most := 1 << rng.IntN(9) // how much is open at a time: below, at and beyond one ring
+			for range 3000 {
+				switch r := rng.IntN(100); {
+				case r < 50 && len(open) < most:
+					seq += 1 + uint64(rng.IntN(3)) // some were deleted
+					open = append(open, begun{seq, c.Begin(seq)})
+					model.seqs = append(model.seqs, seq)
+				case r < 97 && len(open) > 0:
+					i := rng.IntN(len(open))
+					if rng.IntN(3) > 0 { // mostly the oldest
+						i = 0
+					}
+					c.Done(open[i].mark)
+					model.done[open[i].seq] = true
+					if rng.IntN(10) > 0 {
+						open = slices.Delete(open, i, i+1) // else it is told again
+					}
+				case r == 98 && len(stale) > 0:
+					c.Done(stale[rng.IntN(len(stale))].mark)
+				case r == 99 && rng.IntN(8) == 0:
+					c.Reset()
+					stale, open = append(stale, open...), nil
+					model = naive{done: make(map[uint64]bool)}
+					seq = uint64(rng.IntN(3)) // another history begins low
+				}
+				if got, want := c.Arrived(), model.arrived(); got != want {
+					t.Fatalf("Arrived = %d, want %d", got, want)
+				}
+				if got, want := c.Span(), len(model.open()); got != want {
+					t.Fatalf("Span = %d, want %d", got, want)
+				}
+				if got, want := slices.Collect(c.Ahead()), model.ahead(); !slices.Equal(got, want) {
+					t.Fatalf("Ahead = %d, want %d", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestCursorMarksOfAFormerLife says a mark's number again in a new life: the old mark must not speak for it.
+func TestCursorMarksOfAFormerLife(t *testing.T) {
+	var c Cursor
+	old := c.Begin(1000)
+	c.Reset()
+	c.Begin(1)
+	c.Done(old)
+	if got, want := c.Arrived(), uint64(0); got != want {
+		t.Errorf("Arrived = %d after a stale mark, want %d", got, want)
+	}
+	if got, want := c.Span(), 1; got != want {
+		t.Errorf("Span = %d after a stale mark, want %d", got, want)
+	}
+}
+
+// TestCursorRingGrows holds the first message back while the ring grows several times, then lets it arrive.
+func TestCursorRingGrows(t *testing.T) {
+	var c Cursor
+	// The ring does not begin at its first place.
+	for seq := range uint64(50) {
+		c.Done(c.Begin(seq + 1))
+	}
+	first := c.Begin(51)
+	for seq := uint64(52); seq <= 10_000; seq++ {
+		c.Done(c.Begin(seq))
+	}
+	if got, want := c.Arrived(), uint64(50); got != want {
+		t.Errorf("Arrived = %d while one is held back, want %d", got, want)
+	}
+	if got, want := len(slices.Collect(c.Ahead())), 10_000-51; got != want {
+		t.Errorf("%d ahead, want %d", got, want)
+	}
+	c.Done(first)
+	if got, want := c.Arrived(), uint64(10_000); got != want {
+		t.Errorf("Arrived = %d, want %d", got, want)
+	}
+	if got := c.Span(); got != 0 {
+		t.Errorf("Span = %d, want 0", got)
+	}
+	for range c.Ahead() {
+		t.Error("Ahead yields although everything has arrived")
+	}
+}
+
+// TestCursorAheadStops breaks out of the iteration.
+func TestCursorAheadStops(t *testing.T) {
+	var c Cursor
+	c.Begin(1)
+	c.Done(c.Begin(2))
+	c.Done(c.Begin(3))
+	for seq := range c.Ahead() {
+		if seq != 2 {
+			t.Errorf("the first ahead is %d, want 2", seq)
+		}
+		break
+	}
+}
+
+// TestCursorMemory passes many messages, few at a time: the ring must not grow with what has passed.
+func TestCursorMemory(t *testing.T) {
+	var c Cursor
+	for seq := uint64(1); seq <= 100_000; seq += 2 {
+		a, b := c.Begin(seq), c.Begin(seq+1)
+		c.Done(b)
+		c.Done(a)
+	}
+	if got, want := len(c.marks), 64; got != want {
+		t.Errorf("the ring has %d places for two messages at a time, want %d", got, want)
+	}
+}

@@ -1,0 +1,187 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// level is the lane that most tests read.
+func level() Spec {
+	return Spec{
+		Stream: "DELAY_30m", Kind: Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay", Format: Format,
+		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second,
+	}
+}
+
+// rig is a stream, somebody who publishes to it, and the owner of a reader.
+type rig struct {
+	t      testing.TB
+	server *natstest.Server
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	spec   Spec
+}
+
+func newRig(t testing.TB, s *natstest.Server) *rig {
+	t.Helper()
+	nc := s.Connect(nats.Name("client"))
+	r := &rig{t: t, server: s, nc: nc, js: s.JetStream(nc), spec: level()}
+	r.create()
+	return r
+}
+
+func (r *rig) create() {
+	r.t.Helper()
+	if _, err := r.js.CreateStream(context.Background(), r.spec.config()); err != nil {
+		r.t.Fatalf("create %s: %v", r.spec.Stream, err)
+	}
+}
+
+// publish stores messages named from to to, both included.
+func (r *rig) publish(from, to int) {
+	r.t.Helper()
+	for i := from; i <= to; i++ {
+		r.store(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, i)})
+	}
+}
+
+func (r *rig) store(m *nats.Msg) {
+	r.t.Helper()
+	if _, err := r.js.PublishMsg(context.Background(), m); err != nil {
+		r.t.Fatalf("publish: %v", err)
+	}
+}
+
+// burst stores messages so close behind one another that the first is delivered while others follow.
+func (r *rig) burst(from, to int) {
+	r.t.Helper()
+	for i := from; i <= to; i++ {
+		if err := r.nc.Publish("delay.30m.x", fmt.Append(nil, i)); err != nil {
+			r.t.Fatalf("publish: %v", err)
+		}
+	}
+	if err := r.nc.FlushWithContext(r.t.Context()); err != nil {
+		r.t.Fatalf("flush: %v", err)
+	}
+}
+
+func (r *rig) purge(opts ...jetstream.StreamPurgeOpt) {
+	r.t.Helper()
+	s, err := r.js.Stream(context.Background(), r.spec.Stream)
+	if err == nil {
+		err = s.Purge(context.Background(), opts...)
+	}
+	if err != nil {
+		r.t.Fatalf("purge: %v", err)
+	}
+}
+
+// owner takes what a reader hands over.
+type owner struct {
+	*Reader
+	t    testing.TB
+	stop context.CancelFunc
+
+	mu     sync.Mutex
+	got    []string // bodies in order
+	epochs []Epoch
+	stored []Stored
+}
+
+// read starts a reader, and an owner that takes everything at once.
+func (r *rig) read(nc *nats.Conn, from uint64) *owner {
+	r.t.Helper()
+	o := r.reader(nc, from)
+	go o.take(1 << 30)
+	return o
+}
+
+// reader starts a reader whose owner takes nothing yet.
+func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
+	r.t.Helper()
+	o := &owner{t: r.t, Reader: NewReader(ReaderConfig{
+		Conn: nc, JetStream: r.server.JetStream(nc), APIPrefix: "$JS.API", Inbox: "_INBOX", Lane: r.spec, From: from,
+		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
+	})}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); o.Run(ctx) }()
+	o.stop = func() { cancel(); <-done; close(o.items) }
+	r.t.Cleanup(func() { o.stop() })
+	return o
+}
+
+// take takes up to n items, and ends when the reader has been stopped.
+func (o *owner) take(n int) {
+	for range n {
+		it, ok := <-o.Items()
+		if !ok {
+			return
+		}
+		o.mu.Lock()
+		if it.Epoch != nil {
+			o.epochs = append(o.epochs, *it.Epoch)
+		} else {
+			o.got = append(o.got, string(it.Data))
+			o.stored = append(o.stored, it.Stored)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// check compares what came with the messages named.
+func (o *owner) check(from, to int) {
+	o.t.Helper()
+	var want []string
+	for i := from; i <= to; i++ {
+		want = append(want, fmt.Sprint(i))
+	}
+	o.checkBodies(want...)
+}
+
+func (o *owner) checkBodies(want ...string) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Equal(o.got, want) {
+		o.t.Fatalf("read %s, want %s", brief(o.got), brief(want))
+	}
+}
+
+// checkEpochs compares how each epoch began: "fresh" or "same".
+func (o *owner) checkEpochs(want ...string) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var got []string
+	for i, e := range o.epochs {
+		if e.Number != uint64(i+1) {
+			o.t.Errorf("epoch %d has number %d", i+1, e.Number)
+		}
+		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.Fresh])
+	}
+	if !slices.Equal(got, want) {
+		o.t.Fatalf("epochs %s, want %s", brief(got), brief(want))
+	}
+}
+
+func brief(all []string) string {
+	if len(all) <= 12 {
+		return fmt.Sprintf("[%s]", strings.Join(all, " "))
+	}
+	return fmt.Sprintf("%d: [%s … %s]", len(all), strings.Join(all[:5], " "), strings.Join(all[len(all)-5:], " "))
+}

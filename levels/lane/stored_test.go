@@ -1,0 +1,105 @@
+package lane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestParseReply reads reply subjects as all versions of the server write them, and what is none.
+func TestParseReply(t *testing.T) {
+	const nanos = 1732060800123456789
+	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
+	for _, tt := range []struct {
+		name  string
+		reply string
+		ok    bool
+	}{
+		{"9 tokens", "DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
+		{"11 tokens: domain and account", "hub.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
+		{"11 tokens: no domain", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
+		{"12 tokens: a random one at the end", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3.rnd", true},
+		{"a later version", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3.a.b.c", true},
+
+		{"empty", "", false},
+		{"8 tokens", "DELAY_30m.delaybroker-x.1.42.7.1732060800123456789", false},
+		{"no numbers", "a.b.c.d.e.f.g", false},
+		{"a negative sequence", "S.c.1.-42.7.1732060800123456789.3", false},
+		{"a sign", "S.c.1.+42.7.1732060800123456789.3", false},
+		{"an empty sequence", "S.c.1..7.1732060800123456789.3", false},
+		{"hexadecimal", "S.c.1.0x2a.7.1732060800123456789.3", false},
+		{"beyond 63 bits", "S.c.1.9223372036854775808.7.1732060800123456789.3", false},
+		{"beyond 64 bits", "S.c.1.18446744073709551616.7.1732060800123456789.3", false},
+	} {
+		got, ok := parseReply(tt.reply)
+		if ok != tt.ok {
+			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
+			continue
+		}
+		if ok && (got.Sequence != want.Sequence || got.consumer != want.consumer || !got.At.Equal(want.At) || got.Behind != want.Behind) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
+		}
+	}
+}
+
+// FuzzReply: whatever a reply subject is, it is refused, or is exactly the numbers that stand in it.
+func FuzzReply(f *testing.F) {
+	f.Add("S.c.1.42.7.1732060800123456789.3")
+	f.Add("_.H.S.c.1.42.7.1732060800123456789.3")
+	f.Add("hub.H.S.c.1.42.7.1732060800123456789.3.rnd")
+	f.Add("........")
+	f.Add("S.c.1.42.7.1732060800123456789.3.9")
+	f.Fuzz(func(t *testing.T, reply string) {
+		s, ok := parseReply(reply)
+		if !ok {
+			return
+		}
+		if s.At.UnixNano() < 0 || s.Sequence > 1<<63-1 || s.consumer > 1<<63-1 {
+			t.Fatalf("%q gives %+v", reply, s)
+		}
+		for _, written := range []string{
+			fmt.Sprintf("S.c.1.%d.%d.%d.%d", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
+		} {
+			again, ok := parseReply(written)
+			if !ok || again.Sequence != s.Sequence || again.consumer != s.consumer || !again.At.Equal(s.At) || again.Behind != s.Behind {
+				t.Fatalf("%q gives %+v, but written as %q it gives %+v, %v", reply, s, written, again, ok)
+			}
+		}
+	})
+}
+
+// TestParseStored: only the reply subject makes a stored message, and never under the inbox's own subject. Headers say
+// nothing: clients write those.
+func TestParseStored(t *testing.T) {
+	const inbox = "_INBOX.x.y"
+	const stored = "$JS.ACK.S.c.1.42.7.1732060800123456789.3"
+	for _, tt := range []struct {
+		name           string
+		subject, reply string
+		header         nats.Header
+		want           bool
+	}{
+		{"a stored message", "delay.30m.x", stored, nil, true},
+		{"with a status", "delay.30m.x", stored, nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}, true},
+		{"with a heartbeat's headers", "delay.30m.x", stored, nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"99"}}, true},
+		{"forged into the inbox", inbox, stored, nil, false},
+		{"a heartbeat", inbox, "", nats.Header{"Status": {"100"}}, false},
+		{"without a reply", "delay.30m.x", "", nil, false},
+		{"another reply", "delay.30m.x", "_INBOX.a.b", nil, false},
+		{"an almost right one", "delay.30m.x", "$JS.ACK.S.c", nil, false},
+		{"another prefix", "delay.30m.x", "$JS.ACKS.c.1.42.7.1732060800123456789.3", nil, false},
+	} {
+		m := &nats.Msg{Subject: tt.subject, Reply: tt.reply, Header: tt.header, Sub: &nats.Subscription{Subject: inbox}}
+		s, ok := parseStored(m)
+		if ok != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, ok, tt.want)
+		}
+		if ok && (s.Sequence != 42 || s.Subject != tt.subject || s.Undecodable) {
+			t.Errorf("%s: %+v", tt.name, s)
+		}
+	}
+}

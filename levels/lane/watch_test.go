@@ -1,0 +1,84 @@
+package lane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestWatch(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name               string
+		delay              time.Duration
+		tail, clustered    bool
+		heartbeat, expires time.Duration
+	}{
+		{"not at the tail", 2 * time.Hour, false, false, time.Second, 30 * time.Second},
+		{"not at the tail of a cluster", 2 * time.Hour, false, true, time.Second, 30 * time.Second},
+		{"one server", time.Second, true, false, 10 * time.Minute, 40 * time.Minute},
+		{"one server, intake", 0, true, false, 10 * time.Minute, 40 * time.Minute},
+		{"intake of a cluster", 0, true, true, 5 * time.Second, 20 * time.Second},
+		{"never under 5 s", 19 * time.Second, true, true, 5 * time.Second, 20 * time.Second},
+		{"just at 5 s", 20 * time.Second, true, true, 5 * time.Second, 20 * time.Second},
+		{"a quarter", 24 * time.Second, true, true, 6 * time.Second, 24 * time.Second},
+		{"just at a minute", 4 * time.Minute, true, true, time.Minute, 4 * time.Minute},
+		{"never over a minute", 30 * day, true, true, time.Minute, 4 * time.Minute},
+	} {
+		heartbeat, expires := Watch(tt.delay, tt.tail, tt.clustered)
+		if heartbeat != tt.heartbeat || expires != tt.expires {
+			t.Errorf("%s: %s, %s; want %s, %s", tt.name, heartbeat, expires, tt.heartbeat, tt.expires)
+		}
+		if expires < heartbeat {
+			t.Errorf("%s: a request expires before its first heartbeat", tt.name)
+		}
+	}
+}
+
+// TestLags takes a consumer at the tail through looks at the leader: only what stays behind for two seconds is behind.
+func TestLags(t *testing.T) {
+	start := time.Unix(1000, 0)
+	type look struct {
+		after          time.Duration
+		last, messages uint64
+		want           bool
+	}
+	for _, tt := range []struct {
+		name  string
+		read  uint64
+		looks []look
+	}{
+		{"nothing stored", 0, []look{{0, 0, 0, false}, {time.Hour, 0, 0, false}}},
+		{"all read", 7, []look{{0, 7, 7, false}, {time.Hour, 7, 7, false}}},
+		{"all purged", 7, []look{{0, 9, 0, false}, {time.Hour, 9, 0, false}}},
+		{"behind", 7, []look{{0, 8, 2, false}, {2*time.Second - 1, 8, 2, false}, {2 * time.Second, 8, 2, true}}},
+		{"behind, more each time", 7, []look{{0, 8, 2, false}, {2 * time.Second, 12, 6, true}}},
+		{"purged in between", 7, []look{{0, 8, 2, false}, {time.Second, 8, 0, false}, {2 * time.Second, 9, 1, false}, {4 * time.Second, 9, 1, true}}},
+	} {
+		p := &pull{r: &Reader{read: Stored{Sequence: tt.read}}}
+		for i, l := range tt.looks {
+			if got := p.lags(l.last, l.messages, start.Add(l.after)); got != l.want {
+				t.Errorf("%s, look %d: %v, want %v", tt.name, i, got, l.want)
+			}
+		}
+	}
+}
+
+// TestBytesOfARequest: a request smaller than the next message is answered 409 for ever.
+func TestBytesOfARequest(t *testing.T) {
+	for _, tt := range []struct {
+		max  int32
+		want int
+	}{
+		{1 << 20, 8 << 20},
+		{8<<20 - 8<<10, 8 << 20},
+		{8<<20 - 8<<10 + 1, 8<<20 + 1},
+		{64 << 20, 64<<20 + 8<<10},
+	} {
+		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}
+		if got := newPull(&Reader{}, info, 1).maxBytes; got != tt.want {
+			t.Errorf("messages of up to %d bytes: asks for %d bytes, want %d", tt.max, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestOnlyGrantedTargets runs two tenants with the grants of permissions/tenants.conf: each reaches its own subjects in
+// every form, and none of the other's, however it asks.
+func TestOnlyGrantedTargets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	opts, err := server.ProcessConfigFile("permissions/tenants.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, dir
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, *opts)
+		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, nats.UserInfo("broker", "b"))
+		admin := connected(t, s.Connect(nats.UserInfo("broker", "b")))
+		all := admin.subscribe(">")
+
+		forms := func(target string) []string {
+			return []string{
+				"delay.1s." + target, "delay.2s." + target, "delay.15m." + target, "delayin.1500ms." + target,
+				fmt.Sprintf("delayat.%d.%s", time.Now().Add(5*time.Second).Unix(), target),
+				"delayat.2000-01-01T00:00:07Z." + target,
+			}
+		}
+		tenants := map[string]string{"orders": "payments", "payments": "orders"}
+		accepted := make(map[string]int)
+		for tenant, other := range tenants {
+			own := s.Connect(nats.UserInfo(tenant, tenant[:1]), nats.CustomInboxPrefix("_INBOX_"+tenant))
+			js, err := jetstream.New(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, subject := range forms(tenant + ".expire") {
+				if !accepts(js, subject, tenant) {
+					t.Errorf("%s may not publish %s", tenant, subject)
+				}
+				accepted[tenant]++
+			}
+			// The other's subjects, plainly, through a key or duration that is a target, by a header, and from inside.
+			foreign := forms(other + ".capture")
+			for _, target := range forms(tenant + ".x") {
+				root, rest, _ := strings.Cut(target, ".")
+				token, _, _ := strings.Cut(rest, ".")
+				foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other, root+"."+tenant+"."+other+".capture",
+					root+"."+tenant+"."+token+"."+other+".capture", root+"."+token)
+			}
+			foreign = append(foreign, "delaysys.hop.1s."+other+".capture", "delaysys.retry.1s."+other+".capture",
+				"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s", "delay.timer."+tenant+"."+other+".capture")
+			for _, subject := range foreign {
+				if accepts(js, subject, tenant) {
+					t.Errorf("%s may publish %s", tenant, subject)
+				}
+			}
+			// A header is no way around either.
+			for _, subject := range forms(tenant + ".expire") {
+				m := &nats.Msg{Subject: subject, Data: []byte(tenant), Header: nats.Header{"Delay-Target": {other + ".capture"}, "Delay-Deliver": {"core"}}}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				if _, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0)); err != nil {
+					t.Errorf("publish with a header: %v", err)
+				}
+				cancel()
+			}
+		}
+		time.Sleep(time.Hour)
+		got := make(map[string]int)
+		for _, m := range all.all() {
+			for tenant := range tenants {
+				if !strings.HasPrefix(m.Subject, tenant+".") {
+					continue
+				}
+				if got[m.Subject]++; m.Body != tenant {
+					t.Errorf("%s of %s reached %s", m.ID, m.Body, m.Subject)
+				}
+			}
+		}
+		for tenant := range tenants {
+			if subject := tenant + ".expire"; got[subject] != accepted[tenant] {
+				t.Errorf("%d messages came on %s, want %d", got[subject], subject, accepted[tenant])
+			}
+		}
+	})
+}
+
+// accepts reports whether a stream stores what is published. A refusal by permission is not an answer: the server
+// reports it asynchronously, and the publish times out.
+func accepts(js jetstream.JetStream, subject, body string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := js.Publish(ctx, subject, []byte(body), jetstream.WithRetryAttempts(0))
+	return err == nil
+}
+
+// TestOwnersShareLanes runs two instances that own disjoint sets of lanes, as Static allows: together they do the work
+// of one, and neither touches the other's lanes.
+func TestOwnersShareLanes(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		l := ladder(t, "1s 10s 1m 10m")
+		a := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
+		b := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
+		if got, want := streams(a)+" | "+streams(b), "DELAY_10m DELAY_10s DELAY_INTAKE | DELAY_1m DELAY_1s DELAY_RETRY_1s DELAY_RETRY_30s DELAY_RETRY_5s"; got != want {
+			t.Errorf("they own %s, want %s", got, want)
+		}
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delayin.11m11s.orders.x", "chained") // 10m and 10s are a's, 1m is b's
+		c.publish("delay.1s.orders.x", "second")
+		checkExactly(t, in, start.Add(time.Second), 0)
+		checkExactly(t, in, start.Add(11*time.Minute+11*time.Second), 1)
+		for _, name := range []string{"DELAY_INTAKE", "DELAY_1s", "DELAY_1m", "DELAY_10m"} {
+			st, err := c.js.Stream(context.Background(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := st.CachedInfo().State.Consumers; got != 1 {
+				t.Errorf("%s has %d consumers, want its owner's alone", name, got)
+			}
+		}
+		b.stop()
+		c.publish("delay.1s.orders.x", "orphan")
+		time.Sleep(time.Hour)
+		if got := bodies(in.all()); got != "chained second" {
+			t.Errorf("without the owner of DELAY_1s came %q, want nothing more", got)
+		}
+		startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_1s")})
+		synctest.Wait()
+		if got := bodies(in.all()); got != "chained orphan second" {
+			t.Errorf("with an owner again came %q", got)
+		}
+	})
+}
