@@ -124,7 +124,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return c, c.validate()
+	return c, c.check()
+}
+
+// Validate reports all problems at once, each wrapping ErrConfig.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
 }
 
 func or[T int | time.Duration](field *T, value T) {
@@ -139,8 +145,8 @@ func orString(field *string, value string) {
 	}
 }
 
-// validate reports all problems at once, each wrapping ErrConfig.
-func (c Config) validate() error {
+// check reports what is out of bounds once nothing is left open.
+func (c Config) check() error {
 	var all []error
 	refuse := func(format string, args ...any) {
 		all = append(all, fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...)))

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -252,6 +253,32 @@ func TestAckLost(t *testing.T) {
 				t.Errorf("the copies have ids %q and %q, want the same", seen[0].ID, a.ID)
 			}
 		}
+	})
+}
+
+// TestUnacknowledgedStays crashes the broker while a target has not acknowledged. What is not acknowledged is still in
+// its lane, and is delivered when the target is there.
+func TestUnacknowledgedStays(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // hears it and answers nothing
+		c.publish("delay.1s.orders.x", "x", message.HeaderDeliver, "stream")
+		c.publish("delayin.900ms.orders.x", "y", message.HeaderDeliver, "stream")
+		time.Sleep(4 * time.Second)
+		if got := bodies(in.all()); got != "x y" {
+			t.Fatalf("the subscriber heard %q, want both", got)
+		}
+		b.crash()
+		c.target("ORDERS", "orders.>")
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		if got := bodies(c.arrivals("ORDERS")); got != "x y" {
+			t.Errorf("the stream holds %q, want both", got)
+		}
+		c.checkNoDead()
+		c.checkEmpty()
 	})
 }
 

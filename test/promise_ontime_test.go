@@ -71,6 +71,24 @@ func TestChains(t *testing.T) {
 	}
 }
 
+// TestOneLevelAgainAndAgain passes one level many times inside its duplicate window: each hop needs an id of its own, or
+// the second is answered "duplicate" and the message is lost.
+func TestOneLevelAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s")})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delayin.20s.orders.expire", "x")
+		checkExactly(t, in, time.Now().Add(20*time.Second), 0)
+		time.Sleep(time.Minute)
+		if got := len(in.all()); got != 1 {
+			t.Errorf("%d copies, want 1", got)
+		}
+		c.checkEmpty()
+	})
+}
+
 func cut(subject string) (root, token string, ok bool) {
 	for i := range subject {
 		if subject[i] == '.' {

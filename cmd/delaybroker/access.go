@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// access is how to reach NATS. Secrets are inside the options, which nothing prints.
+type access struct {
+	url     string // servers, comma separated; may hold a password, so never logged
+	options []nats.Option
+}
+
+// access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
+// now, rather than a connection that is retried for ever.
+func (s settings) access(p *problems, context contextFile) access {
+	a := access{url: s.NATSURL}
+	try := func(name, value string, option nats.Option, err error) {
+		if err == nil {
+			err = option(&nats.Options{})
+		}
+		if err != nil {
+			p.refuse(named(name), value, "%w", err)
+			return
+		}
+		a.options = append(a.options, option)
+	}
+
+	p.servers(s.NATSURL)
+	switch {
+	case s.NATSUser == "" && s.NATSPassword != "":
+		p.refuseSecret(named("NATS_PASSWORD"), "set without NATS_USER")
+	case s.NATSUser != "" && s.NATSPassword == "":
+		a.options = append(a.options, nats.Token(s.NATSUser)) // as the CLI does
+	case s.NATSUser != "":
+		a.options = append(a.options, nats.UserInfo(s.NATSUser, s.NATSPassword))
+	}
+	if s.NATSToken != "" {
+		a.options = append(a.options, nats.Token(s.NATSToken))
+	}
+	if s.NATSCreds != "" && s.NATSNKey != "" {
+		p.refuse(named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
+	}
+	if s.NATSCreds != "" {
+		path := inHome(s.NATSCreds)
+		_, err := os.ReadFile(path) // the option would read it only when connecting
+		try("NATS_CREDS", s.NATSCreds, nats.UserCredentials(path), err)
+	}
+	if s.NATSNKey != "" {
+		option, err := nats.NkeyOptionFromSeed(inHome(s.NATSNKey))
+		try("NATS_NKEY", s.NATSNKey, option, err)
+	}
+	switch {
+	case s.NATSCert != "" && s.NATSKey != "":
+		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
+	case s.NATSCert != "":
+		p.refuse(named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+	case s.NATSKey != "":
+		p.refuse(named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+	}
+	if s.NATSCA != "" {
+		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
+	}
+	if context.TLSFirst {
+		a.options = append(a.options, nats.TLSHandshakeFirst())
+	}
+	return a
+}
+
+// inbox is apart from access because it goes for the embedded server too.
+func (s settings) inbox(p *problems) []nats.Option {
+	if s.InboxPrefix == "" {
+		return nil
+	}
+	option := nats.CustomInboxPrefix(s.InboxPrefix)
+	if err := option(&nats.Options{}); err != nil {
+		p.refuse("DELAY_INBOX_PREFIX", s.InboxPrefix, "%w", err)
+	}
+	return []nats.Option{option}
+}
+
+// servers checks a list of URLs, which may hold passwords, and so may what net/url has to say about them.
+func (p *problems) servers(value string) {
+	for i, server := range strings.Split(value, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" {
+			p.refuseSecret(named("NATS_URL"), "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
+				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
+		}
+	}
+}
+
+// named says where a setting comes from that may come from a context.
+func named(name string) string {
+	if isSet(name) || !isSet("NATS_CONTEXT") {
+		return name
+	}
+	return name + " in NATS_CONTEXT"
+}
+
+// inHome replaces a leading ~, which contexts may hold and shells have not seen.
+func inHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, rest)
+}
+
+// withoutUser is a server's URL for logs. A token stands where a user would, so the user is left out too.
+func withoutUser(server string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", errors.New("not a URL")
+	}
+	u.User = nil
+	return u.String(), nil
+}

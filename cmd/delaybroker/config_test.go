@@ -1,0 +1,304 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+func mustRead(t *testing.T) config {
+	t.Helper()
+	c, err := readConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// problemsOf are the lines of the error that the environment gives, without the first.
+func problemsOf(t *testing.T) []string {
+	t.Helper()
+	_, err := readConfig()
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, errConfig) {
+		t.Errorf("got %v, want it to wrap errConfig", err)
+	}
+	return strings.Split(err.Error(), "\n")[1:]
+}
+
+func wantOneProblem(t *testing.T, parts ...string) {
+	t.Helper()
+	all := problemsOf(t)
+	if len(all) != 1 {
+		t.Fatalf("got %q, want one problem with %q", all, parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(all[0], part) {
+			t.Errorf("got %q, want %q in it", all[0], part)
+		}
+	}
+}
+
+func TestDefaultsAreTheBrokers(t *testing.T) {
+	clearEnv(t)
+	c := mustRead(t)
+	for _, test := range []struct {
+		name      string
+		got, want any
+	}{
+		{"prefix", c.broker.Prefix, message.DefaultPrefix},
+		{"ladder", c.broker.Ladder.String(), levels.Default().String()},
+		{"attempts", c.broker.Attempts, broker.DefaultAttempts},
+		{"dedup window", c.broker.DedupWindow, broker.DefaultDedupWindow},
+		{"max delay", c.broker.MaxDelay, broker.DefaultMaxDelay},
+		{"shutdown grace", c.broker.ShutdownGrace, broker.DefaultShutdownGrace},
+		{"replicas", c.broker.Replicas, 0},
+		{"deliver", c.broker.Deliver.Default, message.Auto},
+		{"targets", len(c.broker.Targets) + len(c.broker.HeaderTargets), 0},
+		{"provision", c.broker.Provision, true},
+		{"http", c.httpAddr, "127.0.0.1:8422"},
+		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
+		}
+	}
+}
+
+// The broker and the command both have the bounds; what one takes, the other must take.
+func TestBoundsAreTheBrokers(t *testing.T) {
+	const step = time.Millisecond
+	window := func(d time.Duration) broker.Config { return broker.Config{DedupWindow: d} }
+	longest := func(d time.Duration) broker.Config { return broker.Config{MaxDelay: d} }
+	for _, test := range []struct {
+		variable, value string
+		config          broker.Config
+		good            bool
+	}{
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(minDedupWindow), window(minDedupWindow), true},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(minDedupWindow - step), window(minDedupWindow - step), false},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(maxDedupWindow), window(maxDedupWindow), true},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(maxDedupWindow + step), window(maxDedupWindow + step), false},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(minMaxDelay), longest(minMaxDelay), true},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(minMaxDelay - step), longest(minMaxDelay - step), false},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(maxMaxDelay), longest(maxMaxDelay), true},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(maxMaxDelay + step), longest(maxMaxDelay + step), false},
+		{"DELAY_ATTEMPTS", strconv.Itoa(minAttempts), broker.Config{Attempts: minAttempts}, true},
+		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas), broker.Config{Replicas: maxReplicas}, true},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas + 1), broker.Config{Replicas: maxReplicas + 1}, false},
+	} {
+		clearEnv(t)
+		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		t.Setenv(test.variable, test.value)
+		_, ours := readConfig()
+		theirs := checkBroker(test.config)
+		if (ours == nil) != test.good || (theirs == nil) != test.good {
+			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t", test.variable, test.value, ours, theirs, test.good)
+		}
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	wrong := map[string]string{
+		"NATS_CREDS":            "/nowhere/creds",
+		"NATS_NKEY":             "/nowhere/seed",
+		"NATS_CERT":             "/nowhere/cert",
+		"NATS_CA":               "/nowhere/ca",
+		"NATS_PASSWORD":         "x",
+		"DELAY_PREFIX":          "Delay",
+		"DELAY_LEVELS":          "1x",
+		"DELAY_MAX_DELAY":       "0s",
+		"DELAY_ATTEMPTS":        "0",
+		"DELAY_DELIVER":         "maybe",
+		"DELAY_TARGETS":         "a..b",
+		"DELAY_HEADER_TARGETS":  ">.a",
+		"DELAY_DEDUP_WINDOW":    "500",
+		"DELAY_STREAM_REPLICAS": "6",
+		"DELAY_PROVISION":       "maybe",
+		"DELAY_JS_DOMAIN":       "a.b",
+		"DELAY_INBOX_PREFIX":    "inbox.>",
+		"DELAY_HTTP_ADDR":       "8422",
+		"DELAY_SHUTDOWN_GRACE":  "2h",
+		"DELAY_LOG_LEVEL":       "loud",
+		"DELAY_LOG_FORMAT":      "xml",
+		"DELAY_EMBEDDED_LISTEN": "x",
+		"DELAY_EMBEDDED_DIR":    "x",
+		"DELAY_EMBEDDED_SYNC":   "x",
+	}
+	for name, value := range wrong {
+		t.Setenv(name, value)
+	}
+	all := problemsOf(t)
+	for name, value := range wrong {
+		named := func(line string) bool { return strings.HasPrefix(line, name+"=") || strings.HasPrefix(line, name+":") }
+		i := slices.IndexFunc(all, named)
+		if i < 0 {
+			t.Errorf("got no problem with %s, want one", name)
+			continue
+		}
+		if name != "NATS_PASSWORD" && !strings.Contains(all[i], value) {
+			t.Errorf("got %q, want the value %q in it", all[i], value)
+		}
+	}
+	// What cannot be wrong, or is checked elsewhere.
+	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
+	names, err := settingNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if _, ok := wrong[name]; !ok && !slices.Contains(free, name) {
+			t.Errorf("got no wrong value for %s in this test, want one", name)
+		}
+	}
+}
+
+func TestEmptyMeansUnset(t *testing.T) {
+	clearEnv(t)
+	names, err := settingNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		t.Setenv(name, "")
+	}
+	t.Setenv("DELAY_NATS_URL", "")
+	c := mustRead(t)
+	if c.embed == nil {
+		t.Error("got an external server for an empty NATS_URL, want the embedded one")
+	}
+	if got, want := c.broker.Attempts, broker.DefaultAttempts; got != want {
+		t.Errorf("attempts: got %d, want %d", got, want)
+	}
+
+	// An empty name with our prefix must not hide the plain one.
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://example.com")
+	t.Setenv("DELAY_NATS_URL", "")
+	if got, want := mustRead(t).access.url, "nats://example.com"; got != want {
+		t.Errorf("url: got %q, want %q", got, want)
+	}
+}
+
+func TestOwnSettingsNeedThePrefix(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("HTTP_ADDR", "nonsense")
+	t.Setenv("LOG_LEVEL", "nonsense")
+	t.Setenv("LEVELS", "nonsense")
+	mustRead(t)
+}
+
+func TestKubernetesServiceVariablesAreNoSettings(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("DELAY_PORT", "tcp://10.0.0.1:8422")
+	t.Setenv("NATS_PORT", "tcp://10.0.0.1:4222")
+	mustRead(t)
+}
+
+func TestEmbeddedNextToAServer(t *testing.T) {
+	for _, test := range []struct{ variable, value string }{
+		{"NATS_URL", "nats://127.0.0.1:4222"},
+		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://127.0.0.1:4222"}`)},
+	} {
+		clearEnv(t)
+		t.Setenv(test.variable, test.value)
+		t.Setenv("DELAY_EMBEDDED_DIR", "/data")
+		wantOneProblem(t, `DELAY_EMBEDDED_DIR="/data"`, test.variable)
+	}
+}
+
+func TestCredentialsWithoutAServer(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_TOKEN", "s3cret")
+	wantOneProblem(t, "NATS_TOKEN", "NATS_URL")
+}
+
+func TestReplicasOfTheEmbeddedServer(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("DELAY_STREAM_REPLICAS", "3")
+	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
+}
+
+// A laptop that points at production must not leave streams there.
+func TestProvision(t *testing.T) {
+	for _, test := range []struct {
+		url, provision string
+		want           bool
+	}{
+		{"", "", true},
+		{"", "verify", false},
+		{"nats://127.0.0.1:4222", "", false},
+		{"nats://127.0.0.1:4222", "create", true},
+	} {
+		clearEnv(t)
+		t.Setenv("NATS_URL", test.url)
+		t.Setenv("DELAY_PROVISION", test.provision)
+		if got := mustRead(t).broker.Provision; got != test.want {
+			t.Errorf("NATS_URL=%q DELAY_PROVISION=%q: got %t, want %t", test.url, test.provision, got, test.want)
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	const secret = "s3cret"
+	for _, environ := range [][]string{
+		{"NATS_URL", "nats://u:" + secret + "/@127.0.0.1:4222"},
+		{"NATS_URL", "nats://" + secret + "%zz@127.0.0.1:4222"},
+		{"NATS_URL", "nats://127.0.0.1", "NATS_PASSWORD", secret},
+		{"NATS_TOKEN", secret},
+		{"NATS_PASSWORD", secret, "NATS_USER", secret},
+	} {
+		clearEnv(t)
+		for i := 0; i < len(environ); i += 2 {
+			t.Setenv(environ[i], environ[i+1])
+		}
+		_, err := readConfig()
+		if err == nil {
+			t.Errorf("%q: got no problem, want one", environ)
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: got the secret in %q", environ, err)
+		}
+	}
+	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
+		if got, err := withoutUser(server); err != nil || got != "nats://h:4222" {
+			t.Errorf("got %q, %v, want no user", got, err)
+		}
+	}
+}
+
+func TestHelpShowsEverySetting(t *testing.T) {
+	var b strings.Builder
+	if err := writeSettings(&b); err != nil {
+		t.Fatal(err)
+	}
+	names, err := settingNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(names), 29; got != want {
+		t.Errorf("got %d settings, want %d", got, want)
+	}
+	for line := range strings.Lines(b.String()) {
+		if i := slices.Index(names, strings.Fields(line + " x")[0]); i >= 0 {
+			names = slices.Delete(names, i, i+1)
+			if len(strings.Fields(line)) < 3 {
+				t.Errorf("got %q, want a meaning", line)
+			}
+		}
+	}
+	if len(names) > 0 {
+		t.Errorf("got no line for %q", names)
+	}
+}

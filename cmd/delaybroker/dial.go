@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+)
+
+const (
+	// A dead connection is noticed after three of these at most. nats.go's two minutes would be minutes of lateness.
+	pingInterval = 5 * time.Second
+	pingsMissed  = 2
+
+	reconnectWait   = 250 * time.Millisecond
+	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
+
+	// complaintPause keeps an outage from filling the log: each link tries several times a second.
+	complaintPause = 10 * time.Second
+)
+
+// A link is one of the broker's connections, by what it is for.
+type link struct {
+	name string
+	conn *nats.Conn
+}
+
+// links are the connections read, write, deliver and control, in this order.
+type links []link
+
+func (l links) forBroker() broker.Links {
+	return broker.Links{Read: l[0].conn, Write: l[1].conn, Deliver: l[2].conn, Control: l[3].conn}
+}
+
+// dialer makes links.
+type dialer struct {
+	access  access
+	version string // of this program
+	// patient means that a server which is not there yet is waited for. The embedded one is there.
+	patient bool
+	// lost is called when a link is closed for good: by the server, after it refused our credentials twice. It is
+	// called too when close was; a caller who closes knows.
+	lost func(error)
+	log  *slog.Logger
+}
+
+// dial connects, or begins to when the dialer is patient: see await.
+func (d dialer) dial() (links, error) {
+	var all links
+	for _, name := range []string{"read", "write", "deliver", "control"} {
+		nc, err := nats.Connect(d.access.url, d.options(name)...)
+		if err != nil {
+			all.close()
+			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
+		}
+		all = append(all, link{name, nc})
+	}
+	return all, nil
+}
+
+func (d dialer) options(name string) []nats.Option {
+	log := d.log.With("link", name)
+	var complained time.Time // nats.go calls the handlers of a connection one after another
+	options := []nats.Option{
+		nats.Name(fmt.Sprintf("delaybroker %s %s", d.version, name)),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(pingsMissed),
+		nats.RetryOnFailedConnect(d.patient),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("disconnected from NATS", "err", err)
+			}
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if now := time.Now(); now.Sub(complained) >= complaintPause {
+				complained = now
+				log.Warn("cannot connect to NATS; trying on", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			complained = time.Time{}
+			log.Info("reconnected to NATS", "server", serverOf(nc))
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			level := slog.LevelWarn
+			if errors.Is(err, nats.ErrBadHeaderMsg) {
+				level = slog.LevelDebug // the message becomes a dead letter that says so
+			}
+			var subject string
+			if sub != nil {
+				subject = sub.Subject
+			}
+			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
+		}),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			d.lost(fmt.Errorf("connection to NATS to %s closed for good: %w", name, reason(nc)))
+		}),
+	}
+	if name != "read" {
+		// What the broker publishes is either on its way or refused. A buffer would send it after the reconnect, when
+		// it was given up and sent again.
+		options = append(options, nats.ReconnectBufSize(-1))
+	}
+	return append(options, d.access.options...)
+}
+
+func reason(nc *nats.Conn) error {
+	if err := nc.LastError(); err != nil {
+		return err
+	}
+	return nats.ErrConnectionClosed
+}
+
+// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what is
+// sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
+func (l links) await(ctx context.Context, log *slog.Logger) error {
+	for _, link := range l {
+		if err := link.await(ctx, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l link) await(ctx context.Context, log *slog.Logger) error {
+	listener := l.conn.StatusChanged(nats.CONNECTED)
+	defer l.conn.RemoveStatusListener(listener)
+	remind := time.NewTicker(complaintPause)
+	defer remind.Stop()
+	for changed := listener; !l.conn.IsConnected(); {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case _, open := <-changed:
+			if !open { // the link is closed, and ctx will end
+				changed = nil
+			}
+		case <-remind.C:
+			log.Warn("waiting for NATS", "link", l.name, "err", l.conn.LastError())
+		}
+	}
+	return nil
+}
+
+// connected says of each link whether it is up.
+func (l links) connected() map[string]bool {
+	up := make(map[string]bool, len(l))
+	for _, link := range l {
+		up[link.name] = link.conn.IsConnected()
+	}
+	return up
+}
+
+// close closes every link, as the last use of them.
+func (l links) close() {
+	for _, link := range l {
+		link.conn.Close()
+	}
+}
+
+// serverOf is where a connection leads, without credentials. It is empty while there is none.
+func serverOf(nc *nats.Conn) string {
+	server, err := withoutUser(nc.ConnectedUrl())
+	if err != nil {
+		return nc.ConnectedAddr()
+	}
+	return server
+}
+
+// Servers below these have published security holes, some of which go around the permissions that keep tenants apart.
+var (
+	floor    = []int{2, 12, 12}
+	floor214 = []int{2, 14, 3}
+)
+
+// belowFloor reports whether a server is older than what the promises of the broker rest on. A version that cannot be
+// read is not: it is a development build.
+func belowFloor(version string) bool {
+	v := make([]int, 3)
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
+		return false
+	}
+	if slices.Equal(v[:2], floor214[:2]) {
+		return slices.Compare(v, floor214) < 0
+	}
+	return slices.Compare(v, floor) < 0
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/levels"
+)
+
+const (
+	// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
+	minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
+
+	// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
+	acceptTimeout = 10 * time.Second
+)
+
+// embedConfig says how to run a NATS server of our own. It has no users, so it belongs on a loopback address.
+type embedConfig struct {
+	host       string // empty means every interface
+	port       int    // zero means any that is free
+	dir        string
+	sync       time.Duration // between two fsyncs, unless syncAlways
+	syncAlways bool
+}
+
+// durability says in words what a power cut can take.
+func (c embedConfig) durability() string {
+	if c.syncAlways {
+		return "fsync for every write"
+	}
+	return "fsync every " + levels.FormatDuration(c.sync)
+}
+
+// options are nats-server's. It would otherwise put its data into a temporary directory and react to signals itself.
+func (c embedConfig) options() *server.Options {
+	port := c.port
+	if port == 0 {
+		port = server.RANDOM_PORT // zero is 4222 there
+	}
+	return &server.Options{
+		ServerName:             "delaybroker", // the same after a restart
+		Host:                   c.host,
+		Port:                   port,
+		JetStream:              true,
+		StoreDir:               c.dir,
+		SyncInterval:           c.sync,
+		SyncAlways:             c.syncAlways,
+		NoSigs:                 true,
+		DisableJetStreamBanner: true,
+	}
+}
+
+// isLoopback reports whether only this host can connect. A name other than localhost is taken for a public one.
+func (c embedConfig) isLoopback() bool {
+	return c.host == "localhost" || net.ParseIP(c.host).IsLoopback()
+}
+
+// An embedded is a running NATS server and its lock on the directory.
+type embedded struct {
+	server *server.Server
+	unlock func()
+	host   string
+}
+
+// startEmbedded returns when the server accepts connections, which on a large store takes a while. It is the caller who
+// stops it.
+func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
+	}
+	unlock, err := lockDir(c.dir)
+	switch {
+	case errors.Is(err, errLocked):
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory, or let this one use the other's server by NATS_URL", c.dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.dir, err)
+	}
+	s, err := c.start(log)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return &embedded{server: s, unlock: unlock, host: c.host}, nil
+}
+
+func (c embedConfig) start(log *slog.Logger) (*server.Server, error) {
+	if err := c.checkPort(); err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(c.options())
+	if err != nil {
+		return nil, fmt.Errorf("configure the embedded server: %w", err)
+	}
+	bridge := &serverLog{log: log.With("from", "nats-server")}
+	s.SetLoggerV2(bridge, false, false, false)
+	s.Start()
+	err = bridge.fatal()
+	if err == nil && !s.ReadyForConnections(acceptTimeout) {
+		err = fmt.Errorf("no connection accepted for %s", acceptTimeout)
+	}
+	if err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("start the embedded server: %w", err)
+	}
+	if !c.isLoopback() {
+		log.Warn("the embedded server listens beyond this host and asks nobody for a password", "listen", s.Addr())
+	}
+	return s, nil
+}
+
+// checkPort finds the commonest mistake before the streams are recovered. The server's own complaint is only a line in
+// its log.
+func (c embedConfig) checkPort() error {
+	address := net.JoinHostPort(c.host, strconv.Itoa(c.port))
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there", address)
+	case err != nil:
+		return fmt.Errorf("DELAY_EMBEDDED_LISTEN: %w", err)
+	}
+	return l.Close()
+}
+
+// url is where the broker dials. It goes over TCP: nats-server's in-process connections are slower.
+func (e *embedded) url() string {
+	host := e.host
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	port := e.server.Addr().(*net.TCPAddr).Port
+	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// stop returns when everything is on disk and the directory is free.
+func (e *embedded) stop() {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+	e.unlock()
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestEmbedOptions(t *testing.T) {
+	c := embedConfig{host: "127.0.0.1", port: 4333, dir: "/data", sync: 3 * time.Second}
+	o := c.options()
+	switch {
+	case !o.JetStream:
+		t.Error("got no JetStream")
+	case o.StoreDir != "/data":
+		t.Errorf("store: got %q, want /data", o.StoreDir)
+	case o.Host != "127.0.0.1" || o.Port != 4333 || o.DontListen:
+		t.Errorf("listen: got %s:%d, want 127.0.0.1:4333", o.Host, o.Port)
+	case o.SyncInterval != 3*time.Second || o.SyncAlways:
+		t.Errorf("sync: got %s, %t, want 3s, false", o.SyncInterval, o.SyncAlways)
+	case !o.NoSigs:
+		t.Error("got a server that reacts to signals")
+	case o.ServerName == "":
+		t.Error("got a server with a new name at each start")
+	}
+	if o := (embedConfig{syncAlways: true}).options(); !o.SyncAlways || o.Port != server.RANDOM_PORT {
+		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
+	}
+}
+
+func TestDurability(t *testing.T) {
+	for _, test := range []struct {
+		config embedConfig
+		want   string
+	}{
+		{embedConfig{sync: time.Second}, "fsync every 1s"},
+		{embedConfig{syncAlways: true}, "fsync for every write"},
+	} {
+		if got := test.config.durability(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+func TestEmbeddedPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	c := embedConfig{host: "127.0.0.1", port: l.Addr().(*net.TCPAddr).Port, dir: dir, sync: time.Second}
+	_, err = startEmbedded(c, quiet)
+	if err == nil {
+		t.Fatal("got a server on a port in use")
+	}
+	for _, want := range []string{l.Addr().String() + " is in use", "DELAY_EMBEDDED_LISTEN", "NATS_URL"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want %q in it", err, want)
+		}
+	}
+	// A failed start lets the directory go.
+	unlock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func TestEmbeddedDirNotWritable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := startEmbedded(embedConfig{host: "127.0.0.1", dir: filepath.Join(file, "dir"), sync: time.Second}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "DELAY_EMBEDDED_DIR") {
+		t.Errorf("got %v, want an error that names DELAY_EMBEDDED_DIR", err)
+	}
+}
+
+// What nats-server cannot start with is only a line in its log.
+func TestEmbeddedGivesUp(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // where it wants a directory
+		t.Fatal(err)
+	}
+	_, err := startEmbedded(embedConfig{host: "127.0.0.1", dir: dir, sync: time.Second}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "start JetStream") {
+		t.Errorf("got %v, want what nats-server said", err)
+	}
+}
+
+func TestEmbeddedStartStop(t *testing.T) {
+	var log bytes.Buffer
+	c := embedConfig{dir: t.TempDir(), sync: time.Second} // on every interface
+	s, err := startEmbedded(c, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := startEmbedded(c, quiet); !errors.Is(err, errLocked) {
+		t.Errorf("second server on the directory: got %v, want errLocked", err)
+	}
+	if !strings.HasPrefix(s.url(), "nats://127.0.0.1:") {
+		t.Errorf("url: got %s, want loopback", s.url())
+	}
+	nc, err := nats.Connect(s.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	s.stop()
+	if !strings.Contains(log.String(), "asks nobody for a password") {
+		t.Errorf("got %q, want a warning about the open server", &log)
+	}
+
+	again, err := startEmbedded(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.stop()
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "localhost": true,
+		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "example.com": false,
+	} {
+		if got := (embedConfig{host: host}).isLoopback(); got != want {
+			t.Errorf("%q: got %t, want %t", host, got, want)
+		}
+	}
+}
+
+func TestServerLog(t *testing.T) {
+	var b bytes.Buffer
+	l := &serverLog{log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	l.Noticef("a %d", 1)
+	l.Warnf("b %d", 2)
+	l.Errorf("c %d", 3)
+	l.Debugf("d")
+	l.Tracef("e")
+	l.Fatalf("f %d", 6)
+	l.Fatalf("g %d", 7)
+	for _, want := range []string{`level=DEBUG msg="a 1"`, `level=WARN msg="b 2"`, `level=ERROR msg="c 3"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %s, want %s in it", &b, want)
+		}
+	}
+	if got, want := strings.Count(b.String(), "\n"), 3; got != want {
+		t.Errorf("got %d lines, want %d: %s", got, want, &b)
+	}
+	if err := l.fatal(); err == nil || err.Error() != "f 6" {
+		t.Errorf("fatal: got %v, want f 6", err)
+	}
+}

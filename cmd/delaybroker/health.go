@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker"
+)
+
+// aliveTimeout is how long the engine's loops may take to answer, which is long beside any pass of theirs.
+const aliveTimeout = 2 * time.Second
+
+// engine is what the probes need of a broker.
+type engine interface {
+	Ready() <-chan struct{}
+	Alive(ctx context.Context) error
+	Status() broker.Status
+}
+
+// health answers the probes of a supervisor.
+type health struct {
+	engine    engine
+	connected func() map[string]bool // by link
+	stopping  <-chan struct{}        // closed when a stop was asked for
+}
+
+// A check is one reason for an answer.
+type check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (h health) handler() http.Handler {
+	mux := http.NewServeMux()
+	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker, for
+	// nothing.
+	mux.HandleFunc("GET /healthz", h.serveAlive)
+	mux.HandleFunc("GET /livez", h.serveAlive)
+	// /readyz says whether messages are delivered now.
+	mux.HandleFunc("GET /readyz", h.serveReady)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, h.engine.Status())
+	})
+	return mux
+}
+
+func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
+	defer cancel()
+	err := h.engine.Alive(ctx)
+	c := check{Name: "engine", OK: err == nil}
+	if err != nil {
+		c.Detail = err.Error()
+	}
+	writeChecks(w, []check{{Name: "process", OK: true}, c})
+}
+
+func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
+	status := h.engine.Status()
+	writeChecks(w, []check{
+		h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status),
+	})
+}
+
+func (h health) checkServing(s broker.Status) check {
+	if s.Draining || isClosed(h.stopping) {
+		return check{Name: "serving", Detail: "draining"}
+	}
+	return check{Name: "serving", OK: true}
+}
+
+func (h health) checkLinks() check {
+	var down []string
+	for name, up := range h.connected() {
+		if !up {
+			down = append(down, name)
+		}
+	}
+	slices.Sort(down)
+	return checkNone("nats", "not connected", down)
+}
+
+func (h health) checkStarted() check {
+	if !isClosed(h.engine.Ready()) {
+		return check{Name: "started", Detail: "not all lanes are read yet"}
+	}
+	return check{Name: "started", OK: true}
+}
+
+func checkLanes(s broker.Status) check {
+	var dead []string
+	for _, l := range s.Lanes {
+		if l.Owned && !l.Live {
+			dead = append(dead, l.Stream)
+		}
+	}
+	return checkNone("lanes", "not read at the moment", dead)
+}
+
+// checkNone is good when there is nothing to name.
+func checkNone(name, complaint string, bad []string) check {
+	if len(bad) == 0 {
+		return check{Name: name, OK: true}
+	}
+	return check{Name: name, Detail: fmt.Sprintf("%s: %s", complaint, strings.Join(bad, " "))}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// writeChecks answers 200 when all checks are good and 503 otherwise.
+func writeChecks(w http.ResponseWriter, checks []check) {
+	status, code := "ok", http.StatusOK
+	for _, c := range checks {
+		if !c.OK {
+			status, code = "unavailable", http.StatusServiceUnavailable
+		}
+	}
+	writeJSON(w, code, struct {
+		Status string  `json:"status"`
+		Checks []check `json:"checks"`
+	}{status, checks})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	// The only error left is a client that went away.
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// newWeb is the server for the probes. Its bounds keep an open port from costing memory or goroutines.
+func newWeb(log *slog.Logger) *http.Server {
+	return &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      aliveTimeout + 5*time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"delaybroker/broker"
+	"delaybroker/levels/lane"
+)
+
+// asProcess makes the test binary be the program, for what only a process of its own can show.
+const asProcess = "TEST_DELAYBROKER_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command is the program as a process, with an environment of its own.
+func command(t *testing.T, args []string, environ ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(environ, asProcess+"=1")
+	return cmd
+}
+
+// clearEnv takes the settings of whoever runs the tests out of the way.
+func clearEnv(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "DELAY_") || strings.HasPrefix(name, "NATS_") {
+			t.Setenv(name, "") // puts it back afterwards
+			os.Unsetenv(name)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, test := range []struct {
+		args           string
+		code           int
+		stdout, stderr string // what is to be found there
+	}{
+		{"--help", 0, "exit codes", ""},
+		{"-h", 0, "usage:", ""},
+		{"help", 0, "usage:", ""},
+		{"serve --help", 0, "DELAY_HTTP_ADDR", ""},
+		{"serve -h", 0, "NATS_URL", ""},
+		{"version", 0, "nats-server v2.", ""},
+		{"sevre", 2, "", `unknown word "sevre"`},
+		{"serve now", 2, "", "no arguments"},
+		{"version now", 2, "", "no arguments"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			cmd := command(t, strings.Fields(test.args))
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+				t.Fatal(err)
+			}
+			if got, want := cmd.ProcessState.ExitCode(), test.code; got != want {
+				t.Errorf("exit code: got %d, want %d\n%s", got, want, &stderr)
+			}
+			for _, out := range []struct {
+				name, got, want string
+			}{{"stdout", stdout.String(), test.stdout}, {"stderr", stderr.String(), test.stderr}} {
+				if !strings.Contains(out.got, out.want) || out.want == "" && out.got != "" {
+					t.Errorf("%s: got %q, want %q in it", out.name, out.got, out.want)
+				}
+			}
+		})
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("disk on fire"), 1},
+		{broker.ErrGrace, 1},
+		{context.DeadlineExceeded, 1},
+		{errUsage, 2},
+		{errConfig, 2},
+		{broker.ErrConfig, 2},
+		{broker.ErrDrift, 2},
+		{lane.ErrMissingStreams, 2},
+		{lane.ErrForeignStream, 2},
+		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", lane.ErrMissingStreams))}, 2},
+	} {
+		if got := exitCode(test.err); got != test.want {
+			t.Errorf("exit code of %v: got %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+// exitCodeOf is the code of a process whose Run or Wait returned err; -1 when it did not run or was killed.
+func exitCodeOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return -1
+}

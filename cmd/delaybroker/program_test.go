@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// A logReader is where a program under test logs JSON to, and a test waits for a line.
+type logReader struct {
+	lines chan map[string]any
+
+	mu  sync.Mutex // guards all
+	all bytes.Buffer
+}
+
+func newLogReader() *logReader { return &logReader{lines: make(chan map[string]any, 1000)} }
+
+// Write gets whole lines: a handler writes each at once, and a process that has one through a pipe which keeps it whole.
+func (l *logReader) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all.Write(p)
+	for text := range bytes.Lines(p) {
+		var line map[string]any
+		if json.Unmarshal(text, &line) == nil {
+			l.lines <- line
+		}
+	}
+	return len(p), nil
+}
+
+func (l *logReader) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+func (l *logReader) await(t *testing.T, msg string) map[string]any {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case line := <-l.lines:
+			if line["msg"] == msg {
+				return line
+			}
+		case <-late:
+			t.Fatalf("got no line %q in the log:\n%s", msg, l)
+		}
+	}
+}
+
+// A running is the program in this process.
+type running struct {
+	log    *logReader
+	cancel context.CancelFunc
+	result chan error
+}
+
+// start runs the program with the environment as it is. The test has to stop it, or see it end.
+func start(t *testing.T) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{log: newLogReader(), cancel: cancel, result: make(chan error, 1)}
+	go func() { r.result <- run(ctx, nil, io.Discard, r.log) }()
+	return r
+}
+
+func (r *running) end(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.result:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("got no end of the program:\n%s", r.log)
+		return nil
+	}
+}
+
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	if err := r.end(t); err != nil {
+		t.Fatalf("stop: got %v, want nil", err)
+	}
+}
+
+// embeddedEnv sets up a program with an embedded server on free ports and a short ladder.
+func embeddedEnv(t *testing.T) {
+	t.Helper()
+	clearEnv(t)
+	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
+	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
+	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
+	t.Setenv("DELAY_LEVELS", "1s 5s")
+	t.Setenv("DELAY_LOG_FORMAT", "json")
+}
+
+// externalEnv sets up a program that uses the server at url.
+func externalEnv(t *testing.T, url string) {
+	t.Helper()
+	clearEnv(t)
+	t.Setenv("NATS_URL", url)
+	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
+	t.Setenv("DELAY_LEVELS", "1s 5s")
+	t.Setenv("DELAY_LOG_FORMAT", "json")
+}
+
+func startServer(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.JetStream, o.StoreDir, o.NoSigs = "127.0.0.1", true, t.TempDir(), true
+	s, err := server.NewServer(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("no NATS server")
+	}
+	return s
+}
+
+func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
+	t.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
+
+func publish(t *testing.T, js jetstream.JetStream, subject, payload string) {
+	t.Helper()
+	if _, err := js.Publish(t.Context(), subject, []byte(payload)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantMessage(t *testing.T, sub *nats.Subscription, payload string) *nats.Msg {
+	t.Helper()
+	m, err := sub.NextMsg(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(m.Data), payload; got != want {
+		t.Errorf("payload: got %q, want %q", got, want)
+	}
+	return m
+}
+
+func wantProbe(t *testing.T, address any, path string, want int) {
+	t.Helper()
+	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if got := res.StatusCode; got != want {
+		t.Errorf("%s: got %d, want %d", path, got, want)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func freeAddress(t *testing.T) string { return fmt.Sprintf("127.0.0.1:%d", freePort(t)) }

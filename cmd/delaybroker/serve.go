@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/levels/lane"
+)
+
+const (
+	// webGrace is how long a stop waits for answers to probes.
+	webGrace = time.Second
+
+	// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process
+	// and to its group.
+	oneSignal = 250 * time.Millisecond
+)
+
+// serve runs the broker until ctx ends or a signal arrives.
+func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	switch {
+	case len(args) == 1 && isHelp(args[0]):
+		return writeSettings(stdout)
+	case len(args) > 0:
+		return fmt.Errorf("%w: serve takes no arguments, got %q; settings are environment variables, see serve --help", errUsage, args)
+	}
+	cfg, err := readConfig()
+	if err != nil {
+		return err
+	}
+	log := newLogger(stderr, cfg.log)
+	known, err := settingNames()
+	if err != nil {
+		return err
+	}
+	for _, u := range unknownNames(os.Environ(), known) {
+		log.Warn("this variable is no setting; see serve --help", "name", u.name, "nearest", u.nearest)
+	}
+	if err := runBroker(ctx, cfg, log); err != nil {
+		log.Error("stopped by an error", "err", err)
+		return logged{err}
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// runBroker starts what is in the picture, from the bottom up, and stops it from the top down.
+//
+//	           SIGINT, SIGTERM                          probes
+//	                  │                                   │
+//	          1 × watch the stop               0..1 × http.Server
+//	                  │ ctx                               │ Ready, Alive, Status
+//	                  ▼                                   ▼
+//	this goroutine: broker.Run  ────────────────────  1 × announce "ready"
+//	                  │          (its goroutines: see broker)
+//	                  │ 4 × nats.Conn: read, write, deliver, control (each with nats.go's goroutines)
+//	                  ▼
+//	     0..1 × embedded nats-server, or the one at NATS_URL
+//
+// Whatever fails ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
+// that of the defers below, reversed:
+//
+//  1. /readyz says 503, so that nobody counts on us
+//  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
+//  3. the connections close
+//  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
+//  5. the embedded server stops, with all that was said to it on disk
+func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error) {
+	signals, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, fail := context.WithCancelCause(signals)
+	finished := make(chan struct{}) // closed when all is stopped but the goroutines of running
+	var running sync.WaitGroup
+	running.Go(func() {
+		<-ctx.Done()
+		if cause := context.Cause(signals); cause != nil {
+			log.Info("stopping", "cause", cause)
+		}
+		select {
+		case <-finished:
+		case <-time.After(oneSignal):
+			stop() // so that a second signal kills at once
+		}
+	})
+	defer running.Wait()
+	defer close(finished)
+	defer func() { fail(err) }()
+
+	// The port comes first: a broker that cannot be probed should not have touched anything.
+	listener, err := listen(cfg.httpAddr)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	build := readBuild()
+	dialer := dialer{access: cfg.access, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
+	if cfg.embed != nil {
+		server, err := startEmbedded(*cfg.embed, log)
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		dialer.access.url = server.url()
+	}
+	web := newWeb(log)
+	defer closeWeb(web, log)
+	links, err := dialer.dial()
+	if err != nil {
+		return err
+	}
+	defer links.close()
+	cfg.broker.Log = log
+	b, err := broker.New(links.forBroker(), cfg.broker)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		web.Handler = health{engine: b, connected: links.connected, stopping: ctx.Done()}.handler()
+		running.Go(func() {
+			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				fail(fmt.Errorf("serve HTTP: %w", err))
+			}
+		})
+	}
+
+	if err := links.await(ctx, log); err != nil {
+		return failure(signals, ctx)
+	}
+	control := links.forBroker().Control
+	version := control.ConnectedServerVersion()
+	if belowFloor(version) {
+		log.Warn("this NATS server has known security holes; use 2.12.12, 2.14.3 or later", "version", version)
+	}
+	running.Go(func() {
+		select {
+		case <-b.Ready():
+			log.Info("ready", "version", build.name(), "server", serverOf(control), "server_version", version,
+				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
+				"http", addressOf(listener), "durability", cfg.durability())
+		case <-ctx.Done():
+		}
+	})
+	err = b.Run(ctx)
+	if errors.Is(err, lane.ErrMissingStreams) {
+		err = fmt.Errorf("%w; run once with DELAY_PROVISION=create to create them", err)
+	}
+	return errors.Join(failure(signals, ctx), err)
+}
+
+// failure is what ended ctx, unless it was a signal or the caller, who wanted a stop.
+func failure(signals, ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != context.Cause(signals) {
+		return cause
+	}
+	return nil
+}
+
+// listen opens the port for probes. It returns nil when there is to be none.
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("DELAY_HTTP_ADDR: %w; set another address, or off", err)
+	}
+	return l, nil
+}
+
+func closeWeb(web *http.Server, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		log.Debug("probes were cut off", "err", err)
+		web.Close()
+	}
+}
+
+// addressOf is where to probe: the port is the one that was found, when any was wanted.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+// durability says in words what becomes of a message that was accepted, as far as the settings decide.
+func (c config) durability() string {
+	switch {
+	case c.embed != nil:
+		return c.embed.durability()
+	case !c.broker.Provision:
+		return "as the existing streams have it"
+	case c.broker.Replicas == 0:
+		return "new streams with 3 replicas in a cluster, otherwise 1"
+	}
+	return fmt.Sprintf("new streams with %d replicas", c.broker.Replicas)
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+)
+
+// The whole program: a delayed message, a stop, and another start that finds what was left.
+func TestServeEmbedded(t *testing.T) {
+	embeddedEnv(t)
+	first := start(t)
+	ready := first.log.await(t, "ready")
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status"} {
+		wantProbe(t, ready["http"], path, 200)
+	}
+	for key, want := range map[string]any{
+		"prefix": "delay", "levels": 2.0, "durability": "fsync every 1s", "server_version": server.VERSION,
+	} {
+		if got := ready[key]; got != want {
+			t.Errorf("%s: got %v, want %v", key, got, want)
+		}
+	}
+
+	nc, js := connect(t, ready["server"].(string))
+	sub := subscribe(t, nc, "x")
+	sent := time.Now()
+	publish(t, js, "delay.1s.x", "now or later")
+	m := wantMessage(t, sub, "now or later")
+	if took := time.Since(sent); took < time.Second {
+		t.Errorf("got the message after %s, want 1s at least", took)
+	}
+	if m.Header.Get("Delay-Id") == "" {
+		t.Errorf("got headers %v, want a Delay-Id", m.Header)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"y"}}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, js, "delay.5s.y", "over a restart")
+	first.stop(t)
+	if _, err := http.Get(fmt.Sprintf("http://%s/healthz", ready["http"])); err == nil {
+		t.Error("got an answer over HTTP after the end")
+	}
+	if late, err := nats.Connect(ready["server"].(string)); err == nil {
+		late.Close()
+		t.Error("got a connection to the embedded server after the end")
+	}
+
+	second := start(t)
+	_, js = connect(t, second.log.await(t, "ready")["server"].(string))
+	consumer, err := js.OrderedConsumer(t.Context(), "KEPT", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(kept.Data()), "over a restart"; got != want {
+		t.Errorf("after the restart: got %q, want %q", got, want)
+	}
+	second.stop(t)
+}
+
+// A laptop that points at production.
+func TestServeCreatesNothingUnasked(t *testing.T) {
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
+	externalEnv(t, s.ClientURL())
+	err := start(t).end(t)
+	if !errors.Is(err, lane.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=create") {
+		t.Errorf("got %v, want missing streams and what to do", err)
+	}
+	if got, want := exitCode(err), 2; got != want {
+		t.Errorf("exit code: got %d, want %d", got, want)
+	}
+	_, js := connect(t, s.ClientURL())
+	for name := range js.StreamNames(t.Context()).Name() {
+		t.Errorf("got stream %s, want none", name)
+	}
+
+	t.Setenv("DELAY_PROVISION", "create")
+	r := start(t)
+	r.log.await(t, "ready")
+	r.stop(t)
+	t.Setenv("DELAY_PROVISION", "")
+	r = start(t)
+	if got, want := r.log.await(t, "ready")["durability"], "as the existing streams have it"; got != want {
+		t.Errorf("durability: got %q, want %q", got, want)
+	}
+	r.stop(t)
+}
+
+// A broker that starts before NATS waits, alive and not ready.
+func TestServeWaitsForNATS(t *testing.T) {
+	httpAddr, port := freeAddress(t), freePort(t)
+	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
+	t.Setenv("DELAY_PROVISION", "create")
+	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
+	r := start(t)
+	r.log.await(t, "cannot connect to NATS; trying on")
+	wantProbe(t, httpAddr, "/healthz", 200)
+	wantProbe(t, httpAddr, "/readyz", 503)
+
+	startServer(t, server.Options{Port: port})
+	if got, want := r.log.await(t, "ready")["server_version"], server.VERSION; got != want {
+		t.Errorf("server version: got %v, want %v", got, want)
+	}
+	wantProbe(t, httpAddr, "/readyz", 200)
+	r.stop(t)
+}
+
+// A stop must not wait for a server that never came.
+func TestServeStopsWithoutNATS(t *testing.T) {
+	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
+	r := start(t)
+	r.log.await(t, "cannot connect to NATS; trying on")
+	r.stop(t)
+}
+
+// nats.go gives up on credentials that are refused twice. A broker without connections must not live on.
+func TestServeEndsWithItsConnection(t *testing.T) {
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
+	externalEnv(t, s.ClientURL())
+	t.Setenv("NATS_TOKEN", "wr0ng")
+	r := start(t)
+	err := r.end(t)
+	if !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("got %v, want ErrAuthorization", err)
+	}
+	if got, want := exitCode(err), 1; got != want {
+		t.Errorf("exit code: got %d, want %d", got, want)
+	}
+	if strings.Contains(r.log.String(), "wr0ng") {
+		t.Errorf("got the token in the log:\n%s", r.log)
+	}
+}
+
+func TestServeHTTPPortInUse(t *testing.T) {
+	embeddedEnv(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("DELAY_HTTP_ADDR", l.Addr().String())
+	err = start(t).end(t)
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "DELAY_HTTP_ADDR") {
+		t.Errorf("got %v, want an address in use and DELAY_HTTP_ADDR", err)
+	}
+}
+
+// Signals, exit codes and the lock are those of a process.
+func TestProcess(t *testing.T) {
+	environ := []string{
+		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s 5s",
+		"DELAY_LEVLES=1s",
+	}
+	first, log := command(t, nil, environ...), newLogReader()
+	first.Stderr = log
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := log.await(t, "this variable is no setting; see serve --help")["nearest"], "DELAY_LEVELS"; got != want {
+		t.Errorf("nearest: got %v, want %v", got, want)
+	}
+	if got, want := log.await(t, "ready")["http"], "off"; got != want {
+		t.Errorf("http: got %v, want %v", got, want)
+	}
+
+	second, err := command(t, nil, environ...).CombinedOutput()
+	if code := exitCodeOf(err); code != 1 || !strings.Contains(string(second), errLocked.Error()) {
+		t.Errorf("second process on one directory: got exit code %d, want 1 and %q in\n%s", code, errLocked, second)
+	}
+	if n := strings.Count(string(second), errLocked.Error()); n != 1 {
+		t.Errorf("got the error %d times, want it once:\n%s", n, second)
+	}
+
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := log.await(t, "stopping")["cause"], "terminated signal received"; got != want {
+		t.Errorf("cause: got %v, want %v", got, want)
+	}
+	log.await(t, "stopped")
+	if err := first.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+}
+
+func TestProcessWithWrongSettings(t *testing.T) {
+	out, err := command(t, nil, "DELAY_ATTEMPTS=none", "DELAY_LEVELS=1x").CombinedOutput()
+	if got, want := exitCodeOf(err), 2; got != want {
+		t.Errorf("exit code: got %d, want %d", got, want)
+	}
+	for _, want := range []string{`DELAY_ATTEMPTS="none"`, `DELAY_LEVELS="1x"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("got %s, want %s in it", out, want)
+		}
+	}
+}

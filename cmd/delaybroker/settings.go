@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// envPrefix begins the names of our own settings.
+const envPrefix = "DELAY"
+
+// settings are the environment as it is written, defaults filled in.
+//
+// All fields are strings because envconfig stops at the first value that it cannot convert, and all problems are to be
+// reported at once: see config.
+//
+// An envconfig tag makes envconfig read the name without our prefix too. That is right for the names that the NATS CLI
+// established (DELAY_NATS_URL then wins over NATS_URL), and wrong for ours, which would take HTTP_ADDR from the
+// application next to us. None of ours may be called PORT, HOST or SERVICE_*: for a service named "delay", Kubernetes
+// sets DELAY_PORT to something else.
+type settings struct {
+	NATSURL      string `envconfig:"NATS_URL" desc:"NATS servers, comma separated; without it and NATS_CONTEXT a server is embedded"`
+	NATSContext  string `envconfig:"NATS_CONTEXT" desc:"context of the NATS CLI, by name or path; the selected one is never used"`
+	NATSCreds    string `envconfig:"NATS_CREDS" desc:"credentials file of a user"`
+	NATSNKey     string `envconfig:"NATS_NKEY" desc:"file with the seed of an nkey"`
+	NATSUser     string `envconfig:"NATS_USER" desc:"user, or a token when there is no password"`
+	NATSPassword string `envconfig:"NATS_PASSWORD" desc:"password of the user"`
+	NATSToken    string `envconfig:"NATS_TOKEN" desc:"authentication token"`
+	NATSCert     string `envconfig:"NATS_CERT" desc:"TLS client certificate file"`
+	NATSKey      string `envconfig:"NATS_KEY" desc:"TLS client key file"`
+	NATSCA       string `envconfig:"NATS_CA" desc:"TLS authorities file, instead of the system's"`
+
+	Prefix         string `split_words:"true" default:"delay" desc:"root of all subjects and, in upper case, of all stream names"`
+	Levels         string `split_words:"true" default:"default" desc:"levels that new messages take: default, rocketmq, short, or names such as 1s,30s,5m,1h"`
+	MaxDelay       string `split_words:"true" default:"366d" desc:"longest delay accepted"`
+	Attempts       string `split_words:"true" default:"20" desc:"refused deliveries before a message becomes a dead letter"`
+	Deliver        string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream or core; by target as in shop.>=stream,auto"`
+	Targets        string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
+	HeaderTargets  string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
+	DedupWindow    string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
+	StreamReplicas string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
+	Provision      string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
+	JSDomain       string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
+	InboxPrefix    string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
+	HTTPAddr       string `split_words:"true" default:"127.0.0.1:8422" desc:"address of /healthz, /readyz and /status, or off"`
+	ShutdownGrace  string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
+	LogLevel       string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	LogFormat      string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
+	EmbeddedListen string `split_words:"true" default:"127.0.0.1:4222" desc:"address of the embedded server"`
+	EmbeddedDir    string `split_words:"true" default:"./delay-data" desc:"data of the embedded server"`
+	EmbeddedSync   string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+}
+
+// readSettings reads the environment.
+func readSettings() (settings, error) {
+	if err := unsetEmpty(os.Environ()); err != nil {
+		return settings{}, err
+	}
+	var s settings
+	if err := envconfig.Process(envPrefix, &s); err != nil {
+		return settings{}, fmt.Errorf("read the environment: %w", err)
+	}
+	return s, nil
+}
+
+// unsetEmpty makes what is set to nothing, as "NATS_CREDS=" in a compose file, the same as what is not set. To envconfig
+// an empty value is a value: it would hide the default, and an empty DELAY_NATS_URL would hide NATS_URL.
+func unsetEmpty(environ []string) error {
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if value == "" && (strings.HasPrefix(name, envPrefix+"_") || strings.HasPrefix(name, "NATS_")) {
+			if err := os.Unsetenv(name); err != nil {
+				return fmt.Errorf("unset %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isSet reports whether the environment, not a default or a context, gives the setting.
+func isSet(name string) bool {
+	_, ok := os.LookupEnv(name)
+	_, prefixed := os.LookupEnv(envPrefix + "_" + name)
+	return ok || prefixed
+}
+
+// The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in Alt.
+const (
+	tableFormat = "{{range .}}" + nameFormat + "\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
+	namesFormat = "{{range .}}" + nameFormat + "\n{{end}}"
+	nameFormat  = "{{if .Alt}}{{.Alt}}{{else}}{{.Key}}{{end}}"
+)
+
+// settingNames are the variables that settings are read from, in the order of the table.
+func settingNames() ([]string, error) {
+	var b strings.Builder
+	if err := envconfig.Usagef(envPrefix, &settings{}, &b, namesFormat); err != nil {
+		return nil, fmt.Errorf("list the settings: %w", err)
+	}
+	return strings.Fields(b.String()), nil
+}
+
+// writeSettings prints the table of "serve --help".
+func writeSettings(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "usage: delaybroker [serve]\n\nSettings are environment variables. An empty one counts as not set."+
+		" Durations are written 1d12h, 30m or 1500ms.\n\nNAME\tDEFAULT\tMEANING\n")
+	if err := envconfig.Usagef(envPrefix, &settings{}, table, tableFormat); err != nil {
+		return fmt.Errorf("list the settings: %w", err)
+	}
+	return table.Flush()
+}

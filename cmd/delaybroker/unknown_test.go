@@ -1,0 +1,45 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestUnknownNames(t *testing.T) {
+	known, err := settingNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{
+		"DELAY_LEVELS=1s", "DELAY_NATS_URL=x", "NATS_URL=x", "NATS_URI=x", "PATH=x", "DELAYED=x", // fine, or not ours
+		"DELAY_LEVLES=1s", "DELAY_HTTP_ADDRESS=x", "DELAY_FAVOURITE_COLOUR=x",
+		// A Service called "delay", one called "delay-broker".
+		"DELAY_SERVICE_HOST=10.0.0.1", "DELAY_SERVICE_PORT=8422", "DELAY_SERVICE_PORT_HTTP=8422",
+		"DELAY_PORT=tcp://10.0.0.1:8422", "DELAY_PORT_8422_TCP=tcp://10.0.0.1:8422", "DELAY_PORT_8422_TCP_PROTO=tcp",
+		"DELAY_PORT_8422_TCP_PORT=8422", "DELAY_PORT_8422_TCP_ADDR=10.0.0.1",
+		"DELAY_BROKER_SERVICE_HOST=10.0.0.1", "DELAY_BROKER_PORT_8422_TCP_ADDR=10.0.0.1",
+	}
+	got := unknownNames(environ, known)
+	want := []unknownName{
+		{"DELAY_LEVLES", "DELAY_LEVELS"},
+		{"DELAY_HTTP_ADDRESS", "DELAY_HTTP_ADDR"},
+		{"DELAY_FAVOURITE_COLOUR", ""},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "abd", 1},
+		{"abc", "ac", 1}, {"ac", "abc", 1}, {"levles", "levels", 2}, {"kitten", "sitting", 3},
+	} {
+		if got := distance(test.a, test.b); got != test.want {
+			t.Errorf("distance of %q and %q: got %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+}
