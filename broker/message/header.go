@@ -55,13 +55,14 @@ const (
 	maxHeaderBytes = 8 << 10
 )
 
-// canonical is the spelling we write for the Delay-* names we read, from that spelling and from lower case.
+// canonical is our spelling of the Delay-* names there are, from that spelling and from lower case.
 var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt,
+		HeaderErrorCode, HeaderError, HeaderSubject,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name
 	}
@@ -71,15 +72,18 @@ var canonical = func() map[string]string {
 // split is a header block sorted by who may believe it.
 type split struct {
 	user  Header              // the client's own, to be passed on; nil when there are none
-	delay map[string][]string // the Delay-* names we read, in our spelling
+	delay map[string][]string // the Delay-* names there are, in our spelling
+	typo  string              // the least of the other Delay-* names, quoted
 	msgID string              // the client's Nats-Msg-Id
 }
 
-// splitHeader drops what is reserved and sorts the rest. On a problem the user's headers are still within the bounds,
-// since they go with the dead letter: nats-server stores no header block above 64 KiB. Internal says that the message
-// came on a subject below delaysys. Reserved are Nats-*, Status, Description and KV-Operation,
+// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Status, Description and KV-Operation,
 // in any case and with any padding: on our streams they would act on hops, on the target's stream they would purge,
-// expire, schedule or hide messages, and in front of a consumer they look like control messages.
+// expire, schedule or hide messages, and in front of a consumer they look like control messages. Internal means that
+// the message came on a subject below delaysys.
+//
+// On a problem the user's headers are still within the bounds, since they go with the dead letter, and nats-server
+// stores no header block above 64 KiB.
 func splitHeader(h Header, internal bool) (split, *Problem) {
 	var s split
 	var lines, size int
@@ -96,10 +100,8 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 				s.delay = make(map[string][]string)
 			}
 			s.delay[ours] = append(s.delay[ours], vs...)
-			if ours == HeaderMsgID && internal && len(vs) > 0 {
-				size += len(vs[0])
-			}
 		case strings.HasPrefix(name, "delay-"):
+			s.typo = least(s.typo, excerpt(k))
 		case strings.HasPrefix(name, "nats-"):
 			// In another case it was no id to the server. Below delaysys it is ours, and does not count.
 			if k == headerNatsMsgID && !internal && len(vs) > 0 {
@@ -108,9 +110,7 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 			}
 		case name == "status", name == "description", name == "kv-operation":
 		case !validKey(k):
-			if quoted := excerpt(k); unsafe == "" || quoted < unsafe {
-				unsafe = quoted
-			}
+			unsafe = least(unsafe, excerpt(k))
 		default:
 			if s.user == nil {
 				s.user = make(Header, len(h))
@@ -131,6 +131,14 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
 	}
 	return s, nil
+}
+
+// least keeps what is said of a header block the same whatever the order of a map.
+func least(a, b string) string {
+	if a == "" || b < a {
+		return b
+	}
+	return a
 }
 
 // validKey is nats.go's rule, which is a little stricter than ADR-4: what it refuses to encode cannot be published.

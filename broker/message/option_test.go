@@ -111,7 +111,6 @@ func TestOptions(t *testing.T) {
 		{"Delay-Expires: 106751d", message.Request{Expires: due.Add(106751 * day)}},
 		{"Nats-Msg-Id: order-42", message.Request{MsgID: "order-42"}},
 		{"nats-msg-id: order-42", message.Request{}}, // the server reads it in this spelling only
-		{"Delay-Untill: 2030-01-01T00:00:00Z", message.Request{}},
 	}
 	for _, tt := range tests {
 		got, want := mustParse(t, "delay.1h.x", tt.line), tt.want

@@ -24,6 +24,13 @@ const (
 	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
 )
 
+// Codes returns the codes that a dead letter may have.
+func Codes() []Code {
+	return []Code{
+		BadHeaders, BadTime, BadTarget, BadOption, TimeTwice, UntilEarly, TooFar, TooLarge, Expired, Undelivered, BadInternal,
+	}
+}
+
 // NewerFormat is no dead letter: a message that a newer broker wrote stays where it is until a newer broker reads it.
 const NewerFormat Code = "newer_format"
 

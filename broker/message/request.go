@@ -95,8 +95,12 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return p.parseClient(r, in, addr, s, targetProblem)
 }
 
-// parseClient reads the three forms a client may publish. State headers are not even looked at.
+// parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that does
+// not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
 func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
+	if s.typo != "" {
+		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
+	}
 	due, problem := p.due(in.At, addr, s)
 	if problem != nil {
 		return r, problem
@@ -124,7 +128,7 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 		if dotted(addr.Target) {
 			return at, splitTime(addr)
 		}
-		due, err := parseToken(addr.Token)
+		due, err := parseTime(addr.Token)
 		if err != nil {
 			return at, err
 		}
@@ -159,8 +163,8 @@ func (p Policy) tooFar(at, due time.Time) *Problem {
 }
 
 // dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and what
-// Go and others print of a large float, "1.732060800123e+09". A target
-// that begins like this is refused on delayin and delayat, or the message would go to the subject "123.orders.x".
+// Go and others print of a large float, "1.732060800123e+09". A target that begins like this is refused on delayin and
+// delayat, or the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
 	digits := strings.TrimLeft(first, "0123456789")
@@ -256,14 +260,6 @@ func parseTTL(ttl string) (string, *Problem) {
 		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl), levels.FormatDuration(maxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
-}
-
-// parseToken reads the time of a delayat subject, which has no room for a fraction.
-func parseToken(s string) (time.Time, *Problem) {
-	if strings.ContainsAny(s, ",.") {
-		return time.Time{}, badTime(s)
-	}
-	return parseTime(s)
 }
 
 // parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix

@@ -139,6 +139,22 @@ func TestDeadLetterSubjectHeaderIsBounded(t *testing.T) {
 	}
 }
 
+// TestHeadersAreFresh: what one message becomes does not change what it becomes next.
+func TestHeadersAreFresh(t *testing.T) {
+	r := full(t)
+	want := maps.Clone(r.User)
+	for _, h := range []message.Header{r.HopHeader(), r.TargetHeader(), r.DeadHeader(message.Problemf(message.Expired, "late"), "x")} {
+		h["X-Order"] = nil
+		h["Nats-Msg-Id"][0] += "+salt"
+	}
+	if got := r.User; !reflect.DeepEqual(got, want) {
+		t.Errorf("the user's headers are now %v, want %v", got, want)
+	}
+	if got, want := r.HopHeader()["Nats-Msg-Id"][0], r.NatsMsgID(1); got != want {
+		t.Errorf("message id %q, want %q", got, want)
+	}
+}
+
 // TestBadInternal: what the broker did not write is not believed, whoever may publish there.
 func TestBadInternal(t *testing.T) {
 	r := full(t)

@@ -190,9 +190,6 @@ func checkProblem(t testing.TB, what string, p *message.Problem) {
 			t.Errorf("%s: the sentence holds %q: %q", what, r, p.Sentence)
 		}
 	}
-	if strings.Contains(p.Sentence, "%!") {
-		t.Errorf("%s: badly formatted: %s", what, p.Sentence)
-	}
 	if got, want := p.Error(), fmt.Sprintf("%s: %s", p.Code, p.Sentence); got != want {
 		t.Errorf("%s: Error() = %q, want %q", what, got, want)
 	}
@@ -206,6 +203,9 @@ func wantProblem(t testing.TB, what string, p *message.Problem, code message.Cod
 		return
 	}
 	checkProblem(t, what, p)
+	if strings.Contains(p.Sentence, "%!") {
+		t.Errorf("%s: badly formatted: %s", what, p.Sentence)
+	}
 	if got, want := p.Code, code; got != want {
 		t.Errorf("%s: code %s, want %s: %s", what, got, want, p.Sentence)
 	}

@@ -1,0 +1,181 @@
+package message_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"delaybroker/broker/message"
+)
+
+func tokens(n int) string { return strings.TrimSuffix(strings.Repeat("t.", n), ".") }
+
+func TestAllowedTargets(t *testing.T) {
+	for _, target := range []string{
+		"x", "orders", "orders.expire", "orders.$JS.x", "orders._INBOX.x", "orders.delay.30m.x", "delays.x", "delayed", "Delay.30m.x",
+		"DELAY.x", "delay-x", "xdelay.30m", "delayins.x", "a.b.c.d.e.f.g", "123.orders", "5s", "2026-11-20T10:00:00Z.x", "a:b.c,d.e=f",
+		`"quoted".x`, "#.%.&", "a/b", "-", "~", "x_.y$", tokens(16), strings.Repeat("x", 256), strings.Repeat("x", 254) + ".y",
+	} {
+		if problem := policy.CheckTarget(target); problem != nil {
+			t.Errorf("%q: %v", target, problem)
+		}
+		if r, problem := parse("delay.1h." + target); problem != nil || r.Target != target {
+			t.Errorf("delay.1h.%s: target %q, %v", target, r.Target, problem)
+		}
+	}
+}
+
+// forbidden are the targets that nobody may have delivered to, each with a piece of the sentence.
+func forbidden() map[string]string {
+	m := map[string]string{
+		"": "no target", ".": "empty token", "..": "empty token", ".x": "empty token", "x.": "empty token", "x..y": "empty token",
+		"x.y.": "empty token", "...x": "empty token", "orders.x..": "empty token",
+		"*": "wildcard", ">": "wildcard", "orders.*": "wildcard", "orders.>": "wildcard", "*.x": "wildcard", "orders.*.x": "wildcard",
+		"orders.x*": "wildcard", "orders.>x": "wildcard", "a>b": "wildcard", "<b>.x": "wildcard",
+		strings.Repeat("x", 257): "257 bytes", strings.Repeat("x", 5000): "5000 bytes", strings.Repeat("x.", 200): "400 bytes",
+		strings.Repeat("é", 129): "258 bytes",
+		tokens(17):               "17 tokens", tokens(100): "100 tokens",
+		"grüße.x": "0xc3", "orders.😀": "0xf0", "orders.x\u00a0": "0xc2", "orders\u2024x": "0xe2", "ｏrders.x": "0xef", "x\xff": "0xff",
+	}
+	for c := range 256 { // every byte that is not printable ASCII, at either end and inside
+		if c > ' ' && c < 0x7f {
+			continue
+		}
+		b := string([]byte{byte(c)})
+		for _, target := range []string{b, b + "orders.x", "orders." + b + ".x", "orders.x" + b} {
+			m[target] = fmt.Sprintf("0x%02x", c)
+		}
+	}
+	for _, root := range []string{"delay", "delayin", "delayat", "delaytimer", "delaysys", "delaydead", "delayctl"} {
+		for _, rest := range []string{"", ".x", ".30m.orders.x", ".hop.1h.x", ".bad_time.x"} {
+			m[root+rest] = "namespace of this broker"
+		}
+	}
+	for _, target := range []string{
+		"$SYS.REQ.SERVER.PING", "$JS.API.STREAM.DELETE.ORDERS", "$JS.API.STREAM.PURGE.DELAY_30m", "$JS.ACK.a.b.c", "$KV.bucket.key",
+		"$O.bucket.C.a", "$SRV.PING", "$NRG.x", "$MQTT.msgs.x", "$G.x", "$", "$.x", "$x", "$JSC.R.x", "$GR.x", "$LDS.x", "$DEV.x",
+		"_INBOX.abc.def", "_INBOX_orders.x", "_R_.x", "_GR_.x", "_", "_.x", "_x", "__x", "_sys.x",
+	} {
+		m[target] = "namespace of the server"
+	}
+	return m
+}
+
+func TestForbiddenTargets(t *testing.T) {
+	all := forbidden()
+	if len(all) < 100 {
+		t.Fatalf("only %d", len(all))
+	}
+	open := message.Policy{Names: policy.Names, HeaderTargets: []string{">", "*", "*.>"}, Targets: []string{">"}}
+	for target, hint := range all {
+		wantProblem(t, fmt.Sprintf("target %.60q", target), policy.CheckTarget(target), message.BadTarget, hint)
+		for _, subject := range []string{"delay.1h.", "delayin.90s.", "delayat.1795176000.", "delaysys.hop.1h."} {
+			r, problem := policy.Parse(incoming(subject+target, nil))
+			if problem == nil || r.Target != "" {
+				t.Errorf("%s%.60q: target %q, %v", subject, target, r.Target, problem)
+			}
+		}
+		// In a header it fares no better, even where every target may be named.
+		h := message.Header{"Delay-Target": {target}}
+		r, problem := open.Parse(incoming("delay.1h", h))
+		if trimmed := strings.TrimSpace(target); all[trimmed] == "" {
+			continue // padding of a value is no part of it
+		}
+		wantProblem(t, fmt.Sprintf("Delay-Target %.60q", target), problem, message.BadTarget)
+		if r.Target != "" {
+			t.Errorf("Delay-Target %.60q: target %q", target, r.Target)
+		}
+	}
+}
+
+func TestTargetsOfAnotherPrefix(t *testing.T) {
+	p := message.Policy{Names: mustNames("late-2")}
+	wantProblem(t, "late-2dead.x", p.CheckTarget("late-2dead.x"), message.BadTarget, "late-2dead.x")
+	wantProblem(t, "no target", p.CheckTarget(""), message.BadTarget, "late-2.30m.orders.expire")
+	if problem := p.CheckTarget("delay.30m.x"); problem != nil {
+		t.Errorf("another broker's subject: %v", problem)
+	}
+}
+
+func TestTargetsAllowList(t *testing.T) {
+	p := message.Policy{Names: policy.Names, Targets: []string{"orders.>", "mail.*.send", "exact"}}
+	for _, target := range []string{"orders.x", "orders.x.y", "mail.a.send", "exact"} {
+		if problem := p.CheckTarget(target); problem != nil {
+			t.Errorf("%s: %v", target, problem)
+		}
+	}
+	for _, target := range []string{"orders", "mail.a.b.send", "mail.send", "exact.x", "Orders.x", "ordersx.y", "payments.capture"} {
+		wantProblem(t, target, p.CheckTarget(target), message.BadTarget, "DELAY_TARGETS", target)
+	}
+	// It may have been narrowed while a message was on its way.
+	h := mustParse(t, "delay.1h.payments.capture").HopHeader()
+	r, problem := p.Parse(incoming("delaysys.hop.1h.payments.capture", h))
+	wantProblem(t, "on a hop", problem, message.BadTarget, "DELAY_TARGETS")
+	if got, want := r.Target, ""; got != want {
+		t.Errorf("target %q, want %q", got, want)
+	}
+}
+
+func TestDelayTargetIsOptIn(t *testing.T) {
+	on := message.Policy{Names: policy.Names, HeaderTargets: []string{"orders.>"}}
+	narrow := message.Policy{Names: policy.Names, HeaderTargets: []string{">"}, Targets: []string{"mail.>"}}
+	tests := []struct {
+		policy        message.Policy
+		subject, line string
+		target        string
+		hint          string // of the problem
+	}{
+		{on, "delay.30m", "Delay-Target: orders.x", "orders.x", ""},
+		{on, "delay.30m", "DELAY-target:  orders.x ", "orders.x", ""},
+		{on, "delay.30m", "delay-target: orders.x", "orders.x", ""},
+		{on, "delay.30m", "Delay-Target: payments.x", "", "DELAY_HEADER_TARGETS"},
+		{on, "delay.30m", "Delay-Target: orders", "", "DELAY_HEADER_TARGETS"},
+		{on, "delay.30m", "Delay-Target: ", "", "no target"},
+		{on, "delay.30m", "X: 1", "", "no target"},
+		{on, "delay.30m.orders.x", "Delay-Target: orders.x", "", "leave the header out"},
+		{on, "delay.30m.$SYS.x", "Delay-Target: orders.x", "", "leave the header out"},
+		{policy, "delay.30m", "Delay-Target: orders.x", "", "DELAY_HEADER_TARGETS"},
+		{policy, "delay.30m.mail.x", "Delay-Target: orders.x", "", "leave the header out"},
+		{narrow, "delay.30m", "Delay-Target: orders.x", "", "DELAY_TARGETS"},
+		{narrow, "delay.30m", "Delay-Target: mail.x", "mail.x", ""},
+	}
+	for _, tt := range tests {
+		r, problem := tt.policy.Parse(incoming(tt.subject, header(tt.line)))
+		what := tt.subject + " " + tt.line
+		if tt.hint != "" {
+			wantProblem(t, what, problem, message.BadTarget, tt.hint)
+		} else if problem != nil {
+			t.Errorf("%s: %v", what, problem)
+		}
+		if got, want := r.Target, tt.target; got != want {
+			t.Errorf("%s: target %q, want %q", what, got, want)
+		}
+	}
+}
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		pattern string
+		yes, no []string
+	}{
+		{">", []string{"a", "a.b"}, []string{"", ".a"}},
+		{"a.>", []string{"a.b", "a.b.c"}, []string{"a", "b.a", "aa.b", "a..b"}},
+		{"*", []string{"a"}, []string{"", "a.b"}},
+		{"*.b", []string{"a.b"}, []string{"a", "b", "a.c", "a.b.c", ".b"}},
+		{"a.*.c", []string{"a.b.c"}, []string{"a.c", "a.b.b.c", "a..c"}},
+		{"a.*", []string{"a.b"}, []string{"a", "a.", "a.b.c"}},
+		{"*.>", []string{"a.b", "a.b.c"}, []string{"a"}},
+		{"a.b", []string{"a.b"}, []string{"A.b", "a.b.c", "a", "a.bb"}},
+		{"a.>.b", nil, []string{"a.x.b", "a.x"}}, // > stands last
+		{"a*", nil, []string{"ab", "a.b"}},
+		{"", nil, []string{"", "a"}},
+	}
+	for _, tt := range tests {
+		for _, subject := range slices.Concat(tt.yes, tt.no) {
+			if got, want := message.Match(tt.pattern, subject), slices.Contains(tt.yes, subject); got != want {
+				t.Errorf("Match(%q, %q) = %t, want %t", tt.pattern, subject, got, want)
+			}
+		}
+	}
+}
