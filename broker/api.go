@@ -21,10 +21,11 @@ var errNoMessage = errors.New("no such message")
 // codeNoMessage is nats-server's JSNoMessageFoundErr.
 const codeNoMessage = 10037
 
-// sample asks a stream's leader for its time.
-func (e *engine) sample(stream string) (lane.Sample, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-	defer cancel()
+// errHistory is returned when a stream is not the one whose sequences are known. The reader finds out and begins anew.
+var errHistory = errors.New("the stream has another history")
+
+// sample asks a stream's leader for its time and state.
+func (e *engine) sample(ctx context.Context, stream string) (lane.Sample, error) {
 	s, err := e.js.Stream(ctx, stream)
 	if err != nil {
 		return lane.Sample{}, err
@@ -32,10 +33,8 @@ func (e *engine) sample(stream string) (lane.Sample, error) {
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
 }
 
-// stored reads the subject and header at a sequence. It waits while too many others ask.
+// stored reads the subject and header at a sequence.
 func (e *engine) stored(stream string, seq uint64) (subject string, header nats.Header, err error) {
-	e.looks <- struct{}{}
-	defer func() { <-e.looks }()
 	var answer struct {
 		Message struct {
 			Subject string `json:"subject"`

@@ -24,8 +24,6 @@ const (
 	apiTimeout = 5 * time.Second
 	// startPause is how long to wait for a JetStream that does not answer yet.
 	startPause = time.Second
-	// verifiers bounds the questions about duplicates that are asked at once.
-	verifiers = 32
 )
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
@@ -49,7 +47,6 @@ type engine struct {
 	log     *slog.Logger
 	write   *reply.Box
 	deliver Deliverer
-	looks   chan struct{} // one slot for each question about a duplicate
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -74,7 +71,6 @@ func New(links Links, cfg Config) (*Broker, error) {
 		engine: &engine{
 			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log,
 			policy: message.Policy{Names: names, Targets: cfg.Targets, HeaderTargets: cfg.HeaderTargets, MaxDelay: cfg.MaxDelay},
-			looks:  make(chan struct{}, verifiers),
 		},
 		ready: make(chan struct{}),
 	}, nil

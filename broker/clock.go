@@ -30,6 +30,7 @@ type clock struct {
 	best   [2]bound      // of this and of the previous half of clockTrust
 	looked time.Duration // what the last look said the leader's clock is ahead of base plus monotonic
 	known  bool          // there was a look
+	last   uint64        // the stream's last sequence then
 	leader string
 }
 
@@ -47,13 +48,14 @@ func (c *clock) look(s lane.Sample) {
 	if s.Leader != c.leader {
 		c.leader, c.best = s.Leader, [2]bound{} // another clock
 	}
-	c.known, c.looked = true, c.offset(s.ServerTime, s.Received)
+	c.known, c.looked, c.last = true, c.offset(s.ServerTime, s.Received), s.LastSeq
 	c.prove(c.looked, s.Received)
 }
 
-// observe takes in the timestamp of a message that was just received. One that was stored long ago says nothing.
-func (c *clock) observe(stored, received time.Time) {
-	if offset := c.offset(stored, received); c.known && offset > c.looked-clockTight {
+// observe takes in the timestamp of a message that was just received. One that was stored long ago says nothing, and one
+// that was there at the last look may say too much: another leader stamped it, or this one before its clock was put right.
+func (c *clock) observe(sequence uint64, stored, received time.Time) {
+	if offset := c.offset(stored, received); c.known && sequence > c.last && offset > c.looked-clockTight {
 		c.prove(offset, received)
 	}
 }

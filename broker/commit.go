@@ -2,9 +2,12 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"delaybroker/levels/lane"
 )
 
 const (
@@ -36,30 +39,43 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		return wait
 	}
 	w.commit.running = true
-	epoch := w.epoch
+	epoch, created := w.epoch, w.created
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		start := time.Now()
-		err := w.committer.Commit(ctx, arrived)
-		took := time.Since(start)
+		sample, took, err := w.commitTo(ctx, arrived, created)
 		w.mail.put(func(time.Time) {
 			w.commit.running = false
 			w.commit.next = time.Now().Add(max(commitEvery, commitShare*took))
 			if err != nil {
-				w.log.Warn("committing; trying again", "stream", w.lane.Stream, "sequence", arrived, "err", err)
+				w.log.Warn("committing; trying again", "sequence", arrived, "err", err)
 			} else if epoch == w.epoch {
 				w.commit.done = arrived
+				w.clock.look(sample)
 			}
 		})
 	})
 	return forever
 }
 
-// safeToCommit reports whether the cursor speaks of the stream that is there: a purge by a sequence of another history
-// destroys what was accepted in this one.
+// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
 func (w *worker) safeToCommit() bool {
 	return w.lease.Held() && w.epoch != 0 && w.reader.Live() == w.epoch
+}
+
+// commitTo commits after a look at the stream: a purge by a sequence of another history destroys what was accepted in
+// this one. It says how long the commit itself took.
+func (w *worker) commitTo(ctx context.Context, arrived uint64, created time.Time) (lane.Sample, time.Duration, error) {
+	sample, err := w.sample(ctx, w.lane.Stream)
+	if err != nil {
+		return sample, 0, err
+	}
+	if !sample.Created.Equal(created) || sample.LastSeq < arrived {
+		return sample, 0, errHistory
+	}
+	start := time.Now()
+	err = w.committer.Commit(ctx, arrived)
+	return sample, time.Since(start), err
 }
 
 // drain ends the work on a lane so that a successor repeats nothing: stop reading, await what is underway, commit, await
@@ -97,13 +113,12 @@ func (w *worker) drain() error {
 func (w *worker) lastCommit() error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(w.cfg.ShutdownGrace, commitTimeout))
 	defer cancel()
-	if same, err := w.reader.Unchanged(ctx); err != nil || !same {
-		return err // of another history nothing is ours to remove
+	_, _, err := w.commitTo(ctx, w.cursor.Arrived(), w.created)
+	if errors.Is(err, errHistory) {
+		return nil // nothing in it is ours to remove
 	}
-	if arrived := w.cursor.Arrived(); arrived > w.commit.done {
-		if err := w.committer.Commit(ctx, arrived); err != nil {
-			return fmt.Errorf("commit %s: %w", w.lane.Stream, err)
-		}
+	if err != nil {
+		return fmt.Errorf("commit %s: %w", w.lane.Stream, err)
 	}
 	sequences := make(chan uint64)
 	var failed error

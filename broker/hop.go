@@ -16,6 +16,9 @@ import (
 // same id, so patience costs nothing but time.
 const appendWait = 5 * time.Second
 
+// verifiers is how many questions about duplicates a lane asks at once.
+const verifiers = 16
+
 // hop moves a message into a level.
 func (w *worker) hop(h *held, level levels.Level) {
 	w.append(h, w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
@@ -113,11 +116,22 @@ func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refu
 // space, clients' included, and whoever guesses an id could make us believe and purge. So only our own message under an
 // internal subject counts; otherwise it is published again under a fresh id, at worst a duplicate.
 func (w *worker) verify(h *held, ack reply.Ack) {
+	if w.verifying == verifiers { // after a crash there may be tens of thousands
+		w.doubtful = append(w.doubtful, func() { w.verify(h, ack) })
+		return
+	}
+	w.verifying++
 	w.underway++
 	w.wg.Go(func() {
 		subject, header, err := w.stored(ack.Stream, ack.Sequence)
 		w.mail.put(func(now time.Time) {
+			w.verifying--
 			w.underway--
+			if len(w.doubtful) > 0 {
+				next := w.doubtful[0]
+				w.doubtful = w.doubtful[1:]
+				next()
+			}
 			switch ours := w.names.Internal(subject) && header.Get(message.HeaderID) == h.request.ID; {
 			case err != nil && !errors.Is(err, errNoMessage):
 				w.log.Debug("looking at a duplicate", "id", h.request.ID, "err", err)

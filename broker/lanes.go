@@ -68,7 +68,7 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	}
 	want := e.specs(e.links.Control.MaxPayload(), replicas)
 	p := lane.Provisioner{
-		Streams: e.js, Prefix: e.cfg.Prefix, Delay: levels.ParseDuration, Create: e.cfg.Provision,
+		Streams: e.js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
 		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

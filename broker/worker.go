@@ -44,12 +44,15 @@ type worker struct {
 	wg        sync.WaitGroup // the reader, and questions asked elsewhere; all end before run returns
 
 	epoch     uint64      // of the last message read
+	created   time.Time   // when its stream was
 	adopted   func()      // called at each epoch; the first call counts
 	last      lane.Stored // the last message read, without its body
 	held      int         // messages in memory
 	heldBytes int
 	underway  int // publishes not yet answered
 	commit    commitState
+	verifying int      // questions about duplicates underway
+	doubtful  []func() // those that wait for their turn
 	looking   bool
 	relook    time.Time // not before, after a failed look
 	draining  bool
@@ -164,7 +167,9 @@ func (w *worker) look() {
 	}
 	w.looking = true
 	w.wg.Go(func() {
-		sample, err := w.sample(w.lane.Stream)
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		sample, err := w.sample(ctx, w.lane.Stream)
 		w.mail.put(func(time.Time) {
 			w.looking = false
 			if err != nil {
@@ -225,7 +230,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.adopt(e)
 		return
 	}
-	w.clock.observe(item.At, local)
+	w.clock.observe(item.Sequence, item.At, local)
 	h := &held{Stored: item.Stored, mark: w.cursor.Begin(item.Sequence), size: item.Size + heldOverhead}
 	h.request, h.problem = w.policy.Parse(message.Incoming{
 		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
@@ -249,7 +254,7 @@ func (w *worker) adopt(e *lane.Epoch) {
 		w.commit.reset()
 		w.last = lane.Stored{}
 	}
-	w.epoch = e.Number
+	w.epoch, w.created = e.Number, e.Info.Created
 	w.clock.look(e.Info)
 	w.adopted()
 }

@@ -139,9 +139,9 @@ func TestStreamRecreated(t *testing.T) {
 
 // TestServerRestored puts the server's data back to an earlier state, as a restore from backup or a power cut does: the
 // sequences that follow have been used before.
-func TestServerRestored(t *testing.T) {
-	t.Parallel()
+func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := t.TempDir(), t.TempDir()
+	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
 		s := natstest.Run(t, dir)
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m")})

@@ -71,8 +71,7 @@ func TestSurvives(t *testing.T) {
 }
 
 // TestSurvivesServerRestart restarts the server under a running broker.
-func TestSurvivesServerRestart(t *testing.T) {
-	t.Parallel()
+func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{})
 		c := newClient(t, s)

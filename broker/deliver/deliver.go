@@ -73,6 +73,7 @@ type Deliverer struct {
 
 	mu      sync.Mutex // never held while publishing
 	targets map[string]*target
+	sweepAt int       // how many targets are worth a search for idle ones
 	sent    int       // deliveries outstanding
 	turn    []*target // those with something waiting and a share left, in the order of their turn
 	pumping bool
@@ -149,12 +150,13 @@ func (d *Deliverer) targetLocked(subject string) *target {
 	if t != nil {
 		return t
 	}
-	if len(d.targets) >= remember {
+	if len(d.targets) >= max(remember, d.sweepAt) {
 		for s, old := range d.targets {
 			if old.sent == 0 && len(old.waiting) == 0 {
 				delete(d.targets, s)
 			}
 		}
+		d.sweepAt = 2 * len(d.targets) // those left are busy: not again for each new one
 	}
 	t = &target{subject: subject}
 	d.targets[subject] = t

@@ -14,6 +14,9 @@ import (
 // no longer waited for, and core subscribers that are left on the subject are believed.
 const ackMemory = time.Minute
 
+// errNotLookedUp is the reason for an unknown outcome while it is not known either whether a stream holds the target.
+var errNotLookedUp = errors.New("no answer, and no stream looked up yet")
+
 // fromStream waits for an acknowledgement, whatever else comes.
 func (d *Deliverer) fromStream(dl *delivery, answer *nats.Msg, err error) (wait bool) {
 	if err != nil {
@@ -42,13 +45,13 @@ func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bo
 
 // fromEither decides on what it sees.
 func (d *Deliverer) fromEither(dl *delivery, answer *nats.Msg, err error) (wait bool) {
+	if errors.Is(err, reply.ErrTimeout) && !d.acksLately(dl) && d.streams.cached(dl.Target) == nil {
+		err = errNotLookedUp // the target owes us nothing as far as we know
+	}
 	if !errors.Is(err, reply.ErrSilent) {
 		return d.fromStream(dl, answer, err)
 	}
-	d.mu.Lock()
-	acks := dl.target.stream != "" && time.Since(dl.target.streamAt) < ackMemory
-	d.mu.Unlock()
-	if acks {
+	if d.acksLately(dl) {
 		return true
 	}
 	switch s := d.streams.known(dl.Target); {
@@ -59,6 +62,13 @@ func (d *Deliverer) fromEither(dl *delivery, answer *nats.Msg, err error) (wait 
 		return false
 	}
 	return true
+}
+
+// acksLately reports whether a stream acknowledged for the target not long ago.
+func (d *Deliverer) acksLately(dl *delivery) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return dl.target.stream != "" && time.Since(dl.target.streamAt) < ackMemory
 }
 
 // acked finishes with what a stream, or the server, said.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ const (
 	lookupFresh   = 5 * time.Second // how long a look-up is believed
 	lookupTimeout = 2 * time.Second
 	lookupQueue   = 1024 // subjects waiting to be looked up; more ask again later
+	lookupWorkers = 16   // look-ups at once
+	lookupsKept   = 1 << 16
 )
 
 // Lookup is the part of JetStream that finds the stream of a subject.
@@ -65,8 +68,16 @@ func (s *streams) known(subject string) *found {
 	return f
 }
 
-// run looks up one subject after the other.
+// run looks subjects up until ctx ends.
 func (s *streams) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range lookupWorkers {
+		workers.Go(func() { s.work(ctx) })
+	}
+	workers.Wait()
+}
+
+func (s *streams) work(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,14 +92,22 @@ func (s *streams) run(ctx context.Context) {
 				s.log.Debug("looking up a stream", "subject", subject, "err", err)
 				continue
 			}
-			s.mu.Lock()
-			if len(s.found) >= remember {
-				clear(s.found)
-			}
-			s.found[subject] = f
-			s.mu.Unlock()
+			s.keep(subject, f)
 		}
 	}
+}
+
+// keep remembers what was found, and forgets what is stale where there is too much.
+func (s *streams) keep(subject string, f *found) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.found) >= lookupsKept {
+		maps.DeleteFunc(s.found, func(_ string, old *found) bool { return f.at.Sub(old.at) >= lookupFresh })
+		if len(s.found) >= lookupsKept/2 { // or each further one would search them all
+			clear(s.found)
+		}
+	}
+	s.found[subject] = f
 }
 
 func (s *streams) find(ctx context.Context, subject string) (*found, error) {

@@ -59,7 +59,8 @@ type Func func(answer *nats.Msg, err error) (wait bool)
 // Box is an inbox shared by many publishes. It is safe for concurrent use.
 type Box struct {
 	nc    *nats.Conn
-	inbox string // with the final dot
+	base  time.Time // deadlines are told by what has passed since, so that a step of the wall clock ends no wait
+	inbox string    // with the final dot
 	sub   *nats.Subscription
 
 	mu       sync.Mutex // never held while publishing
@@ -77,8 +78,8 @@ type Box struct {
 type call struct {
 	f      Func
 	handle wheel.Handle
-	busy   bool  // f is running
-	late   *news // what happened meanwhile
+	busy   bool   // f is running
+	late   []news // what happened meanwhile, in order
 }
 
 type news struct {
@@ -89,7 +90,7 @@ type news struct {
 // NewBox subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Don't forget to Run it.
 func NewBox(nc *nats.Conn, prefix string) (*Box, error) {
 	b := &Box{
-		nc: nc, inbox: prefix + "." + nuid.Next() + ".",
+		nc: nc, base: time.Now(), inbox: prefix + "." + nuid.Next() + ".",
 		calls: make(map[uint64]*call), deadline: wheel.New[uint64](),
 		rearm: make(chan struct{}, 1), hush: make(chan struct{}, 1),
 	}
@@ -105,6 +106,8 @@ func NewBox(nc *nats.Conn, prefix string) (*Box, error) {
 	return b, nil
 }
 
+func (b *Box) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
+
 // Publish sends m, whose Reply it sets, and calls f when there is an answer or none came for the time given.
 func (b *Box) Publish(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, false)
@@ -117,7 +120,7 @@ func (b *Box) PublishCurious(m *nats.Msg, wait time.Duration, f Func) {
 }
 
 func (b *Box) publish(m *nats.Msg, wait time.Duration, f Func, curious bool) {
-	n, ok := b.add(time.Now().Add(wait), f)
+	n, ok := b.add(b.now().Add(wait), f)
 	if !ok {
 		f(nil, ErrClosed)
 		return
@@ -175,9 +178,7 @@ func (b *Box) tell(n uint64, what news) {
 		return
 	}
 	if c.busy {
-		if c.late == nil || what.answer != nil {
-			c.late = &what
-		}
+		c.late = append(c.late, what)
 		b.mu.Unlock()
 		return
 	}
@@ -192,7 +193,7 @@ func (b *Box) tell(n uint64, what news) {
 			b.mu.Unlock()
 			return
 		}
-		if c.late == nil {
+		if len(c.late) == 0 {
 			c.busy = false
 			if what.err != nil { // still silent: ask again, the function may learn something meanwhile
 				b.curious = append(b.curious, n)
@@ -201,7 +202,7 @@ func (b *Box) tell(n uint64, what news) {
 			b.mu.Unlock()
 			return
 		}
-		what, c.late = *c.late, nil
+		what, c.late = c.late[0], c.late[1:]
 		b.mu.Unlock()
 	}
 }
@@ -223,7 +224,7 @@ func (b *Box) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		timer.Reset(b.expire(time.Now()))
+		timer.Reset(b.expire(b.now()))
 		select {
 		case <-ctx.Done():
 			return

@@ -72,7 +72,9 @@ func (r *rig) burst(from, to int) {
 			r.t.Fatalf("publish: %v", err)
 		}
 	}
-	if err := r.nc.FlushWithContext(r.t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := r.nc.FlushWithContext(ctx); err != nil {
 		r.t.Fatalf("flush: %v", err)
 	}
 }
@@ -85,6 +87,48 @@ func (r *rig) purge(opts ...jetstream.StreamPurgeOpt) {
 	}
 	if err != nil {
 		r.t.Fatalf("purge: %v", err)
+	}
+}
+
+func (r *rig) deleteConsumers() {
+	r.t.Helper()
+	for _, name := range r.consumers() {
+		if err := r.js.DeleteConsumer(context.Background(), r.spec.Stream, name); err != nil {
+			r.t.Fatalf("delete the consumer: %v", err)
+		}
+	}
+}
+
+func (r *rig) consumers() []string {
+	r.t.Helper()
+	st, err := r.js.Stream(context.Background(), r.spec.Stream)
+	if err != nil {
+		r.t.Fatalf("stream: %v", err)
+	}
+	var names []string
+	for name := range st.ConsumerNames(context.Background()).Name() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// replace makes another stream of the same name.
+func (r *rig) replace() {
+	r.t.Helper()
+	if err := r.js.DeleteStream(context.Background(), r.spec.Stream); err != nil {
+		r.t.Fatalf("delete: %v", err)
+	}
+	time.Sleep(100 * time.Millisecond) // the server removes the files in its own time
+	r.create()
+}
+
+// retry publishes until the server takes it.
+func (r *rig) retry(m *nats.Msg) {
+	for {
+		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -111,8 +155,13 @@ func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 // reader starts a reader whose owner takes nothing yet.
 func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
+	return r.readerWith(nc, r.server.JetStream(nc), from)
+}
+
+func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *owner {
+	r.t.Helper()
 	o := &owner{t: r.t, Reader: NewReader(ReaderConfig{
-		Conn: nc, JetStream: r.server.JetStream(nc), APIPrefix: "$JS.API", Inbox: "_INBOX", Lane: r.spec, From: from,
+		Conn: nc, JetStream: js, APIPrefix: "$JS.API", Inbox: "_INBOX", Lane: r.spec, From: from,
 		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
 	})}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ type Streams interface {
 type Provisioner struct {
 	Streams Streams
 	Prefix  string
+	Roots   []string                                  // the first tokens of our subjects; others are the operator's
 	Delay   func(level string) (time.Duration, error) // reads the name of a level
 	// Retired gives the subjects that a level keeps when it takes no new messages: only those between lanes.
 	Retired func(level Spec) []string
@@ -65,6 +65,8 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		switch {
 		case !ok:
 			missing = append(missing, s.Stream)
+		case newer(has):
+			// Nothing about it is ours to judge; it is among the found, with its format.
 		case !sameMarks(s.config(), has):
 			return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, s.Stream)
 		default:
@@ -72,7 +74,7 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		}
 	}
 	if len(missing) > 0 {
-		return nil, nil, fmt.Errorf("%w: %s", ErrMissingStreams, strings.Join(missing, " "))
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(missing), len(want), strings.Join(missing, " "))
 	}
 	return found, drift, nil
 }
@@ -84,11 +86,11 @@ func (p Provisioner) find(ctx context.Context) ([]Spec, map[string]jetstream.Str
 	list := p.Streams.ListStreams(ctx)
 	for info := range list.Info() {
 		all[info.Config.Name] = info.Config
-		spec, ours, err := specOf(info.Config, p.Delay)
+		spec, ours, err := specOf(info.Config, p.Prefix, p.Delay)
 		if err != nil {
 			return nil, nil, err
 		}
-		if ours && spec.Prefix == p.Prefix {
+		if ours {
 			found = append(found, spec)
 		}
 	}
@@ -106,7 +108,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		if !ok || !sameMarks(s.config(), has) {
 			continue
 		}
-		if extra := ours(p.Prefix, minus(has.Subjects, s.Subjects)); len(extra) > 0 {
+		if extra := ours(p.Roots, minus(has.Subjects, s.Subjects)); len(extra) > 0 {
 			has.Subjects = minus(has.Subjects, extra)
 			if len(has.Subjects) == 0 { // a stream must listen on something
 				has.Subjects = s.Subjects[len(s.Subjects)-1:]
@@ -149,10 +151,10 @@ func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) err
 	return nil
 }
 
-// ours are the subjects below roots of the prefix; an operator may have added others.
-func ours(prefix string, subjects []string) []string {
-	return slices.DeleteFunc(subjects, func(s string) bool { return !strings.HasPrefix(s, prefix) })
+// ours are the subjects below our roots; an operator may have added others.
+func ours(roots, subjects []string) []string {
+	return slices.DeleteFunc(subjects, func(s string) bool {
+		root, _, _ := strings.Cut(s, ".")
+		return !slices.Contains(roots, root)
+	})
 }
-
-// isGone reports whether the stream itself does not exist.
-func isGone(err error) bool { return errors.Is(err, jetstream.ErrStreamNotFound) }

@@ -19,6 +19,10 @@ const (
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
+	// tooSmall is how a request ends that has no room for the next message.
+	tooSmall = "Message Size Exceeds MaxBytes"
+	// codeNoMessage is nats-server's JSNoMessageFoundErr.
+	codeNoMessage = 10037
 )
 
 // pull is one consumer's life: one request outstanding, replaced when half of it is used.
@@ -31,11 +35,11 @@ type pull struct {
 	msgs      chan *nats.Msg
 	sub       *nats.Subscription
 
-	consumer  uint64 // number of the consumer's last message
-	wanted    int    // messages asked for and not yet come
-	heartbeat time.Duration
-	tail      bool      // nothing was behind the last message
-	behind    time.Time // since when the leader has what we lack; zero when it has not
+	consumer uint64    // number of the consumer's last message
+	wanted   int       // messages asked for and not yet come
+	idle     bool      // nothing came since the last request
+	tail     bool      // nothing was behind the last message
+	behind   time.Time // since when the leader has what we lack; zero when it has not
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -59,22 +63,22 @@ func (p *pull) open(ctx context.Context) error {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
 	p.sub = sub
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	_, err = p.r.js.CreateConsumer(ctx, p.r.lane.Stream, jetstream.ConsumerConfig{
-		Name:              p.name,
-		Description:       "delaybroker reads this lane",
-		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       p.start,
-		AckPolicy:         jetstream.AckNonePolicy,
-		MemoryStorage:     true,
-		Replicas:          1,
-		InactiveThreshold: inactiveThreshold,
+	return p.r.request(ctx, func(ctx context.Context) error {
+		_, err := p.r.js.CreateConsumer(ctx, p.r.lane.Stream, jetstream.ConsumerConfig{
+			Name:              p.name,
+			Description:       "delaybroker reads this lane",
+			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:       p.start,
+			AckPolicy:         jetstream.AckNonePolicy,
+			MemoryStorage:     true,
+			Replicas:          1,
+			InactiveThreshold: inactiveThreshold,
+		})
+		if err != nil {
+			return fmt.Errorf("create the consumer: %w", err)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("create the consumer: %w", err)
-	}
-	return nil
 }
 
 // close lets the consumer go. On a clean stop it is also deleted; otherwise the server does that in a while, since
@@ -92,18 +96,19 @@ func (p *pull) close(ctx context.Context) {
 }
 
 // run hands messages over until the consumer cannot be trusted any more, and says why.
-func (p *pull) run(ctx context.Context, status <-chan nats.Status) error {
+func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
 	}
 	heard := time.Now()
-	silence := time.NewTimer(p.patience())
+	armed := p.patience()
+	silence := time.NewTimer(armed)
 	defer silence.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case s := <-status:
+		case s := <-p.r.status:
 			if s != nats.CONNECTED {
 				return errOffline
 			}
@@ -112,16 +117,26 @@ func (p *pull) run(ctx context.Context, status <-chan nats.Status) error {
 				return err
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
+			if patience := p.patience(); patience < armed {
+				armed = patience
+				silence.Reset(armed)
+			}
 		case <-silence.C:
 			if quiet := time.Since(heard); quiet >= p.patience() && len(p.msgs) == 0 {
 				return errSilent
 			}
-			silence.Reset(max(p.patience()-time.Since(heard), time.Millisecond))
+			armed = max(p.patience()-time.Since(heard), time.Millisecond)
+			silence.Reset(armed)
 		}
 	}
 }
 
-func (p *pull) patience() time.Duration { return p.heartbeat * 5 / 2 }
+// patience is how long nothing may come. It follows from where we are and not from what was asked last: of several
+// requests, the one with the quick heartbeat may be used up before the slow one.
+func (p *pull) patience() time.Duration {
+	heartbeat, _ := Watch(p.r.lane.Delay, p.tail, p.clustered)
+	return heartbeat * 5 / 2
+}
 
 // ask requests another batch.
 func (p *pull) ask() error {
@@ -139,8 +154,8 @@ func (p *pull) ask() error {
 	if err := p.r.nc.PublishRequest(p.r.api+"CONSUMER.MSG.NEXT."+p.r.lane.Stream+"."+p.name, p.sub.Subject, body); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
-	p.heartbeat = heartbeat
 	p.wanted += n
+	p.idle = true
 	return nil
 }
 
@@ -156,6 +171,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	}
 	p.consumer = s.consumer
+	p.idle = false
 	p.wanted--
 	p.behind = time.Time{}
 	// Behind the tail comes work: a request that watches slowly will not do.
@@ -186,6 +202,8 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	}
 	description := m.Header.Get("Description")
 	switch {
+	case status == "409" && p.idle && strings.HasPrefix(description, tooSmall):
+		return errTooSmall // a new consumer looks at the stream's limit again
 	case status == "408", status == "409" && ends(description):
 		if p.wanted <= pullBatch/2 {
 			return p.ask()
@@ -199,7 +217,7 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 
 // ends reports whether a 409 ends a request and not its consumer.
 func ends(description string) bool {
-	return strings.HasPrefix(description, "Message Size Exceeds MaxBytes") || strings.HasPrefix(description, "Batch Completed")
+	return strings.HasPrefix(description, tooSmall) || strings.HasPrefix(description, "Batch Completed")
 }
 
 // compare asks the leader of a clustered stream whether we lack something.
@@ -207,19 +225,22 @@ func (p *pull) compare(ctx context.Context) error {
 	if !p.clustered || !p.tail {
 		return nil
 	}
-	_, sample, err := p.r.look(ctx)
-	if err != nil {
+	more := false
+	if err := p.r.request(ctx, func(ctx context.Context) (err error) {
+		more, err = p.r.more(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
-	if p.lags(sample.LastSeq, sample.Messages, time.Now()) {
+	if p.lags(more, time.Now()) {
 		return errBehind
 	}
 	return nil
 }
 
 // lags reports whether the leader has had more than we were given for longer than behindFor.
-func (p *pull) lags(last, messages uint64, now time.Time) bool {
-	if messages == 0 || last <= p.r.read.Sequence {
+func (p *pull) lags(more bool, now time.Time) bool {
+	if !more {
 		p.behind = time.Time{}
 		return false
 	}
@@ -227,4 +248,34 @@ func (p *pull) lags(last, messages uint64, now time.Time) bool {
 		p.behind = now
 	}
 	return now.Sub(p.behind) >= behindFor
+}
+
+// more asks the leader whether it holds a message behind the last one read. Its last sequence does not tell: that
+// message may have been deleted. Nor does a direct get, which any replica may answer.
+func (r *Reader) more(ctx context.Context) (bool, error) {
+	body, err := json.Marshal(map[string]any{"seq": r.read.Sequence + 1, "next_by_subj": ">"})
+	if err != nil {
+		return false, fmt.Errorf("encode the request: %w", err)
+	}
+	m, err := r.nc.RequestWithContext(ctx, r.api+"STREAM.MSG.GET."+r.lane.Stream, body)
+	if err != nil {
+		return false, fmt.Errorf("ask for the next message: %w", err)
+	}
+	var answer struct {
+		Error *struct {
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return false, fmt.Errorf("decode the answer: %w", err)
+	}
+	switch e := answer.Error; {
+	case e == nil:
+		return true, nil
+	case e.ErrCode == codeNoMessage:
+		return false, nil
+	default:
+		return false, fmt.Errorf("ask for the next message: %s (%d)", e.Description, e.ErrCode)
+	}
 }

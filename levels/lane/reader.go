@@ -37,8 +37,8 @@ type Sample struct {
 	ServerTime time.Time // the leader's clock when it answered; it cannot be later than that now
 	Received   time.Time // our clock when the answer was here
 	Leader     string    // empty on a single server
+	Created    time.Time // tells two streams of one name apart
 	LastSeq    uint64
-	Messages   uint64
 }
 
 // Item is either a stored message or, when Epoch is set, the beginning of another life of the consumer.
@@ -62,8 +62,10 @@ type Reader struct {
 
 	// What is known of the stream; touched by Run alone.
 	created time.Time
+	fresh   bool   // another history was found, and the owner does not know yet
 	first   uint64 // lowest sequence to deliver
 	read    Stored // the last message handed over; its headers and body are dropped
+	status  <-chan nats.Status
 }
 
 // ReaderConfig is what a reader needs to know.
@@ -98,12 +100,16 @@ func (r *Reader) Live() uint64 { return r.live.Load() }
 func (r *Reader) Run(ctx context.Context) {
 	status := r.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer r.nc.RemoveStatusListener(status)
+	r.status = status
 	pause := backoffLow
 	for ctx.Err() == nil {
 		p, err := r.begin(ctx)
 		if err == nil {
-			pause = backoffLow
-			err = p.run(ctx, status)
+			started := time.Now()
+			err = p.run(ctx)
+			if time.Since(started) > backoffHigh { // otherwise a consumer that fails at once would be made 20 times a second
+				pause = backoffLow
+			}
 			if ctx.Err() == nil {
 				r.live.Store(0)
 			}
@@ -113,30 +119,20 @@ func (r *Reader) Run(ctx context.Context) {
 			return
 		}
 		r.log.Info("reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
-		r.rest(ctx, status, pause)
+		r.rest(ctx, pause)
 		pause = min(2*pause, backoffHigh)
 	}
 }
 
-// Unchanged reports, after Run has returned, whether the stream still has the history that was read. Nobody watches it
-// any more, so a last purge has to ask.
-func (r *Reader) Unchanged(ctx context.Context) (bool, error) {
-	info, _, err := r.look(ctx)
-	if err != nil {
-		return false, err
-	}
-	return info.Created.Equal(r.created) && info.State.LastSeq >= r.read.Sequence, nil
-}
-
 // rest waits for a while, or until the connection is back.
-func (r *Reader) rest(ctx context.Context, status <-chan nats.Status, pause time.Duration) {
+func (r *Reader) rest(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-status:
+		case s := <-r.status:
 			if s == nats.CONNECTED {
 				return
 			}
@@ -156,10 +152,9 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := before.Created != r.created || before.State.LastSeq < r.read.Sequence
-	known := !r.created.IsZero()
-	if fresh {
-		if known {
+	if !before.Created.Equal(r.created) || before.State.LastSeq < r.read.Sequence {
+		r.fresh = true // until the owner knows, however often this fails
+		if known := !r.created.IsZero(); known {
 			r.log.Warn("the stream has another history: starting at its first message", "stream", r.lane.Stream,
 				"created", before.Created, "last", before.State.LastSeq, "read", r.read.Sequence)
 			r.first = 0
@@ -183,45 +178,75 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		p.close(ctx)
 		return nil, err
 	}
-	r.created = before.Created
 	r.number++
 	r.live.Store(r.number)
-	epoch := &Epoch{Number: r.number, Fresh: fresh, Info: sample}
+	epoch := &Epoch{Number: r.number, Fresh: r.fresh, Info: sample}
 	if err := r.hand(ctx, Item{Epoch: epoch}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
+	r.created, r.fresh = before.Created, false
 	return p, nil
 }
 
 // look asks the stream's leader.
-func (r *Reader) look(ctx context.Context) (*jetstream.StreamInfo, Sample, error) {
+func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
+	err = r.request(ctx, func(ctx context.Context) error {
+		s, err := r.js.Stream(ctx, r.lane.Stream)
+		if err != nil {
+			return fmt.Errorf("look at the stream: %w", err)
+		}
+		info = s.CachedInfo()
+		sample = SampleOf(info, time.Now())
+		return nil
+	})
+	return info, sample, err
+}
+
+// request asks the API something, and gives up as soon as the connection is lost: nobody will answer then, and the time
+// until the timeout would be lateness.
+func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	s, err := r.js.Stream(ctx, r.lane.Stream)
-	if err != nil {
-		return nil, Sample{}, fmt.Errorf("look at the stream: %w", err)
+	answered := make(chan error, 1)
+	go func() { answered <- ask(ctx) }()
+	for {
+		select {
+		case err := <-answered:
+			return err
+		case s := <-r.status:
+			if s != nats.CONNECTED {
+				cancel()
+				<-answered
+				return errOffline
+			}
+		}
 	}
-	info := s.CachedInfo()
-	return info, SampleOf(info, time.Now()), nil
 }
 
 // SampleOf takes what matters from a stream's info, received at the given moment.
 func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
-	s := Sample{ServerTime: info.TimeStamp, Received: received, LastSeq: info.State.LastSeq, Messages: info.State.Msgs}
+	s := Sample{ServerTime: info.TimeStamp, Received: received, Created: info.Created, LastSeq: info.State.LastSeq}
 	if info.Cluster != nil {
 		s.Leader = info.Cluster.Leader
 	}
 	return s
 }
 
-// hand gives an item to the owner.
+// hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was lost:
+// what it has would be committed, and the stream may not be the same any more.
 func (r *Reader) hand(ctx context.Context, it Item) error {
-	select {
-	case r.items <- it:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		select {
+		case r.items <- it:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-r.status:
+			if s != nats.CONNECTED {
+				return errOffline
+			}
+		}
 	}
 }
 
@@ -239,14 +264,18 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	case s.Sequence < r.read.Sequence:
 		return nil
 	}
+	if err := r.hand(ctx, Item{Stored: s}); err != nil {
+		return err
+	}
 	r.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
-	return r.hand(ctx, Item{Stored: s})
+	return nil
 }
 
 var (
-	errHistory = errors.New("the stream has another history")
-	errLost    = errors.New("a message was lost on the wire")
-	errSilent  = errors.New("no heartbeat from the consumer")
-	errOffline = errors.New("the connection was lost")
-	errBehind  = errors.New("the consumer's replica is behind the leader")
+	errHistory  = errors.New("the stream has another history")
+	errLost     = errors.New("a message was lost on the wire")
+	errSilent   = errors.New("no heartbeat from the consumer")
+	errOffline  = errors.New("the connection was lost")
+	errBehind   = errors.New("the consumer's replica is behind the leader")
+	errTooSmall = errors.New("the next message is larger than the stream allowed when reading began")
 )

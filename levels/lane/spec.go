@@ -79,9 +79,9 @@ func (s Spec) description() string {
 }
 
 // specOf reads the marks of a stream; ok is false for a stream that is not ours.
-func specOf(cfg jetstream.StreamConfig, delay func(level string) (time.Duration, error)) (spec Spec, ok bool, err error) {
+func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool, err error) {
 	kind := Kind(cfg.Metadata[metaKind])
-	if kind == "" {
+	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
 		return Spec{}, false, nil
 	}
 	spec = Spec{
@@ -127,6 +127,15 @@ func (s Spec) drift(has jetstream.StreamConfig) []Drift {
 	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject {
 		report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
 	}
+	if has.AllowRollup {
+		report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
+	}
+	if has.AllowMsgTTL {
+		report(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
+	}
+	if has.DenyPurge {
+		report(true, "deny_purge is set: what was moved on could not be removed; want it off")
+	}
 	if has.NoAck {
 		report(true, "no_ack is set: publishers cannot know that a message is stored")
 	}
@@ -152,6 +161,12 @@ func minus(a, b []string) []string {
 		in[s] = true
 	}
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+}
+
+// newer reports whether a newer broker made the stream.
+func newer(has jetstream.StreamConfig) bool {
+	format, err := strconv.Atoi(has.Metadata[metaFormat])
+	return err == nil && format > Format
 }
 
 // sameMarks reports whether a stream carries our own marks, so that it may be changed.

@@ -1,0 +1,173 @@
+package broker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"delaybroker/levels/lane"
+)
+
+// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: what we take for its
+// time is never ahead of it by more than what drift makes of the age of a look, and behind by no more than the last
+// answer's way back.
+func TestClockIsALowerBound(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 4))
+			base := time.Now()
+			c := newClock(base)
+			offset := time.Duration(rng.Int64N(int64(2*time.Hour))) - time.Hour
+			ppm := float64(rng.IntN(101) - 50)
+			if seed%3 == 0 {
+				ppm = 0
+			}
+			server := func(mono time.Duration) time.Time {
+				return base.Round(0).Add(mono + offset + time.Duration(float64(mono)*ppm/1e6))
+			}
+			drift := time.Duration(max(ppm, -ppm)/1e6*float64(clockTrust)) + 2
+			var mono, back time.Duration
+			seq := uint64(0)
+			for range 5000 {
+				mono += time.Duration(rng.Int64N(int64(clockTrust)))
+				switch rng.IntN(4) {
+				case 0:
+					back = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
+					c.look(lane.Sample{ServerTime: server(mono), Received: base.Add(mono + back), LastSeq: seq})
+					mono += back
+				case 1: // a message, read at once or long after
+					seq++
+					stored := mono
+					if rng.IntN(2) == 0 {
+						stored -= time.Duration(rng.Int64N(int64(mono) + 1))
+					}
+					c.observe(seq, server(stored), base.Add(mono))
+				}
+				now, fresh := c.now(base.Add(mono))
+				ahead := now.Sub(server(mono))
+				if !fresh {
+					continue
+				}
+				if ahead > drift {
+					t.Fatalf("%s ahead of the server at a drift of %v ppm, want at most %s", ahead, ppm, drift)
+				}
+				if behind := -ahead; behind > back+clockTight+2*drift {
+					t.Fatalf("%s behind the server, want at most %s", behind, back+clockTight+2*drift)
+				}
+			}
+		})
+	}
+}
+
+func look(base time.Time, after, ahead time.Duration, leader string) lane.Sample {
+	return lane.Sample{ServerTime: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
+}
+
+func checkClock(t *testing.T, c *clock, base time.Time, after, ahead time.Duration, fresh bool) {
+	t.Helper()
+	now, ok := c.now(base.Add(after))
+	if want := base.Round(0).Add(after + ahead); !now.Equal(want) || ok != fresh {
+		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, now.Sub(base.Round(0).Add(after)), ok, ahead, fresh)
+	}
+}
+
+// TestClockFreshness is fresh for a tenth of a second, to the nanosecond; a message alone does not begin that.
+func TestClockFreshness(t *testing.T) {
+	base := time.Now()
+	c := newClock(base)
+	checkClock(t, c, base, 0, 0, false)
+	c.observe(1, base.Round(0).Add(time.Hour), base)
+	checkClock(t, c, base, 0, 0, false)
+	c.look(look(base, 0, time.Second, ""))
+	checkClock(t, c, base, clockTrust, time.Second, true)
+	checkClock(t, c, base, clockTrust+1, time.Second, false)
+	c.observe(1, base.Round(0).Add(2*time.Second), base.Add(time.Second)) // stored just now
+	checkClock(t, c, base, time.Second+clockTrust, time.Second, true)
+	checkClock(t, c, base, time.Second+clockTrust+1, time.Second, false)
+	if got, want := c.age(base.Add(3*time.Second)), 2*time.Second; got != want {
+		t.Errorf("age %s, want %s", got, want)
+	}
+}
+
+// TestClockTakesTheBest keeps the best proof of a tenth of a second, and not longer.
+func TestClockTakesTheBest(t *testing.T) {
+	const ms = time.Millisecond
+	base := time.Now()
+	c := newClock(base)
+	c.look(look(base, 0, -ms, "")) // a fast answer, and then slow ones
+	for _, at := range []time.Duration{20 * ms, 40 * ms, 60 * ms, 80 * ms, 100 * ms} {
+		c.look(look(base, at, -30*ms, ""))
+		checkClock(t, c, base, at, -ms, true)
+	}
+	checkClock(t, c, base, 100*ms+1, -30*ms, true)
+	c.look(look(base, 110*ms, -2*ms, ""))
+	checkClock(t, c, base, 110*ms, -2*ms, true)
+}
+
+// TestClockOfOldMessages: what was stored a while ago proves nothing that helps, and does not make the clock fresh.
+func TestClockOfOldMessages(t *testing.T) {
+	base := time.Now()
+	for behind, fresh := range map[time.Duration]bool{0: true, clockTight - 1: true, clockTight: false, time.Hour: false} {
+		c := newClock(base)
+		c.look(look(base, 0, 0, ""))
+		c.observe(1, base.Round(0).Add(time.Second-behind), base.Add(time.Second))
+		if _, got := c.now(base.Add(time.Second)); got != fresh {
+			t.Errorf("a message of %s ago: fresh %v, want %v", behind, got, fresh)
+		}
+	}
+}
+
+// TestClockOfAnotherLeader forgets what the last leader's clock said, and what it stamped.
+func TestClockOfAnotherLeader(t *testing.T) {
+	const ms = time.Millisecond
+	base := time.Now()
+	c := newClock(base)
+	c.look(look(base, 0, 5*time.Second, "fast"))
+	s := look(base, 10*ms, 0, "slow")
+	s.LastSeq = 10
+	c.look(s)
+	checkClock(t, c, base, 10*ms, 0, true)
+	c.observe(10, base.Round(0).Add(5*time.Second), base.Add(10*ms)) // stamped by the fast one, read only now
+	checkClock(t, c, base, 10*ms, 0, true)
+	c.observe(11, base.Round(0).Add(11*ms), base.Add(10*ms)) // stored since
+	checkClock(t, c, base, 10*ms, ms, true)
+}
+
+// TestClockThatWasPutRight has messages stamped by a clock that was an hour ahead: they say nothing about now.
+func TestClockThatWasPutRight(t *testing.T) {
+	base := time.Now()
+	c := newClock(base)
+	s := look(base, 0, 0, "")
+	s.LastSeq = 3
+	c.look(s)
+	c.observe(1, base.Round(0).Add(time.Hour), base)
+	c.observe(3, base.Round(0).Add(time.Hour), base)
+	checkClock(t, c, base, 0, 0, true)
+}
+
+// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic one stands still. Only the monotonic one
+// counts.
+func TestClockAfterSteps(t *testing.T) {
+	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {
+		base := time.Now()
+		c := newClock(base)
+		c.look(look(base, 0, 0, ""))
+		now, fresh := c.now(stepped(base.Add(clockTrust), step))
+		if want := base.Round(0).Add(clockTrust); !now.Equal(want) || !fresh {
+			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.Sub(want), fresh)
+		}
+	}
+}
+
+// stepped is t as it would be if the wall clock had been stepped: nothing public moves one of the two readings alone.
+func stepped(t time.Time, by time.Duration) time.Time {
+	t = t.Add(by)
+	(*struct {
+		wall uint64
+		mono int64
+		loc  *time.Location
+	})(unsafe.Pointer(&t)).mono -= int64(by)
+	return t
+}

@@ -1,0 +1,209 @@
+package deliver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+const (
+	silence  = 50 * time.Millisecond // until a silence means something
+	timedOut = "unknown: no answer in time"
+)
+
+func TestStreamTarget(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+		for _, mode := range []message.Mode{"", message.Auto, message.Stream, message.Core} {
+			k.send("orders.a", mode).check(t, 0, "delivered")
+		}
+		if got := k.stored("ORDERS"); got != 4 {
+			t.Errorf("%d stored, want 4", got)
+		}
+	})
+}
+
+// TestCoreTarget: silence is delivery, once it is known that no stream listens; in mode core it need not be known.
+func TestCoreTarget(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("ui.>", nil)
+		k.send("ui.a", message.Auto).check(t, 2*silence, "delivered") // one silence to look up, one to decide
+		k.send("ui.a", message.Auto).check(t, silence, "delivered")
+		k.send("ui.b", message.Core).check(t, silence, "delivered")
+		v := k.send("ui.a", message.Stream)
+		v.check(t, ackWait, timedOut)
+		if got := seen.get(); got != 4 {
+			t.Errorf("subscribers saw %d, want 4", got)
+		}
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		for _, mode := range []message.Mode{message.Auto, message.Stream, message.Core} {
+			k.send("nobody.a", mode).check(t, 0, "refused 503")
+		}
+	})
+}
+
+// TestServiceBesideStream has a responder on the stream's subject: its answer is none of the stream's.
+func TestServiceBesideStream(t *testing.T) {
+	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+				k.subscribe("orders.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+				for range 10 {
+					k.send("orders.a", message.Auto).check(t, 0, "delivered")
+				}
+				if got := k.stored("ORDERS"); got != 10 {
+					t.Errorf("%d stored, want 10", got)
+				}
+			})
+		})
+	}
+}
+
+// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing, the silence behind it does.
+func TestServiceAlone(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
+		k.send("svc", message.Core).check(t, 0, "delivered")
+		time.Sleep(time.Second) // one silence at a time is listened to
+		k.send("svc", message.Auto).check(t, 2*silence, "delivered")
+		if got := seen.get(); got != 2 {
+			t.Errorf("the service saw %d, want 2", got)
+		}
+	})
+}
+
+// TestStreamFull is a refusal with the stream's code, also where a subscriber saw the message.
+func TestStreamFull(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1, MaxMsgSize: 100})
+		k.subscribe("orders.>", nil)
+		k.send("orders.a", message.Auto).check(t, 0, "delivered")
+		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
+		k.send("orders.a", message.Stream).check(t, 0, "refused 10077")
+		var large verdict
+		large.start = time.Now()
+		k.Deliver(Message{Target: "orders.a", Data: make([]byte, 200)}, func(r Result) { large.all = append(large.all, r) })
+		large.check(t, 0, "refused 10054")
+		if got := k.stored("ORDERS"); got != 1 {
+			t.Errorf("%d stored, want 1", got)
+		}
+	})
+}
+
+// TestTooLargeForTheServer never leaves the process, and is a refusal that no repetition heals.
+func TestTooLargeForTheServer(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		var v verdict
+		v.start = time.Now()
+		k.Deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}, func(r Result) { v.all = append(v.all, r) })
+		v.check(t, 0, "refused 10054")
+	})
+}
+
+// TestNoAckStream never acknowledges: it is delivered to once.
+func TestNoAckStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "LOGS", Subjects: []string{"logs.>"}, NoAck: true})
+		k.send("logs.a", message.Auto).check(t, 2*silence, "delivered")
+		if got := k.stored("LOGS"); got != 1 {
+			t.Errorf("%d stored, want 1", got)
+		}
+	})
+}
+
+// TestStreamDeleted leaves a subscriber on the subject of a stream that acknowledged a moment ago: for a minute the
+// silence is no delivery, then the subscriber is believed.
+func TestStreamDeleted(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+		k.subscribe("orders.>", nil)
+		k.send("orders.a", message.Auto).check(t, 0, "delivered")
+		if err := k.js.DeleteStream(context.Background(), "ORDERS"); err != nil {
+			t.Fatal(err)
+		}
+		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
+		time.Sleep(ackMemory)
+		k.send("orders.a", message.Auto).check(t, 2*silence, "delivered")
+	})
+}
+
+// TestStreamCreated puts a stream on a subject that was known to have none: its acknowledgement, or its refusal, counts at
+// once, and its silence as soon as the look-up is old.
+func TestStreamCreated(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.subscribe("orders.>", nil)
+		k.send("orders.a", message.Auto).check(t, 2*silence, "delivered")
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
+		k.send("orders.a", message.Auto).check(t, 0, "delivered")
+		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
+	})
+}
+
+// TestSilentStream is known from a look-up and says nothing: the delivery is not known, never core.
+func TestSilentStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.streams.lookup = pretend{}
+		k.subscribe("orders.>", nil)
+		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
+		time.Sleep(time.Second)
+		k.send("orders.a", message.Core).check(t, silence, "delivered")
+	})
+}
+
+// pretend finds a stream on every subject.
+type pretend struct{ Lookup }
+
+func (pretend) StreamNameBySubject(context.Context, string) (string, error) { return "ORDERS", nil }
+
+func (pretend) Stream(context.Context, string) (jetstream.Stream, error) { return pretended{}, nil }
+
+type pretended struct{ jetstream.Stream }
+
+func (pretended) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{} }
+
+// TestForgedAck has a subscriber that acknowledges in the name of another stream, or refuses, while the real one is known.
+func TestForgedAck(t *testing.T) {
+	for name, forged := range map[string]string{
+		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
+		"a refusal":          `{"stream":"EVIL","seq":0,"error":{"code":503,"err_code":10077,"description":"full"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				k.streams.lookup = pretend{} // so that the stream is known and never answers
+				answers := false
+				k.subscribe("orders.>", func(m *nats.Msg) {
+					if answers {
+						_ = m.Respond([]byte(forged))
+					}
+				})
+				k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
+				k.streams.found["orders.a"].at = time.Now() // as fresh as it may be
+				answers = true
+				k.send("orders.a", message.Stream).check(t, ackWait, timedOut)
+			})
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/reply"
+	"delaybroker/test/natstest"
+)
+
+// kit is a deliverer, and an account with streams and subscribers.
+type kit struct {
+	*Deliverer
+	t  *testing.T
+	s  *natstest.Server
+	nc *nats.Conn // somebody else's
+	js jetstream.JetStream
+}
+
+func newKit(t *testing.T, s *natstest.Server) *kit {
+	t.Helper()
+	k := &kit{t: t, s: s, nc: s.Connect(nats.Name("others"))}
+	k.js = s.JetStream(k.nc)
+	own, control := s.Connect(nats.ReconnectBufSize(-1)), s.Connect()
+	box, err := reply.NewBox(own, "_INBOX")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Deliverer = New(box, s.JetStream(control), Modes{}, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { box.Run(ctx) })
+	running.Go(func() { k.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return k
+}
+
+func (k *kit) stream(cfg jetstream.StreamConfig) {
+	k.t.Helper()
+	if _, err := k.js.CreateStream(context.Background(), cfg); err != nil {
+		k.t.Fatalf("create stream %s: %v", cfg.Name, err)
+	}
+}
+
+func (k *kit) stored(stream string) uint64 {
+	k.t.Helper()
+	s, err := k.js.Stream(context.Background(), stream)
+	if err != nil {
+		k.t.Fatalf("stream %s: %v", stream, err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+// subscribe counts what a core subscriber sees, and lets it act.
+func (k *kit) subscribe(subject string, act func(*nats.Msg)) *count {
+	k.t.Helper()
+	n := &count{}
+	if _, err := k.nc.Subscribe(subject, func(m *nats.Msg) {
+		n.add()
+		if act != nil {
+			act(m)
+		}
+	}); err != nil {
+		k.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := k.nc.FlushWithContext(ctx); err != nil {
+		k.t.Fatal(err)
+	}
+	return n
+}
+
+type count struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *count) add() { c.mu.Lock(); c.n++; c.mu.Unlock() }
+
+func (c *count) get() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
+
+// verdict is what became of one delivery.
+type verdict struct {
+	mu    sync.Mutex
+	all   []Result
+	took  time.Duration
+	start time.Time
+}
+
+func (k *kit) send(target string, mode message.Mode) *verdict {
+	v := &verdict{start: time.Now()}
+	k.Deliver(Message{Target: target, Mode: mode, Data: []byte("x")}, func(r Result) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.all, v.took = append(v.all, r), time.Since(v.start)
+	})
+	return v
+}
+
+// check waits for the time given and sees exactly this: "delivered", "refused <code>" or "unknown: <why>".
+func (v *verdict) check(t *testing.T, took time.Duration, want string) {
+	t.Helper()
+	time.Sleep(time.Until(v.start.Add(took)))
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.all) != 1 {
+		t.Fatalf("%d results after %s, want 1", len(v.all), took)
+	}
+	var got string
+	switch r := v.all[0]; r.Outcome {
+	case Delivered:
+		got = "delivered"
+	case Refused:
+		got = fmt.Sprintf("refused %d", r.Code)
+		if r.Reason == "" {
+			t.Error("refused without a reason")
+		}
+	case Unknown:
+		got = fmt.Sprintf("unknown: %v", r.Err)
+	}
+	if got != want || v.took != took {
+		t.Fatalf("%s after %s, want %s after %s", got, v.took, want, took)
+	}
+}
+
+// checkOpen sees no result yet.
+func (v *verdict) checkOpen(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.all) > 0 {
+		t.Fatalf("results %+v, want none yet", v.all)
+	}
+}

@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestMailboxRings: the bell rings once for any number of items, after they can be taken.
+func TestMailboxRings(t *testing.T) {
+	m := newMailbox[int]()
+	if got := m.take(); len(got) > 0 {
+		t.Errorf("an empty box holds %v", got)
+	}
+	m.put(1)
+	m.put(2)
+	<-m.bell
+	if got, want := m.take(), []int{1, 2}; !slices.Equal(got, want) {
+		t.Errorf("took %v, want %v", got, want)
+	}
+	select {
+	case <-m.bell:
+		t.Error("the bell rings for nothing")
+	default:
+	}
+	m.ring()
+	m.ring()
+	<-m.bell
+	if got := m.take(); len(got) > 0 {
+		t.Errorf("ringing put %v into the box", got)
+	}
+}
+
+// TestMailboxSlicesAreGoodUntilTheNextTake puts while the taken is still being read.
+func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
+	m := newMailbox[int]()
+	next := 0
+	for round := range 20 {
+		for range round {
+			m.put(next)
+			next++
+		}
+		taken := m.take()
+		for range 3 * round {
+			m.put(-1)
+		}
+		for i, got := range taken {
+			if want := next - round + i; got != want {
+				t.Fatalf("round %d: took %v, want %d at %d", round, taken, want, i)
+			}
+		}
+		m.take()
+	}
+}
+
+// TestMailboxForgets: what was taken is not kept alive by the box, beyond one take.
+func TestMailboxForgets(t *testing.T) {
+	m := newMailbox[*int]()
+	for range 100 {
+		m.put(new(int))
+	}
+	m.take()
+	m.take()
+	for _, kept := range [][]*int{m.items, m.spare} {
+		for _, p := range kept[:cap(kept)] {
+			if p != nil {
+				t.Fatal("the box keeps what was taken two takes ago")
+			}
+		}
+	}
+}
+
+// TestMailboxFromManySides loses nothing, keeps each sender's order, and never leaves an item without a bell.
+func TestMailboxFromManySides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a lost bell is a deadlock, which the bubble reports
+		const senders, each = 8, 1000
+		m := newMailbox[[2]int]()
+		var sending sync.WaitGroup
+		for s := range senders {
+			sending.Go(func() {
+				for i := range each {
+					m.put([2]int{s, i})
+				}
+			})
+		}
+		var next [senders]int
+		for got := 0; got < senders*each; {
+			<-m.bell
+			for _, item := range m.take() {
+				if next[item[0]] != item[1] {
+					t.Fatalf("sender %d: item %d, want %d", item[0], item[1], next[item[0]])
+				}
+				next[item[0]]++
+				got++
+			}
+		}
+		sending.Wait()
+	})
+}

@@ -1,0 +1,261 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// TestResumesAfterRestart restarts the server in the midst of reading: everything comes once, and the stream is known
+// to be the same.
+func TestResumesAfterRestart(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		o := r.read(s.Connect(), 0)
+		r.publish(1, 10)
+		o.check(1, 10)
+		s.Restart(20 * time.Second)
+		time.Sleep(time.Second)
+		r.publish(11, 20)
+		time.Sleep(5 * time.Second)
+		o.check(1, 20)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, e := range o.epochs[1:] {
+			if e.Fresh {
+				t.Errorf("epoch %d is of another history after a restart", e.Number)
+			}
+		}
+	})
+}
+
+// TestResumesBehindAPurge purges what was read, the last included, and lets the reader resume there.
+func TestResumesBehindAPurge(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		o := r.read(s.Connect(), 0)
+		r.publish(1, 10)
+		o.check(1, 10)
+		r.purge()
+		r.publish(11, 11)
+		o.check(1, 11)
+		r.purge()
+		r.deleteConsumers()
+		time.Sleep(time.Second)
+		o.check(1, 11) // the same sequence is not read twice
+		r.publish(12, 13)
+		o.check(1, 13)
+		o.checkEpochs("fresh", "same")
+	})
+}
+
+// TestConsumerDeleted deletes the consumer under the reader: it makes another where it was.
+func TestConsumerDeleted(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		o := r.read(s.Connect(), 0)
+		r.publish(1, 5)
+		o.check(1, 5)
+		r.deleteConsumers()
+		r.publish(6, 10)
+		time.Sleep(time.Second)
+		o.check(1, 10)
+		o.checkEpochs("fresh", "same")
+	})
+}
+
+// TestAnotherHistory deletes the stream and creates it again with fewer, as many and more messages than were read.
+func TestAnotherHistory(t *testing.T) {
+	for _, stored := range []int{0, 1, 9, 10, 11, 50} {
+		t.Run(fmt.Sprint(stored), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				r := newRig(t, s)
+				o := r.read(s.Connect(), 0)
+				r.publish(1, 10)
+				o.check(1, 10)
+				time.Sleep(time.Second) // otherwise even the times of creation are the same
+				r.replace()
+				r.publish(101, 100+stored)
+				time.Sleep(time.Second)
+				want := slices.Concat(numbers(1, 10), numbers(101, 100+stored))
+				o.checkBodies(want...)
+				o.checkEpochs("fresh", "fresh")
+				r.publish(200, 200)
+				o.checkBodies(append(want, "200")...)
+			})
+		})
+	}
+}
+
+func numbers(from, to int) (all []string) {
+	for i := from; i <= to; i++ {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
+}
+
+// TestHistoryCutBack lets the sequences of one stream go back, as after a loss of power: from a copy of its earlier
+// state. The message where the reader resumes has another timestamp, or is not there at all.
+func TestHistoryCutBack(t *testing.T) {
+	for _, rewritten := range []int{0, 5, 10, 20} {
+		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
+			dir, old := t.TempDir(), t.TempDir()
+			natstest.DropTimers()
+			synctest.Test(t, func(t *testing.T) {
+				s := natstest.Run(t, dir)
+				r := newRig(t, s)
+				o := r.read(s.Connect(), 0)
+				r.publish(1, 5)
+				o.check(1, 5)
+				s.Stop()
+				copyDir(t, old, dir)
+				s.Start()
+				time.Sleep(time.Minute)
+				r.publish(6, 15)
+				o.check(1, 15)
+				s.Stop()
+				copyDir(t, dir, old)
+				s.Start()
+				// A second server life begins with five messages; clients are faster than the reader.
+				for i := range rewritten {
+					r.retry(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, 100+i)})
+				}
+				time.Sleep(time.Minute)
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				for _, want := range numbers(100, 99+rewritten) {
+					if !slices.Contains(o.got, want) {
+						t.Errorf("%s was stored after the cut and never read", want)
+					}
+				}
+				if !slices.ContainsFunc(o.epochs[1:], func(e Epoch) bool { return e.Fresh }) {
+					t.Error("the cut went unnoticed")
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherHistoryIsNotForgotten lets the first attempt to read a stream that was cut back fail: the owner must still
+// hear that it is another, or it purges by a cursor of the old one.
+func TestAnotherHistoryIsNotForgotten(t *testing.T) {
+	dir, old := t.TempDir(), t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.Run(t, dir)
+		r := newRig(t, s)
+		s.Stop()
+		copyDir(t, old, dir)
+		s.Start()
+		time.Sleep(time.Minute)
+		nc := s.Connect()
+		failing := &failingConsumers{JetStream: s.JetStream(nc)}
+		o := r.readerWith(nc, failing, 0)
+		go o.take(1 << 30)
+		r.publish(1, 10)
+		o.check(1, 10)
+		s.Stop()
+		copyDir(t, dir, old)
+		failing.times = 2
+		s.Start()
+		time.Sleep(time.Minute)
+		r.publish(101, 150)
+		time.Sleep(time.Second)
+		o.checkBodies(slices.Concat(numbers(1, 10), numbers(101, 150))...)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !o.epochs[1].Fresh {
+			t.Error("the first epoch after the cut is not fresh")
+		}
+	})
+}
+
+// failingConsumers is a JetStream that fails to create some consumers.
+type failingConsumers struct {
+	jetstream.JetStream
+	times int
+}
+
+func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if f.times > 0 {
+		f.times--
+		return nil, errors.New("no consumer for a test")
+	}
+	return f.JetStream.CreateConsumer(ctx, stream, cfg)
+}
+
+// TestBlockedReaderSeesTheLoss cuts the connection while the owner takes nothing. What the owner has must not be
+// committed any more: the server may come back with another history.
+func TestBlockedReaderSeesTheLoss(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, 2000)
+		o := r.reader(s.Connect(), 0)
+		o.take(11)
+		synctest.Wait()
+		if got, want := o.Live(), uint64(1); got != want {
+			t.Fatalf("Live = %d, want %d", got, want)
+		}
+		s.Restart(time.Second)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := o.Live(); got == 1 {
+			t.Error("the first epoch is still believed alive after a restart")
+		}
+		go o.take(1 << 30)
+		time.Sleep(time.Minute)
+		o.check(1, 2000)
+	})
+}
+
+// TestBacksOff counts the consumers of a lane whose consumers fail at once, as under a limit of the account.
+func TestBacksOff(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		nc := s.Connect()
+		counting := &shortLived{JetStream: s.JetStream(nc)}
+		o := r.readerWith(nc, counting, 0)
+		go o.take(1 << 30)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if most := int64(40); counting.made > most {
+			t.Errorf("%d consumers in a minute, want at most %d", counting.made, most)
+		}
+	})
+}
+
+// shortLived is a JetStream whose consumers are gone as soon as they are made.
+type shortLived struct {
+	jetstream.JetStream
+	made int64
+}
+
+func (f *shortLived) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	f.made++
+	c, err := f.JetStream.CreateConsumer(ctx, stream, cfg)
+	if err == nil {
+		err = f.JetStream.DeleteConsumer(ctx, stream, cfg.Name)
+	}
+	return c, err
+}
+
+// copyDir makes to a copy of from.
+func copyDir(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,214 @@
+package lane
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// wire is a connection on which messages from the server get lost.
+type wire struct {
+	server *natstest.Server
+	// lose says for each message whether it gets lost; head is its protocol line, body its headers and payload.
+	lose atomic.Pointer[func(head, body string) bool]
+}
+
+func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
+
+func (w *wire) Dial(network, address string) (net.Conn, error) {
+	up, err := w.server.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	client, down := net.Pipe()
+	go func() { _, _ = io.Copy(up, down); up.Close() }()
+	go func() { w.filter(down, up); down.Close() }()
+	return client, nil
+}
+
+// filter copies the server's protocol, line by line and message by message.
+func (w *wire) filter(down io.Writer, up io.Reader) {
+	in := bufio.NewReader(up)
+	for {
+		head, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		var frame bytes.Buffer
+		frame.WriteString(head)
+		if strings.HasPrefix(head, "MSG ") || strings.HasPrefix(head, "HMSG ") {
+			fields := strings.Fields(head)
+			size, err := strconv.Atoi(fields[len(fields)-1])
+			if err != nil {
+				return
+			}
+			if _, err := io.CopyN(&frame, in, int64(size)+2); err != nil {
+				return
+			}
+			if lose := w.lose.Load(); lose != nil && (*lose)(head, frame.String()[len(head):]) {
+				continue
+			}
+		}
+		if _, err := down.Write(frame.Bytes()); err != nil {
+			return
+		}
+	}
+}
+
+// isStored tells a stored message on the wire from all else.
+func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
+
+// TestLostInTheMiddle loses messages with others behind them: the jump in the consumer's sequence tells, at once.
+func TestLostInTheMiddle(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		w := &wire{server: s}
+		var first string // consumer
+		var again bool
+		w.set(func(head, body string) bool {
+			if !isStored(head) {
+				return false
+			}
+			consumer := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")[3]
+			if first == "" {
+				first = consumer
+			}
+			if consumer == first {
+				return body == "5\r\n" || body == "6\r\n"
+			}
+			lost := body == "100\r\n" && !again
+			again = again || lost
+			return lost
+		})
+		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		start := time.Now()
+		r.burst(1, 400)
+		time.Sleep(200 * time.Millisecond)
+		o.check(1, 400)
+		o.checkEpochs("fresh", "same", "same")
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// TestHeartbeatAhead loses the last of what was there when the reader began: the next heartbeat tells.
+func TestHeartbeatAhead(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, 10)
+		w := &wire{server: s}
+		var once bool
+		w.set(func(head, body string) bool {
+			lost := isStored(head) && body == "10\r\n" && !once
+			once = once || lost
+			return lost
+		})
+		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		time.Sleep(time.Second - 1)
+		o.check(1, 9)
+		o.checkEpochs("fresh")
+		time.Sleep(1400 * time.Millisecond) // the silence would tell after 2.5 s
+		o.check(1, 10)
+		o.checkEpochs("fresh", "same")
+	})
+}
+
+// TestLostAfterIdling loses everything behind a message that announced more, heartbeats included, after an idle hour:
+// the slow watch of an idle lane must not last when something comes.
+func TestLostAfterIdling(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		w := &wire{server: s}
+		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		time.Sleep(time.Hour)
+		var cut, lost bool
+		w.set(func(head, body string) bool {
+			if !isStored(head) {
+				return lost && strings.Contains(body, "NATS/1.0 ")
+			}
+			lost = cut
+			cut = cut || !strings.Contains(head, ".0 ") // the last token of the reply says how many are behind
+			return lost
+		})
+		r.burst(1, 2000)
+		time.Sleep(2500*time.Millisecond - 1)
+		w.set(func(string, string) bool { return false })
+		o.checkEpochs("fresh")
+		if !lost {
+			t.Fatal("nothing was lost")
+		}
+		time.Sleep(1 + backoffLow)
+		o.check(1, 2000)
+		o.checkEpochs("fresh", "same")
+	})
+}
+
+// TestSilence makes the server mute at the tail of a lane: two and a half heartbeats later there is a new consumer.
+func TestSilence(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		w := &wire{server: s}
+		r.publish(1, 3)
+		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		o.check(1, 3)
+		start := time.Now()
+		w.set(func(head, body string) bool { return isStored(head) || strings.Contains(body, "NATS/1.0 ") })
+		r.publish(4, 4)
+		time.Sleep(25*time.Minute - 1)
+		o.checkEpochs("fresh")
+		w.set(func(string, string) bool { return false })
+		time.Sleep(51 * time.Millisecond)
+		o.check(1, 4)
+		o.checkEpochs("fresh", "same")
+		if got, want := time.Since(start), 25*time.Minute+51*time.Millisecond-1; got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+	})
+}
+
+// TestUndecodable stores header blocks that do not decode: nats.go hands those over as if there were none.
+func TestUndecodable(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		o := r.read(s.Connect(), 0)
+		conn, err := s.Dial("", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		send := func(protocol string) {
+			if _, err := io.WriteString(conn, protocol); err != nil {
+				t.Errorf("write: %v", err)
+			}
+		}
+		headers := func(block, body string) {
+			send("HPUB delay.30m.x " + strconv.Itoa(len(block)) + " " + strconv.Itoa(len(block)+len(body)) + "\r\n" + block + body + "\r\n")
+		}
+		send("CONNECT {\"verbose\":false,\"headers\":true}\r\n")
+		headers("NATS/1.0\r\nDelay-Until 2100\r\n\r\n", "no colon")
+		headers("no version\r\n\r\n", "no version")
+		headers("NATS/1.0\r\n\r\n", "none")
+		headers("NATS/1.0\r\nA: b\r\n\r\n", "good")
+		headers("NATS/1.0\r\n: b\r\n\r\n", "")
+		time.Sleep(time.Second)
+		r.publish(1, 1)
+		o.checkBodies("no colon", "no version", "none", "good", "", "1")
+		for i, want := range []bool{true, true, false, false, false, false} {
+			if got := o.stored[i].Undecodable; got != want {
+				t.Errorf("%q: undecodable is %v, want %v; headers %v", o.got[i], got, want, o.stored[i].Header)
+			}
+		}
+	})
+}
