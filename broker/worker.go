@@ -143,7 +143,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 // fresh by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.Duration {
 	left = max(left, 0)
-	if w.clock.age(local)+left > clockTrust {
+	if w.clock.age(local)+left > clockTrust/2 { // before it has lapsed, or firing would wait for the answer
 		if left > clockAhead {
 			return left - clockAhead
 		}

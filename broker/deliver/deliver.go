@@ -210,7 +210,11 @@ func (d *Deliverer) send(dl *delivery) {
 	case message.Core:
 		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromCore(dl, answer, err) })
 	default:
-		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromEither(dl, answer, err) })
+		publish := d.box.PublishCurious
+		if d.acksLately(dl) { // its silence would say nothing, and to listen for it costs a flush
+			publish = d.box.Publish
+		}
+		publish(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromEither(dl, answer, err) })
 	}
 }
 

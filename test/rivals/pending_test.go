@@ -1,0 +1,74 @@
+package rivals_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// BenchmarkPending measures what a million messages of 256 bytes cost while they wait, with nothing due: in one level,
+// and over five.
+//
+//	go test -run '^$' -bench Pending -benchtime 1x ./test/rivals
+//
+// It takes two minutes, and reads /proc. Memory is what is resident, garbage included, of the broker and of its server,
+// before and a few seconds after the last message was stored. Then the broker is killed, and started again: ready is from
+// the start of the process until it says so, idle the share of a core that each uses over the next twenty seconds.
+func BenchmarkPending(b *testing.B) {
+	const count, settle, watch = 1_000_000, 5 * time.Second, 20 * time.Second
+	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms", "broker idle %", "server idle %"}}
+	for _, v := range []struct {
+		name   string
+		levels []string
+	}{
+		{"2h", []string{"2h"}},
+		{"5m 10m 30m 1h 2h", []string{"5m", "10m", "30m", "1h", "2h"}},
+	} {
+		b.Run("levels="+strconv.Itoa(len(v.levels)), func(b *testing.B) {
+			for b.Loop() {
+				ps := startBoth(b)
+				server, broker := ps[0], ps[1]
+				time.Sleep(settle)
+				brokerBefore, serverBefore := broker.memory(), server.memory()
+				newLoad(b, server.connect()).run(0, count, func(n int) *nats.Msg {
+					return &nats.Msg{Subject: "delay." + v.levels[n%len(v.levels)] + ".orders.x"}
+				})
+				time.Sleep(settle)
+				brokerAfter, serverAfter := broker.memory(), server.memory()
+
+				broker.kill()
+				start := time.Now()
+				broker = startBroker(b, "NATS_URL="+server.url, "DELAY_PROVISION=create")
+				ready := time.Since(start)
+				time.Sleep(settle)
+				restarted := broker.memory()
+				brokerIdle, serverIdle := idle(watch, broker, server)
+				broker.kill()
+				server.kill()
+
+				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore), whole(serverAfter),
+					millis(ready), percent(brokerIdle), percent(serverIdle))
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(brokerAfter-brokerBefore, "broker-MB")
+				b.ReportMetric(serverAfter-serverBefore, "server-MB")
+				b.ReportMetric(float64(ready)/float64(time.Millisecond), "ready-ms")
+				b.ReportMetric(100*brokerIdle, "idle-%")
+			}
+		})
+	}
+	t.print("BenchmarkPending: 1,000,000 messages of 256 bytes pending")
+}
+
+// idle watches two processes for a while, and returns the share of a core that each used.
+func idle(d time.Duration, one, other *process) (float64, float64) {
+	start := time.Now()
+	oneBefore, otherBefore := one.cpu(), other.cpu()
+	time.Sleep(d)
+	took := time.Since(start)
+	return float64(one.cpu()-oneBefore) / float64(took), float64(other.cpu()-otherBefore) / float64(took)
+}
+
+func whole(f float64) string   { return strconv.FormatFloat(f, 'f', 0, 64) }
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 2, 64) }

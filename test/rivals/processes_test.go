@@ -1,0 +1,247 @@
+package rivals_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Three processes share the machine, as they would outside of a test: a nats-server, which is this test binary started
+// again; a broker, which is the command; and this one, which publishes and reads what arrived.
+
+// serverDir tells the binary to be a nats-server with its data there.
+const serverDir = "RIVALS_SERVER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serverDir); dir != "" {
+		beServer(dir)
+		return
+	}
+	code := m.Run()
+	if err := os.RemoveAll(built); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// beServer runs a nats-server with the defaults it comes with, says where, and ends with the process that started it.
+func beServer(dir string) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		os.Exit(1)
+	}
+	fmt.Println(s.ClientURL())
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// process is another process, which ends with the benchmark at the latest.
+type process struct {
+	b   *testing.B
+	cmd *exec.Cmd
+	url string // where its nats-server listens, or the one that it uses
+}
+
+// processes is what a delayer consists of.
+type processes []*process
+
+// cpu is the time for which each has used a core.
+func (ps processes) cpu() times {
+	var ts times
+	for _, p := range ps {
+		ts = append(ts, p.cpu())
+	}
+	return ts
+}
+
+// times are those of some processes.
+type times []time.Duration
+
+// since is what each took for one of count messages.
+func (ts times) since(before times, count int) times {
+	var each times
+	for i, t := range ts {
+		each = append(each, (t-before[i])/time.Duration(count))
+	}
+	return each
+}
+
+func (ts times) sum() time.Duration {
+	var sum time.Duration
+	for _, t := range ts {
+		sum += t
+	}
+	return sum
+}
+
+// String writes them in microseconds, as "31+12".
+func (ts times) String() string {
+	var words []string
+	for _, t := range ts {
+		words = append(words, strconv.Itoa(int(t.Round(time.Microsecond)/time.Microsecond)))
+	}
+	return strings.Join(words, "+")
+}
+
+// startServer runs a nats-server with an empty store.
+func startServer(b *testing.B) *process {
+	b.Helper()
+	p := &process{b: b, cmd: exec.Command(os.Args[0])}
+	p.cmd.Env = append(os.Environ(), serverDir+"="+b.TempDir())
+	if _, err := p.cmd.StdinPipe(); err != nil {
+		b.Fatal(err)
+	}
+	out := p.start(p.cmd.StdoutPipe)
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatalf("the server says no address: %v", err)
+	}
+	p.url = strings.TrimSpace(url)
+	return p
+}
+
+// built is where buildBroker put the command; TestMain removes it.
+var built string
+
+// buildBroker builds the command once. RIVALS_BROKER names another one to be measured, such as an older one.
+var buildBroker = sync.OnceValues(func() (string, error) {
+	if other := os.Getenv("RIVALS_BROKER"); other != "" {
+		return other, nil
+	}
+	var err error
+	if built, err = os.MkdirTemp("", "delaybroker"); err != nil {
+		return "", err
+	}
+	binary := filepath.Join(built, "delaybroker")
+	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+// startBroker runs the command until it is ready.
+func startBroker(b *testing.B, env ...string) *process {
+	b.Helper()
+	binary, err := buildBroker()
+	if err != nil {
+		b.Fatalf("build: %v", err)
+	}
+	p := &process{b: b, cmd: exec.Command(binary)}
+	p.cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
+	lines := bufio.NewScanner(p.start(p.cmd.StderrPipe))
+	for lines.Scan() {
+		var said struct{ Level, Msg, Server string }
+		_ = json.Unmarshal(lines.Bytes(), &said) // what is not JSON is a crash, and shown
+		if said.Msg == "ready" {
+			p.url = said.Server
+			go p.complaints(lines)
+			return p
+		}
+		if said.Level != "INFO" {
+			b.Log(lines.Text())
+		}
+	}
+	b.Fatalf("the broker ended before it was ready: %v", p.cmd.Wait())
+	return nil
+}
+
+// complaints shows what the broker warns of.
+func (p *process) complaints(lines *bufio.Scanner) {
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(`"level":"INFO"`)) {
+			fmt.Fprintln(os.Stderr, lines.Text())
+		}
+	}
+}
+
+func (p *process) start(output func() (io.ReadCloser, error)) io.Reader {
+	p.b.Helper()
+	out, err := output()
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.b.Fatal(err)
+	}
+	p.b.Cleanup(p.kill)
+	return out
+}
+
+// kill ends it at once, as kill -9 does.
+func (p *process) kill() {
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.b.Errorf("kill: %v", err)
+	}
+	_ = p.cmd.Wait() // says that it was killed
+}
+
+// connect makes a connection to the server of the process.
+func (p *process) connect() *nats.Conn {
+	p.b.Helper()
+	nc, err := nats.Connect(p.url, nats.Name("rivals"))
+	if err != nil {
+		p.b.Fatalf("connect: %v", err)
+	}
+	p.b.Cleanup(nc.Close)
+	return nc
+}
+
+// memory is the resident memory of the process in MB. Linux only, as is cpu.
+func (p *process) memory() float64 {
+	p.b.Helper()
+	fields := strings.Fields(p.proc("statm"))
+	pages, err := strconv.Atoi(fields[1])
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	return float64(pages) * float64(os.Getpagesize()) / 1e6
+}
+
+// cpu is the time for which the process has used a core.
+func (p *process) cpu() time.Duration {
+	p.b.Helper()
+	stat := p.proc("stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third on
+	var ticks int
+	for _, f := range fields[11:13] { // utime, stime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			p.b.Fatal(err)
+		}
+		ticks += n
+	}
+	const hertz = 100 // USER_HZ, on every Linux that Go runs on
+	return time.Duration(ticks) * time.Second / hertz
+}
+
+func (p *process) proc(file string) string {
+	p.b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
+	if err != nil {
+		p.b.Fatalf("this benchmark reads /proc: %v", err)
+	}
+	return string(text)
+}

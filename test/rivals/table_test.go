@@ -1,0 +1,60 @@
+package rivals_test
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// table is printed once all its rows are measured.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes the table for people, and so that it can be pasted into Markdown.
+func (t *table) print(title string) {
+	if len(t.rows) == 0 {
+		return
+	}
+	fmt.Printf("\n%s\n\n", title)
+	widths := make([]int, len(t.head))
+	rule := make([]string, len(t.head))
+	for i := range rule {
+		rule[i] = "---:"
+		for _, cells := range append([][]string{t.head, rule}, t.rows...) {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
+		}
+	}
+	for _, cells := range append([][]string{t.head, rule}, t.rows...) {
+		for i, cell := range cells {
+			fmt.Printf("| %*s ", widths[i], cell)
+		}
+		fmt.Println("|")
+	}
+	fmt.Println()
+}
+
+// millis writes a duration in milliseconds with about three digits.
+func millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case ms < 10:
+		return strconv.FormatFloat(ms, 'f', 2, 64)
+	case ms < 100:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return thousands(int(ms + 0.5))
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
