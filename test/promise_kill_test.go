@@ -26,12 +26,12 @@ func TestNothingLostOnKill(t *testing.T) {
 	if testing.Short() {
 		kills = 3
 	}
-	p := startProcess(t, env...)
+	p := natstest.StartBroker(t, env...)
 	l := startLoad(t, s.Connect(), rate, mixed...)
 	for i := range kills {
 		time.Sleep(time.Second + time.Duration(i)*130*time.Millisecond)
-		p.kill()
-		p = startProcess(t, env...)
+		p.Crash()
+		p = natstest.StartBroker(t, env...)
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
@@ -41,7 +41,7 @@ func TestNothingLostOnKill(t *testing.T) {
 	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
 	l.checkHistory(c.arrivals("ORDERS"))
 	c.checkNoDead()
-	p.terminate()
+	p.Terminate()
 	c.checkEmpty()
 }
 
@@ -53,7 +53,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	if testing.Short() {
 		kills = 2
 	}
-	p := startProcess(t, env...)
+	p := natstest.StartBroker(t, env...)
 	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	l := startLoad(t, nc, rate, mixed...)
 	for range kills {
 		time.Sleep(1500 * time.Millisecond)
-		p.kill()
-		p = startProcess(t, env...)
+		p.Crash()
+		p = natstest.StartBroker(t, env...)
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
@@ -75,7 +75,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
 	time.Sleep(5 * time.Second) // for what was stored and not acknowledged
 	l.checkHistory(c.arrivals("ORDERS"))
-	p.terminate()
+	p.Terminate()
 }
 
 // TestCleanStopUnderLoad stops and starts the broker under load: a core subscriber, who cannot tell copies apart, sees
@@ -89,12 +89,12 @@ func TestCleanStopUnderLoad(t *testing.T) {
 	if testing.Short() {
 		stops = 2
 	}
-	p := startProcess(t, env...)
+	p := natstest.StartBroker(t, env...)
 	l := startLoad(t, s.Connect(), rate, mixed...)
 	for i := range stops {
 		time.Sleep(1500*time.Millisecond + time.Duration(i)*170*time.Millisecond)
-		p.terminate()
-		p = startProcess(t, env...)
+		p.Terminate()
+		p = natstest.StartBroker(t, env...)
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
@@ -106,6 +106,6 @@ func TestCleanStopUnderLoad(t *testing.T) {
 	}
 	time.Sleep(time.Second) // for copies
 	l.checkHistory(in.all())
-	p.terminate()
+	p.Terminate()
 	c.checkEmpty()
 }

@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/levels"
+	"delaybroker/test/natstest"
 )
 
 func readme(t *testing.T) string {
@@ -85,8 +86,8 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	const address = "127.0.0.1:24223"
-	p := startProcess(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
-	defer p.terminate()
+	p := natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
+	defer p.Terminate()
 	cmd := exec.CommandContext(t.Context(), "go", "run", file)
 	cmd.Env = append(os.Environ(), "NATS_URL=nats://"+address)
 	out, err := cmd.CombinedOutput()

@@ -2,22 +2,20 @@ package rivals_test
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
 )
 
 // Three processes share the machine, as they would outside of a test: a nats-server, which is this test binary started
@@ -32,9 +30,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if err := os.RemoveAll(built); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
+	natstest.RemoveBroker()
 	os.Exit(code)
 }
 
@@ -57,9 +53,10 @@ func beServer(dir string) {
 
 // process is another process, which ends with the benchmark at the latest.
 type process struct {
-	b   *testing.B
-	cmd *exec.Cmd
-	url string // where its nats-server listens, or the one that it uses
+	b      *testing.B
+	cmd    *exec.Cmd         // a server, or
+	broker *natstest.Process // a broker
+	url    string            // where its nats-server listens, or the one that it uses
 }
 
 // processes is what a delayer consists of.
@@ -120,58 +117,11 @@ func startServer(b *testing.B) *process {
 	return p
 }
 
-// built is where buildBroker put the command; TestMain removes it.
-var built string
-
-// buildBroker builds the command once. RIVALS_BROKER names another one to be measured, such as an older one.
-var buildBroker = sync.OnceValues(func() (string, error) {
-	if other := os.Getenv("RIVALS_BROKER"); other != "" {
-		return other, nil
-	}
-	var err error
-	if built, err = os.MkdirTemp("", "delaybroker"); err != nil {
-		return "", err
-	}
-	binary := filepath.Join(built, "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return binary, nil
-})
-
 // startBroker runs the command until it is ready.
 func startBroker(b *testing.B, env ...string) *process {
 	b.Helper()
-	binary, err := buildBroker()
-	if err != nil {
-		b.Fatalf("build: %v", err)
-	}
-	p := &process{b: b, cmd: exec.Command(binary)}
-	p.cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
-	lines := bufio.NewScanner(p.start(p.cmd.StderrPipe))
-	for lines.Scan() {
-		var said struct{ Level, Msg, Server string }
-		_ = json.Unmarshal(lines.Bytes(), &said) // what is not JSON is a crash, and shown
-		if said.Msg == "ready" {
-			p.url = said.Server
-			go p.complaints(lines)
-			return p
-		}
-		if said.Level != "INFO" {
-			b.Log(lines.Text())
-		}
-	}
-	b.Fatalf("the broker ended before it was ready: %v", p.cmd.Wait())
-	return nil
-}
-
-// complaints shows what the broker warns of.
-func (p *process) complaints(lines *bufio.Scanner) {
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(`"level":"INFO"`)) {
-			fmt.Fprintln(os.Stderr, lines.Text())
-		}
-	}
+	p := natstest.StartBroker(b, env...)
+	return &process{b: b, broker: p, url: p.URL}
 }
 
 func (p *process) start(output func() (io.ReadCloser, error)) io.Reader {
@@ -189,6 +139,10 @@ func (p *process) start(output func() (io.ReadCloser, error)) io.Reader {
 
 // kill ends it at once, as kill -9 does.
 func (p *process) kill() {
+	if p.broker != nil {
+		p.broker.Crash()
+		return
+	}
 	if p.cmd.ProcessState != nil {
 		return
 	}
@@ -239,9 +193,16 @@ func (p *process) cpu() time.Duration {
 
 func (p *process) proc(file string) string {
 	p.b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid(), file))
 	if err != nil {
 		p.b.Fatalf("this benchmark reads /proc: %v", err)
 	}
 	return string(text)
+}
+
+func (p *process) pid() int {
+	if p.broker != nil {
+		return p.broker.Pid
+	}
+	return p.cmd.Process.Pid
 }

@@ -1,114 +1,23 @@
 package test
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
 )
 
-// buildBroker builds the command once for all tests that run it.
-var buildBroker = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "delaybroker")
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return binary, nil
-})
-
-// process is a broker in a process of its own.
-type process struct {
-	t     testing.TB
-	cmd   *exec.Cmd
-	ready chan struct{} // closed when it says so
-	done  chan struct{} // closed when it has ended
-	err   error         // how; read after done
-}
-
-// startProcess runs the command with the settings given, and waits until it is ready.
-func startProcess(t testing.TB, env ...string) *process {
-	t.Helper()
-	binary, err := buildBroker()
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
-	p := &process{t: t, cmd: exec.Command(binary), ready: make(chan struct{}), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start: %v", err)
-	}
-	go func() {
-		defer close(p.done)
-		p.read(stderr)
-		p.err = p.cmd.Wait()
-	}()
-	t.Cleanup(p.kill)
-	select {
-	case <-p.ready:
-	case <-p.done:
-		t.Fatalf("the broker ended before it was ready: %v", p.err)
-	case <-time.After(time.Minute):
-		t.Fatal("the broker is not ready after a minute")
-	}
-	return p
-}
-
-func (p *process) read(stderr io.Reader) {
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.Contains(line, `"level":"ERROR"`) {
-			fmt.Fprintln(p.t.Output(), line)
-		}
-		if strings.Contains(line, `"msg":"ready"`) {
-			close(p.ready)
-		}
-	}
-}
-
-// kill ends it at once, as a crash does.
-func (p *process) kill() {
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.t.Errorf("kill: %v", err)
-	}
-	<-p.done
-}
-
-// terminate asks it to stop, and fails unless it does so cleanly.
-func (p *process) terminate() {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Errorf("signal: %v", err)
-	}
-	select {
-	case <-p.done:
-		if p.err != nil {
-			p.t.Errorf("after SIGTERM it ended with %v, want exit code 0", p.err)
-		}
-	case <-time.After(time.Minute):
-		p.t.Error("it did not stop within a minute of SIGTERM")
-		p.kill()
-	}
+func TestMain(m *testing.M) {
+	code := m.Run()
+	natstest.RemoveBroker()
+	os.Exit(code)
 }
 
 // load publishes delays at a rate until it is stopped, and remembers what was accepted.

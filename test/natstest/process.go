@@ -1,0 +1,126 @@
+package natstest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built is where buildBroker put the command; RemoveBroker takes it away.
+var built string
+
+// buildBroker builds the command once. DELAYBROKER_BINARY names another one, such as an older version to be compared.
+var buildBroker = sync.OnceValues(func() (string, error) {
+	if other := os.Getenv("DELAYBROKER_BINARY"); other != "" {
+		return other, nil
+	}
+	var err error
+	if built, err = os.MkdirTemp("", "delaybroker"); err != nil {
+		return "", err
+	}
+	binary := filepath.Join(built, "delaybroker")
+	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+// RemoveBroker removes what StartBroker built. TestMain calls it at the end.
+func RemoveBroker() {
+	if built != "" {
+		_ = os.RemoveAll(built) // a temporary directory
+	}
+}
+
+// Process is a broker in a process of its own, which ends with the test at the latest.
+type Process struct {
+	*os.Process
+	URL string // of the server it uses
+
+	t     testing.TB
+	ready chan struct{} // closed when it says so
+	done  chan struct{} // closed when it has ended
+	err   error         // how; read after done
+}
+
+// StartBroker runs the command with the settings given, and waits until it is ready.
+func StartBroker(t testing.TB, env ...string) *Process {
+	t.Helper()
+	binary, err := buildBroker()
+	if err != nil {
+		t.Fatalf("build the broker: %v", err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start the broker: %v", err)
+	}
+	p := &Process{Process: cmd.Process, t: t, ready: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.listen(stderr)
+		p.err = cmd.Wait()
+	}()
+	t.Cleanup(p.Crash)
+	select {
+	case <-p.ready:
+	case <-p.done:
+		t.Fatalf("the broker ended before it was ready: %v", p.err)
+	case <-time.After(time.Minute):
+		t.Fatal("the broker is not ready after a minute")
+	}
+	return p
+}
+
+// listen waits for the broker to say that it is ready, and shows its errors.
+func (p *Process) listen(stderr io.Reader) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		var said struct{ Level, Msg, Server string }
+		if err := json.Unmarshal(lines.Bytes(), &said); err != nil || said.Level == "ERROR" { // a crash is not JSON
+			fmt.Fprintln(p.t.Output(), lines.Text())
+		}
+		if said.Msg == "ready" {
+			p.URL = said.Server
+			close(p.ready)
+		}
+	}
+}
+
+// Crash ends it at once, as kill -9 does.
+func (p *Process) Crash() {
+	if err := p.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("kill: %v", err)
+	}
+	<-p.done
+}
+
+// Terminate asks it to stop, and fails the test unless it does so cleanly.
+func (p *Process) Terminate() {
+	p.t.Helper()
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		p.t.Errorf("signal: %v", err)
+	}
+	select {
+	case <-p.done:
+		if p.err != nil {
+			p.t.Errorf("after SIGTERM it ended with %v, want exit code 0", p.err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Error("it did not stop within a minute of SIGTERM")
+		p.Crash()
+	}
+}
