@@ -71,6 +71,9 @@ type purge struct {
 
 // Commit removes everything up to seq.
 func (p purge) Commit(ctx context.Context, seq uint64) error {
+	if seq == 0 {
+		return nil // before 2.12.12, nats-server takes {"seq":1} for everything
+	}
 	return p.ask(ctx, "STREAM.PURGE."+p.stream, map[string]uint64{"seq": seq + 1}, nil)
 }
 

@@ -196,7 +196,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *wor
 			Lane: l, From: lease.From(), Log: b.log,
 		}),
 		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),
-		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, gauge: new(gauge),
+		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint), gauge: new(gauge),
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
 }
@@ -204,21 +204,24 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *wor
 // online reports whether there is anywhere to publish to.
 func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
 
-// watchLinks wakes the workers when a connection for publishing is back: what became due meanwhile goes out at once.
+// watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once.
 func (b *Broker) watchLinks(ctx context.Context) {
 	write := b.links.Write.StatusChanged(nats.CONNECTED)
 	defer b.links.Write.RemoveStatusListener(write)
 	targets := b.links.Deliver.StatusChanged(nats.CONNECTED)
 	defer b.links.Deliver.RemoveStatusListener(targets)
+	control := b.links.Control.StatusChanged(nats.CONNECTED)
+	defer b.links.Control.RemoveStatusListener(control)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-write:
 		case <-targets:
+		case <-control:
 		}
 		for _, w := range b.enlisted() {
-			w.mail.ring()
+			w.mail.put(func(time.Time) { w.relook = time.Time{} })
 		}
 	}
 }

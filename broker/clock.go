@@ -23,12 +23,14 @@ const (
 // it says at least ts + (now − r) now. The best such bound of the last moments is the time; it lags by the fastest
 // answer's way back, some 100 µs on a local network. The timestamp of a message just stored is a bound too, and free.
 //
-// Steps of the local wall clock do not matter, since only differences of the monotonic clock enter. After a machine was
-// suspended the clock is behind until the next look, and late is what it may be.
+// Steps of the local wall clock do not matter, since only differences of the monotonic clock enter. That one stands still
+// while a machine is suspended: see suspended.
 type clock struct {
 	base   time.Time     // local, with monotonic reading
 	best   [2]bound      // of this and of the previous half of clockTrust
+	proved time.Duration // monotonic; the last proof
 	looked time.Duration // what the last look said the leader's clock is ahead of base plus monotonic
+	at     time.Time     // local, when it was answered
 	known  bool          // there was a look
 	last   uint64        // the stream's last sequence then
 	leader string
@@ -45,6 +47,10 @@ func newClock(local time.Time) *clock { return &clock{base: local} }
 
 // look takes in an answer of the stream's leader.
 func (c *clock) look(s lane.Sample) {
+	if s.Received.Before(c.at) {
+		return // overtaken; told now, it would count as news
+	}
+	c.at = s.Received
 	if s.Leader != c.leader {
 		c.leader, c.best = s.Leader, [2]bound{} // another clock
 	}
@@ -66,6 +72,7 @@ func (c *clock) offset(server, received time.Time) time.Duration {
 
 func (c *clock) prove(offset time.Duration, received time.Time) {
 	mono := received.Sub(c.base)
+	c.proved = mono
 	if !c.best[0].ok || mono-c.best[0].since >= clockTrust/2 {
 		c.best[1], c.best[0] = c.best[0], bound{since: mono}
 	}
@@ -87,10 +94,18 @@ func (c *clock) now(local time.Time) (server time.Time, fresh bool) {
 	return c.base.Round(0).Add(mono + offset), fresh
 }
 
-// age is how long ago the last proof began to count.
+// suspended reports whether wall and monotonic clock have come apart since the last look, as they do while a machine
+// sleeps. Then the time is another one than we think.
+func (c *clock) suspended(local time.Time) bool {
+	const much = time.Second
+	apart := local.Round(0).Sub(c.at.Round(0)) - local.Sub(c.at)
+	return c.known && apart.Abs() > much
+}
+
+// age is how long ago the last proof was.
 func (c *clock) age(local time.Time) time.Duration {
-	if !c.best[0].ok {
+	if !c.known {
 		return clockTrust
 	}
-	return local.Sub(c.base) - c.best[0].since
+	return local.Sub(c.base) - c.proved
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,44 +14,67 @@ import (
 const (
 	// A lane commits at most this often, and at most for a fiftieth of the time: with 200,000 distinct targets one
 	// purge takes 12 ms and holds up the stream's writers.
-	commitEvery = 100 * time.Millisecond
-	commitShare = 50
+	commitEvery    = 100 * time.Millisecond
+	commitEveryMax = 5 * time.Second
+	commitShare    = 50
+
+	// stuckAfter is how long one message may keep the cursor from passing those behind it. Then what has arrived behind
+	// it is taken out by itself, so that a crash does not repeat it.
+	stuckAfter = 5 * time.Second
+	takeOut    = 1000 // messages at a time
 
 	commitTimeout = 5 * time.Second
-	deleteWorkers = 32
+	removers      = 32 // messages removed at once
 )
 
 // commitState is a worker's account of its purges.
 type commitState struct {
 	done    uint64    // committed up to here
 	next    time.Time // local; not before
+	moved   time.Time // local; when the cursor last moved, or what is behind it was taken out
 	running bool
 }
 
-func (c *commitState) reset() { c.done = 0 }
-
-// commitSoon commits if it is time, and returns how long until it may be.
+// commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
 func (w *worker) commitSoon(local time.Time) time.Duration {
+	c := &w.commit
 	arrived := w.cursor.Arrived()
-	if arrived <= w.commit.done || w.commit.running || !w.safeToCommit() {
+	due := c.next
+	switch {
+	case c.running || !w.safeToCommit():
+		return forever
+	case arrived > c.done:
+	case w.cursor.Ahead() > 0:
+		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
+			due = stuck
+		}
+	default:
+		c.moved = local
 		return forever
 	}
-	if wait := w.commit.next.Sub(local); wait > 0 {
+	if wait := due.Sub(local); wait > 0 {
 		return wait
 	}
-	w.commit.running = true
+	var ahead []uint64
+	if arrived <= c.done {
+		ahead = w.cursor.TakeAhead(takeOut)
+	}
+	c.running, c.moved = true, local
 	epoch, created := w.epoch, w.created
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		sample, took, err := w.commitTo(ctx, arrived, created)
-		w.mail.put(func(time.Time) {
-			w.commit.running = false
-			w.commit.next = time.Now().Add(max(commitEvery, commitShare*took))
+		sample, took, err := w.commitTo(ctx, arrived, ahead, created)
+		w.mail.put(func(now time.Time) {
+			c.running = false
 			if err != nil {
-				w.log.Warn("committing; trying again", "sequence", arrived, "err", err)
-			} else if epoch == w.epoch {
-				w.commit.done = arrived
+				c.next = time.Now().Add(time.Second)
+				w.complain(now, slog.LevelWarn, "committing; trying again", "sequence", arrived, "err", err)
+				return
+			}
+			c.next = time.Now().Add(min(max(commitEvery, commitShare*took), commitEveryMax))
+			if epoch == w.epoch {
+				c.done = max(c.done, arrived)
 				w.clock.look(sample)
 			}
 		})
@@ -63,9 +87,9 @@ func (w *worker) safeToCommit() bool {
 	return w.lease.Held() && w.epoch != 0 && w.reader.Live() == w.epoch
 }
 
-// commitTo commits after a look at the stream: a purge by a sequence of another history destroys what was accepted in
-// this one. It says how long the commit itself took.
-func (w *worker) commitTo(ctx context.Context, arrived uint64, created time.Time) (lane.Sample, time.Duration, error) {
+// commitTo commits up to a sequence and removes some messages above it, after a look at the stream: in another history
+// both would destroy what was accepted. It says how long the commit itself took.
+func (w *worker) commitTo(ctx context.Context, arrived uint64, ahead []uint64, created time.Time) (lane.Sample, time.Duration, error) {
 	sample, err := w.sample(ctx, w.lane.Stream)
 	if err != nil {
 		return sample, 0, err
@@ -74,16 +98,45 @@ func (w *worker) commitTo(ctx context.Context, arrived uint64, created time.Time
 		return sample, 0, errHistory
 	}
 	start := time.Now()
-	err = w.committer.Commit(ctx, arrived)
-	return sample, time.Since(start), err
+	if err := w.committer.Commit(ctx, arrived); err != nil {
+		return sample, 0, err
+	}
+	took := time.Since(start)
+	return sample, took, w.removeAll(ctx, ahead)
+}
+
+// removeAll deletes messages one by one, several at once.
+func (w *worker) removeAll(ctx context.Context, sequences []uint64) error {
+	queue := make(chan uint64)
+	var failed error
+	var once sync.Once
+	var removing sync.WaitGroup
+	for range min(removers, len(sequences)) {
+		removing.Go(func() {
+			for seq := range queue {
+				if err := w.remove(ctx, w.lane.Stream, seq); err != nil {
+					once.Do(func() { failed = fmt.Errorf("remove what arrived: %w", err) })
+				}
+			}
+		})
+	}
+	for _, seq := range sequences {
+		queue <- seq
+	}
+	close(queue)
+	removing.Wait()
+	return failed
 }
 
 // drain ends the work on a lane so that a successor repeats nothing: stop reading, await what is underway, commit, await
-// that, and remove what arrived out of order above the cursor. Only then may the lease go.
+// that, and remove what arrived out of order above the cursor. Only then may the lease go. All that together takes no
+// longer than the grace period.
 func (w *worker) drain() error {
 	w.draining = true
-	deadline := time.NewTimer(w.cfg.ShutdownGrace)
-	defer deadline.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.ShutdownGrace)
+	defer cancel()
+	answers := time.NewTimer(w.cfg.ShutdownGrace * 3 / 4) // the rest is for the commit
+	defer answers.Stop()
 	late := false
 	for (w.underway > 0 || w.commit.running) && !late {
 		select {
@@ -93,7 +146,7 @@ func (w *worker) drain() error {
 				happened(now)
 			}
 			w.report()
-		case <-deadline.C:
+		case <-answers.C:
 			late = true
 		}
 	}
@@ -101,42 +154,24 @@ func (w *worker) drain() error {
 	if late {
 		err = fmt.Errorf("%w: %d publishes of %s outstanding", ErrGrace, w.underway, w.lane.Stream)
 	}
-	if w.safeToCommit() {
-		if e := w.lastCommit(); err == nil {
-			err = e
-		}
-	}
-	return err
+	return errors.Join(err, w.lastCommit(ctx))
 }
 
-// lastCommit purges up to the cursor and deletes, one by one, what arrived above it.
-func (w *worker) lastCommit() error {
-	ctx, cancel := context.WithTimeout(context.Background(), max(w.cfg.ShutdownGrace, commitTimeout))
-	defer cancel()
-	_, _, err := w.commitTo(ctx, w.cursor.Arrived(), w.created)
+// lastCommit leaves in the lane what has not arrived, and nothing else.
+func (w *worker) lastCommit(ctx context.Context) error {
+	arrived := w.cursor.Arrived()
+	if arrived <= w.commit.done && w.cursor.Ahead() == 0 {
+		return nil
+	}
+	if !w.safeToCommit() {
+		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
+	}
+	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), w.created)
 	if errors.Is(err, errHistory) {
 		return nil // nothing in it is ours to remove
 	}
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", w.lane.Stream, err)
 	}
-	sequences := make(chan uint64)
-	var failed error
-	var once sync.Once
-	var deleting sync.WaitGroup
-	for range deleteWorkers {
-		deleting.Go(func() {
-			for seq := range sequences {
-				if err := w.remove(ctx, w.lane.Stream, seq); err != nil {
-					once.Do(func() { failed = fmt.Errorf("remove what arrived from %s: %w", w.lane.Stream, err) })
-				}
-			}
-		})
-	}
-	for seq := range w.cursor.Ahead() {
-		sequences <- seq
-	}
-	close(sequences)
-	deleting.Wait()
-	return failed
+	return nil
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,7 +22,7 @@ const verifiers = 16
 
 // hop moves a message into a level.
 func (w *worker) hop(h *held, level levels.Level) {
-	w.append(h, w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.Hop(level.Name, h.request.Target), h.salted(h.request.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		if h.below = level.Name; refusal.Code == reply.CodeTooLarge {
 			w.bury(h, tooLarge(len(h.Data)))
 			return
@@ -30,7 +31,7 @@ func (w *worker) hop(h *held, level levels.Level) {
 			w.step(h, now) // roomy finds the next smaller level
 			return
 		}
-		w.log.Warn("no level takes the message; trying again", "level", level.Name, "id", h.request.ID, "reason", refusal.Description)
+		w.complain(now, slog.LevelWarn, "no level takes messages; trying again", "level", level.Name, "reason", refusal.Description)
 		h.below = ""
 		w.again(h, now)
 	})
@@ -48,9 +49,9 @@ func (w *worker) roomy(h *held, level levels.Level) levels.Level {
 
 // retry moves a message whose delivery was refused into a retry lane.
 func (w *worker) retry(h *held, wait levels.Level) {
-	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.salted(h.request.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		// It stays here and is delivered from here; nothing is purged that has not arrived.
-		w.log.Warn("the retry lane takes nothing; trying again from here", "lane", wait.Name, "id", h.request.ID, "reason", refusal.Description)
+		w.complain(now, slog.LevelWarn, "a retry lane takes nothing; trying again from here", "lane", wait.Name, "reason", refusal.Description)
 		w.again(h, now)
 	})
 }
@@ -62,9 +63,8 @@ func (w *worker) bury(h *held, p *message.Problem) {
 	if w.policy.CheckTarget(target) != nil {
 		target = ""
 	}
-	w.log.Info("dead letter", "code", p.Code, "id", h.request.ID, "reason", p.Sentence)
-	w.append(h, w.names.Dead(p.Code, target), h.request.DeadHeader(p, h.Subject), func(now time.Time, refusal reply.Ack) {
-		w.log.Error("dead letters are not stored; trying again", "id", h.request.ID, "code", p.Code, "reason", refusal.Description)
+	w.append(h, w.names.Dead(p.Code, target), h.salted(h.request.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
+		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
 		w.again(h, now)
 	})
 }
@@ -73,12 +73,19 @@ func tooLarge(size int) *message.Problem {
 	return message.Problemf(message.TooLarge, "%d bytes and headers are more than the levels accept: publish less, or raise max_payload", size)
 }
 
-// append stores a message in one of our streams. It has arrived when the stream says so; refused is called when the
-// stream says no. What tells us nothing is repeated in place, under the same id, and counts as no attempt.
-func (w *worker) append(h *held, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
+// salted makes the message id a fresh one after another message was found under it.
+func (h *held) salted(header message.Header) message.Header {
 	if h.salt != "" {
 		header["Nats-Msg-Id"] = []string{header["Nats-Msg-Id"][0] + "+" + h.salt}
 	}
+	return header
+}
+
+// append stores a message in one of our streams. It has arrived when the stream says so; refused is called when the
+// stream says no. What tells us nothing is repeated in place, under the same id, and counts as no attempt; should the
+// message become due meanwhile, it is late by as long as the stream does not answer.
+func (w *worker) append(h *held, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
+	again := func() { w.append(h, subject, header, refused) }
 	w.underway++
 	w.write.Publish(&nats.Msg{Subject: subject, Header: header, Data: h.Data}, appendWait, func(answer *nats.Msg, err error) bool {
 		var ack reply.Ack
@@ -90,24 +97,28 @@ func (w *worker) append(h *held, subject string, header message.Header, refused 
 		}
 		w.mail.put(func(now time.Time) {
 			w.underway--
-			w.appended(h, ack, err, now, refused)
+			w.appended(h, ack, err, now, refused, again)
 		})
 		return false
 	})
 }
 
 // appended acts on the answer of one of our streams.
-func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refused func(time.Time, reply.Ack)) {
+func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refused func(time.Time, reply.Ack), again func()) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		refused(now, reply.Ack{Code: reply.CodeTooLarge, Description: err.Error()})
 	case err != nil, ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
+		h.doubt = again
 		w.repeat(h, err, now)
 	case ack.Refused():
 		refused(now, ack)
 	case ack.Duplicate:
 		w.verify(h, ack)
 	default:
+		if h.problem != nil {
+			w.complain(now, slog.LevelInfo, "dead letter", "code", h.problem.Code, "id", h.request.ID, "reason", h.problem.Sentence)
+		}
 		w.arrived(h)
 	}
 }
@@ -135,6 +146,7 @@ func (w *worker) verify(h *held, ack reply.Ack) {
 			switch ours := w.names.Internal(subject) && header.Get(message.HeaderID) == h.request.ID; {
 			case err != nil && !errors.Is(err, errNoMessage):
 				w.log.Debug("looking at a duplicate", "id", h.request.ID, "err", err)
+				h.doubt = func() { w.verify(h, ack) }
 				w.again(h, now)
 			case ours:
 				w.arrived(h)

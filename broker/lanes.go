@@ -87,6 +87,8 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	for _, s := range found {
 		switch {
 		case s.Kind == lane.Dead:
+		case s.Kind != lane.Intake && s.Kind != lane.Level && s.Kind != lane.Retry:
+			e.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)
 		case s.Format > lane.Format:
 			e.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
 		default:

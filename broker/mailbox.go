@@ -18,11 +18,6 @@ func (m *mailbox[T]) put(item T) {
 	m.mu.Lock()
 	m.items = append(m.items, item)
 	m.mu.Unlock()
-	m.ring()
-}
-
-// ring wakes the worker without a message.
-func (m *mailbox[T]) ring() {
 	select {
 	case m.bell <- struct{}{}:
 	default:

@@ -21,6 +21,8 @@ const (
 	readLeastBytes = 1 << 20
 	// maxSpan bounds what a cursor remembers, at 16 bytes each.
 	maxSpan = 1 << 20
+	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
+	lookTimeout = 2 * time.Second
 	// turnItems is how much is read before the loop looks at the time again.
 	turnItems = 256
 )
@@ -45,6 +47,7 @@ type worker struct {
 
 	epoch     uint64      // of the last message read
 	created   time.Time   // when its stream was
+	fresh     uint64      // the epoch that began the present history
 	adopted   func()      // called at each epoch; the first call counts
 	last      lane.Stored // the last message read, without its body
 	held      int         // messages in memory
@@ -57,7 +60,8 @@ type worker struct {
 	relook    time.Time // not before, after a failed look
 	draining  bool
 
-	gauge *gauge // read by Status
+	complaints map[string]complaint
+	gauge      *gauge // read by Status
 }
 
 // held is a message in memory, from being read to having arrived elsewhere.
@@ -70,6 +74,7 @@ type held struct {
 	tries   int    // publishes in a row that told us nothing, or had no room
 	silent  int    // deliveries that a target did not answer although it should
 	below   string // the level that last refused a hop; the next smaller one is tried
+	doubt   func() // repeats a publish into a lane that told us nothing
 	salt    string // makes a message id fresh after another message was found under it
 }
 
@@ -109,6 +114,8 @@ func (w *worker) loop(ctx context.Context) {
 		case <-w.ping:
 		case <-w.mail.bell:
 		case <-timer.C:
+		case e := <-w.reader.Epochs():
+			w.adopt(e)
 		case item := <-items:
 			w.readSome(item)
 		}
@@ -143,9 +150,13 @@ func (w *worker) pass(local time.Time) time.Duration {
 // fresh by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.Duration {
 	left = max(left, 0)
-	if w.clock.age(local)+left > clockTrust/2 { // before it has lapsed, or firing would wait for the answer
+	if w.clock.suspended(local) {
+		w.look()
+	}
+	// Before it has lapsed, or firing would wait for the answer. After a look, what is at most clockAhead away is good.
+	if w.clock.age(local)+left > clockTrust-clockAhead {
 		if left > clockAhead {
-			return left - clockAhead
+			return min(left-clockAhead, lookUp)
 		}
 		if retry := w.relook.Sub(local); retry > 0 {
 			return retry
@@ -158,6 +169,10 @@ func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.
 	return left
 }
 
+// lookUp is how long the loop sleeps at most while something is held: a machine that was suspended meanwhile is late by
+// no more.
+const lookUp = time.Minute
+
 const forever = time.Duration(1<<63 - 1)
 
 // look asks the stream's leader for its time.
@@ -167,7 +182,7 @@ func (w *worker) look() {
 	}
 	w.looking = true
 	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
 		sample, err := w.sample(ctx, w.lane.Stream)
 		w.mail.put(func(time.Time) {
@@ -224,19 +239,19 @@ func (w *worker) readSome(item lane.Item) {
 	}
 }
 
-// read takes in one item of the lane.
+// read takes in one item of the lane. One of another history goes where it should, but commits nothing.
 func (w *worker) read(item lane.Item, local time.Time) {
-	if e := item.Epoch; e != nil {
-		w.adopt(e)
-		return
+	w.reader.Took(item)
+	h := &held{Stored: item.Stored, mark: w.cursor.Void(), size: item.Size + heldOverhead}
+	if item.Epoch >= w.fresh {
+		w.clock.observe(item.Sequence, item.At, local)
+		h.mark = w.cursor.Begin(item.Sequence)
+		w.last = lane.Stored{Sequence: h.Sequence, At: h.At}
 	}
-	w.clock.observe(item.Sequence, item.At, local)
-	h := &held{Stored: item.Stored, mark: w.cursor.Begin(item.Sequence), size: item.Size + heldOverhead}
 	h.request, h.problem = w.policy.Parse(message.Incoming{
 		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
 	})
 	h.Header = nil
-	w.last = lane.Stored{Sequence: h.Sequence, At: h.At}
 	w.held++
 	w.heldBytes += h.size
 	now, fresh := w.clock.now(local)
@@ -248,10 +263,11 @@ func (w *worker) read(item lane.Item, local time.Time) {
 }
 
 // adopt begins an epoch. If it is of another history, what is held still goes where it should, but commits nothing.
-func (w *worker) adopt(e *lane.Epoch) {
+func (w *worker) adopt(e lane.Epoch) {
 	if e.Fresh {
+		w.fresh = e.Number
 		w.cursor.Reset()
-		w.commit.reset()
+		w.commit = commitState{running: w.commit.running}
 		w.last = lane.Stored{}
 	}
 	w.epoch, w.created = e.Number, e.Info.Created
@@ -259,8 +275,14 @@ func (w *worker) adopt(e *lane.Epoch) {
 	w.adopted()
 }
 
-// step decides and acts.
+// step decides and acts. What a lane may have stored already is not decided anew, but stored there again under the same
+// id: elsewhere nobody could tell that it is a copy.
 func (w *worker) step(h *held, now time.Time) {
+	if again := h.doubt; again != nil {
+		h.doubt = nil
+		again()
+		return
+	}
 	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)
 }
 
@@ -268,7 +290,7 @@ func (w *worker) act(h *held, s Step, now time.Time) {
 	switch s.Kind {
 	case Hold:
 		if level, far := w.spill(s.At, now); far {
-			w.hop(h, level)
+			w.hop(h, w.roomy(h, level))
 			return
 		}
 		w.wheel.Add(s.At, h)

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"iter"
 )
 
 // Cursor keeps account of what was read and what has arrived elsewhere, in the order of reading. It costs 16 bytes for
@@ -15,12 +14,21 @@ type Cursor struct {
 	next  uint64 // number of the next mark
 	life  uint32 // counts resets, so that marks of a former life mean nothing
 	done  uint64 // everything up to this sequence has arrived
+	ahead int    // messages that have arrived before an older one did, and were not taken out
 }
 
 type mark struct {
-	seq  uint64
-	done bool
+	seq   uint64
+	state state
 }
+
+type state uint8
+
+const (
+	open    state = iota
+	done          // it has arrived
+	removed       // and was taken out of the lane by itself
+)
 
 // Mark stands for one message between Begin and Done.
 type Mark struct {
@@ -47,13 +55,22 @@ func (c *Cursor) grow() {
 	c.marks = bigger
 }
 
+// Void is the mark of a message that is not of the history the cursor keeps account of.
+func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
+
 // Done notes that a message has arrived elsewhere. A mark of a former life is ignored.
 func (c *Cursor) Done(m Mark) {
 	if m.life != c.life || m.number < c.first {
 		return
 	}
-	c.at(m.number).done = true
-	for c.first < c.next && c.at(c.first).done {
+	if at := c.at(m.number); at.state == open {
+		at.state = done
+		c.ahead++
+	}
+	for c.first < c.next && c.at(c.first).state != open {
+		if c.at(c.first).state == done {
+			c.ahead--
+		}
 		c.done = c.at(c.first).seq
 		c.first++
 	}
@@ -65,15 +82,21 @@ func (c *Cursor) Arrived() uint64 { return c.done }
 // Span is the number of messages between the oldest that has not arrived and the last read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
-// Ahead yields the sequences of messages that have arrived before an older one did. A purge does not reach them.
-func (c *Cursor) Ahead() iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for n := c.first; n < c.next; n++ {
-			if m := c.at(n); m.done && !yield(m.seq) {
-				return
-			}
+// Ahead is the number of messages that have arrived before an older one did. A purge does not reach them.
+func (c *Cursor) Ahead() int { return c.ahead }
+
+// TakeAhead returns the sequences of at most so many messages that have arrived before an older one did, and counts
+// them as taken out of the lane: they are not returned again.
+func (c *Cursor) TakeAhead(most int) []uint64 {
+	var taken []uint64
+	for n := c.first; n < c.next && len(taken) < most && c.ahead > 0; n++ {
+		if m := c.at(n); m.state == done {
+			m.state = removed
+			c.ahead--
+			taken = append(taken, m.seq)
 		}
 	}
+	return taken
 }
 
 // Reset forgets everything: the stream has another history.

@@ -167,9 +167,24 @@ func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *ow
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); o.Run(ctx) }()
+	go o.adopt(done)
 	o.stop = func() { cancel(); <-done; close(o.items) }
 	r.t.Cleanup(func() { o.stop() })
 	return o
+}
+
+// adopt takes every epoch at once, as an owner must.
+func (o *owner) adopt(done <-chan struct{}) {
+	for {
+		select {
+		case e := <-o.Epochs():
+			o.mu.Lock()
+			o.epochs = append(o.epochs, e)
+			o.mu.Unlock()
+		case <-done:
+			return
+		}
+	}
 }
 
 // take takes up to n items, and ends when the reader has been stopped.
@@ -179,13 +194,10 @@ func (o *owner) take(n int) {
 		if !ok {
 			return
 		}
+		o.Took(it)
 		o.mu.Lock()
-		if it.Epoch != nil {
-			o.epochs = append(o.epochs, *it.Epoch)
-		} else {
-			o.got = append(o.got, string(it.Data))
-			o.stored = append(o.stored, it.Stored)
-		}
+		o.got = append(o.got, string(it.Data))
+		o.stored = append(o.stored, it.Stored)
 		o.mu.Unlock()
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	pullBatch = 500     // messages asked for at a time
-	pullBytes = 8 << 20 // and bytes, unless one message may be larger
+	pullBytes = 2 << 20 // and bytes, unless one message may be larger
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second

@@ -16,14 +16,16 @@ const (
 	apiTimeout  = 5 * time.Second
 	backoffLow  = 50 * time.Millisecond
 	backoffHigh = 2 * time.Second
-	bufferItems = 256
+	bufferItems = 256     // handed over and not yet taken
+	bufferBytes = 1 << 20 // of these, unless it is one message
 
 	// inactiveThreshold removes the consumer of a broker that crashed, and of a lane that is not read for a while
 	// because nothing in it is due; the latter gets a new one when it asks again.
 	inactiveThreshold = 5 * time.Minute
 )
 
-// Epoch begins what follows in [Reader.Items]: a consumer was created on a stream that was looked at first.
+// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before the
+// first of its items; items of the epoch before may still be waiting then.
 type Epoch struct {
 	Number uint64
 	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash
@@ -41,9 +43,9 @@ type Sample struct {
 	LastSeq    uint64
 }
 
-// Item is either a stored message or, when Epoch is set, the beginning of another life of the consumer.
+// Item is a stored message, with the number of the epoch in which it was read.
 type Item struct {
-	Epoch *Epoch
+	Epoch uint64
 	Stored
 }
 
@@ -57,6 +59,9 @@ type Reader struct {
 	lane   Spec
 	log    *slog.Logger
 	items  chan Item
+	epochs chan Epoch
+	bytes  atomic.Int64  // of the items handed over and not yet taken
+	taken  chan struct{} // one slot: an item was taken since
 	live   atomic.Uint64 // the number of the epoch whose consumer is believed alive; zero when there is none
 	number uint64
 
@@ -85,12 +90,25 @@ type ReaderConfig struct {
 func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, api: cfg.APIPrefix + ".", inbox: cfg.Inbox, lane: cfg.Lane,
-		log: cfg.Log, items: make(chan Item, bufferItems), first: cfg.From,
+		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1), first: cfg.From,
 	}
 }
 
-// Items delivers epochs and messages in order. It is never closed.
+// Epochs delivers the beginnings. The owner must always be ready to take one, also when it wants no items: until then
+// nothing it knows may be committed. It is never closed.
+func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
+
+// Items delivers messages in order. For each, the owner calls Took. It is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
+
+// Took makes room for further items.
+func (r *Reader) Took(it Item) {
+	r.bytes.Add(-int64(it.Size))
+	select {
+	case r.taken <- struct{}{}:
+	default:
+	}
+}
 
 // Live is the number of the epoch whose consumer is believed alive, or zero. To purge is safe only while it is the epoch
 // of the message whose sequence is purged.
@@ -180,13 +198,27 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	r.number++
 	r.live.Store(r.number)
-	epoch := &Epoch{Number: r.number, Fresh: r.fresh, Info: sample}
-	if err := r.hand(ctx, Item{Epoch: epoch}); err != nil {
+	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: r.fresh, Info: sample}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
 	r.created, r.fresh = before.Created, false
 	return p, nil
+}
+
+func (r *Reader) announce(ctx context.Context, e Epoch) error {
+	for {
+		select {
+		case r.epochs <- e:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-r.status:
+			if s != nats.CONNECTED {
+				return errOffline
+			}
+		}
+	}
 }
 
 // look asks the stream's leader.
@@ -236,10 +268,18 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 // hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was lost:
 // what it has would be committed, and the stream may not be the same any more.
 func (r *Reader) hand(ctx context.Context, it Item) error {
+	items := r.items
 	for {
+		if r.bytes.Load() >= bufferBytes {
+			items = nil
+		} else if items == nil {
+			items = r.items
+		}
 		select {
-		case r.items <- it:
+		case items <- it:
+			r.bytes.Add(int64(it.Size))
 			return nil
+		case <-r.taken:
 		case <-ctx.Done():
 			return ctx.Err()
 		case s := <-r.status:
@@ -264,7 +304,7 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	case s.Sequence < r.read.Sequence:
 		return nil
 	}
-	if err := r.hand(ctx, Item{Stored: s}); err != nil {
+	if err := r.hand(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
 		return err
 	}
 	r.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}

@@ -67,9 +67,9 @@ func TestBytesOfARequest(t *testing.T) {
 		max  int32
 		want int
 	}{
-		{1 << 20, 8 << 20},
-		{8<<20 - 8<<10, 8 << 20},
-		{8<<20 - 8<<10 + 1, 8<<20 + 1},
+		{1 << 20, 2 << 20},
+		{2<<20 - 8<<10, 2 << 20},
+		{2<<20 - 8<<10 + 1, 2<<20 + 1},
 		{64 << 20, 64<<20 + 8<<10},
 	} {
 		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}
