@@ -47,6 +47,12 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 	case deliver.Unknown:
 		// The target did not refuse it: repeat in place, under the same id.
 		w.repeat(h, r.Err, now)
+	case deliver.Stalled:
+		// Out of the way, as far as the retry lanes go: it may be long.
+		waits := w.cfg.RetryLadder.Levels()
+		last := waits[len(waits)-1]
+		h.request.RetryAt = now.Add(last.Delay)
+		w.retry(h, last)
 	case deliver.Refused:
 		h.tries, h.silent = 0, 0
 		if r.Code == reply.CodeTooLarge {

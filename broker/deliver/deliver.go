@@ -12,8 +12,8 @@
 // lies in another account, although acknowledgements come from there. Mode stream takes nothing but an acknowledgement;
 // mode core takes everything but a 503.
 //
-// One target may hold an eighth of the window. What is over that waits in the target's own queue, so that a target that
-// does not answer slows down nobody else.
+// One target may hold an eighth of the window. What is over that waits in the target's own queue, so that a slow target
+// slows down nobody else; and when it answers nothing at all, what is over that is given back.
 package deliver
 
 import (
@@ -34,6 +34,9 @@ const (
 	share    = window / 8 // of these, to one target
 	ackWait  = 5 * time.Second
 	remember = 4096 // idle targets whose evidence is kept
+	// stallAfter is how long a target may say nothing, with its whole share outstanding, before more is not even kept
+	// waiting for it: it would fill the memory of its lane, and the lane would stop for everybody.
+	stallAfter = time.Second
 )
 
 // ErrDraining is in the result of a delivery that was never sent because the deliverer stops.
@@ -55,6 +58,7 @@ const (
 	Delivered Outcome = iota
 	Refused           // the target, or the server in its place, said no
 	Unknown           // it may have arrived or not; to be repeated under the same id
+	Stalled           // not sent: its target has answered nothing for a while; no attempt
 )
 
 // Result is an outcome with its reason.
@@ -87,6 +91,7 @@ type target struct {
 	waiting []*delivery // not sent for want of room
 	inTurn  bool
 
+	answered time.Time // when it last did, or was first asked
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // when it did
 }
@@ -117,9 +122,13 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 	t := d.targetLocked(m.Target)
 	dl := &delivery{Message: m, target: t, done: done}
+	if t.stalled() {
+		d.mu.Unlock()
+		done(Result{Outcome: Stalled})
+		return
+	}
 	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
-		d.sent++
-		t.sent++
+		d.sentLocked(t)
 		d.mu.Unlock()
 		d.send(dl)
 		return
@@ -163,6 +172,17 @@ func (d *Deliverer) targetLocked(subject string) *target {
 	return t
 }
 
+func (d *Deliverer) sentLocked(t *target) {
+	if t.sent == 0 {
+		t.answered = time.Now()
+	}
+	d.sent++
+	t.sent++
+}
+
+// stalled reports whether the target holds its whole share and answers nothing.
+func (t *target) stalled() bool { return t.sent >= share && time.Since(t.answered) > stallAfter }
+
 // queueLocked puts a target into the turn if something of it waits and it has a share left.
 func (d *Deliverer) queueLocked(t *target) {
 	if !t.inTurn && len(t.waiting) > 0 && t.sent < share {
@@ -190,8 +210,7 @@ func (d *Deliverer) pump() {
 		dl := t.waiting[0]
 		t.waiting[0] = nil
 		t.waiting = t.waiting[1:]
-		d.sent++
-		t.sent++
+		d.sentLocked(t)
 		d.queueLocked(t)
 		d.mu.Unlock()
 		d.send(dl)
@@ -220,13 +239,25 @@ func (d *Deliverer) send(dl *delivery) {
 
 // finish gives the result and makes room for the next.
 func (d *Deliverer) finish(dl *delivery, r Result) {
+	t := dl.target
 	d.mu.Lock()
+	var back []*delivery
+	if errors.Is(r.Err, reply.ErrTimeout) {
+		if t.stalled() {
+			back, t.waiting = t.waiting, nil
+		}
+	} else {
+		t.answered = time.Now()
+	}
 	d.sent--
-	dl.target.sent--
-	d.queueLocked(dl.target)
+	t.sent--
+	d.queueLocked(t)
 	more := len(d.turn) > 0
 	d.mu.Unlock()
 	dl.done(r)
+	for _, waiting := range back {
+		waiting.done(Result{Outcome: Stalled})
+	}
 	if more {
 		d.pump()
 	}

@@ -14,9 +14,6 @@ import (
 // no longer waited for, and core subscribers that are left on the subject are believed.
 const ackMemory = time.Minute
 
-// errNotLookedUp is the reason for an unknown outcome while it is not known either whether a stream holds the target.
-var errNotLookedUp = errors.New("no answer, and no stream looked up yet")
-
 // fromStream waits for an acknowledgement, whatever else comes.
 func (d *Deliverer) fromStream(dl *delivery, answer *nats.Msg, err error) (wait bool) {
 	if err != nil {
@@ -45,9 +42,6 @@ func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bo
 
 // fromEither decides on what it sees.
 func (d *Deliverer) fromEither(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if errors.Is(err, reply.ErrTimeout) && !d.acksLately(dl) && d.streams.cached(dl.Target) == nil {
-		err = errNotLookedUp // the target owes us nothing as far as we know
-	}
 	if !errors.Is(err, reply.ErrSilent) {
 		return d.fromStream(dl, answer, err)
 	}

@@ -17,6 +17,7 @@ const (
 	lookupQueue   = 1024 // subjects waiting to be looked up; more ask again later
 	lookupWorkers = 16   // look-ups at once
 	lookupsKept   = 1 << 16
+	complainEvery = 10 * time.Second
 )
 
 // Lookup is the part of JetStream that finds the stream of a subject.
@@ -31,8 +32,9 @@ type streams struct {
 	log    *slog.Logger
 	wanted chan string
 
-	mu    sync.Mutex
-	found map[string]*found
+	mu         sync.Mutex
+	found      map[string]*found
+	complained time.Time
 }
 
 // found is the result of a look-up.
@@ -88,8 +90,8 @@ func (s *streams) work(ctx context.Context) {
 			}
 			f, err := s.find(ctx, subject)
 			if err != nil {
-				// The deliveries go on waiting, and count as not known when their time is up.
-				s.log.Debug("looking up a stream", "subject", subject, "err", err)
+				// The deliveries go on waiting, and count as not answered when their time is up.
+				s.complain(subject, err)
 				continue
 			}
 			s.keep(subject, f)
@@ -108,6 +110,19 @@ func (s *streams) keep(subject string, f *found) {
 		}
 	}
 	s.found[subject] = f
+}
+
+// complain says now and then that look-ups fail: core subscribers then get copies, until their messages are dead letters.
+func (s *streams) complain(subject string, err error) {
+	s.mu.Lock()
+	quiet := time.Since(s.complained) < complainEvery
+	if !quiet {
+		s.complained = time.Now()
+	}
+	s.mu.Unlock()
+	if !quiet {
+		s.log.Warn("cannot look up which stream holds a target; grant STREAM.NAMES, or deliver in mode core", "target", subject, "err", err)
+	}
 }
 
 func (s *streams) find(ctx context.Context, subject string) (*found, error) {

@@ -98,6 +98,9 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 // parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that does
 // not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
 func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
+	if addr.Form == FormForeign {
+		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s", excerpt(in.Subject), in.Stream)
+	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
 	}

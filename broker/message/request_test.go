@@ -153,11 +153,11 @@ func TestWrongTimes(t *testing.T) {
 		{"delayat.99999999999.x", message.TooFar, []string{"5138"}},
 		{"delayat.99999999999999.x", message.TooFar, nil},
 		// None of ours.
-		{"", message.BadTime, nil},
-		{"orders.x", message.BadTime, nil},
-		{"delaytimer.key.orders.x", message.BadTime, nil},
-		{"delaysys.claim.key.orders.x", message.BadTime, nil},
-		{"delaydead.bad_time.orders.x", message.BadTime, nil},
+		{"", message.BadTarget, nil},
+		{"orders.x", message.BadTarget, nil},
+		{"delaytimer.key.orders.x", message.BadTarget, nil},
+		{"delaysys.claim.key.orders.x", message.BadTarget, nil},
+		{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 	}
 	for _, tt := range tests {
 		r, problem := parse(tt.subject)

@@ -27,7 +27,7 @@ type Policy struct {
 }
 
 // CheckTarget is the one place that decides whether a subject may be delivered to. It looks at the final bytes, and is
-// asked again before every publish into a lane or to a target.
+// asked in every lane anew, so that a tightened DELAY_TARGETS holds for what is already on its way.
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":

@@ -10,13 +10,9 @@ import (
 
 // Error codes of nats-server's JetStream (server/errors.json) that call for something special.
 const (
-	CodeTooLarge       = 10054 // message size exceeds maximum allowed
-	CodeInFlight       = 10158 // the first copy of this id is not stored yet
-	CodeTooMany        = 10167 // the stream's queue is full
-	CodeNoTTL          = 10166 // per-message TTL is disabled
-	CodeWrongStream    = 10060 // expected stream does not match
-	CodeInvalidTTL     = 10165 // invalid per-message TTL
-	CodeRollupDisabled = 10111 // rollup not permitted
+	CodeTooLarge = 10054 // message size exceeds maximum allowed
+	CodeInFlight = 10158 // the first copy of this id is not stored yet
+	CodeTooMany  = 10167 // the stream's queue is full
 )
 
 // Ack is what a stream, or the server in its place, answered to a publish.
@@ -49,7 +45,6 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		Sequence  uint64 `json:"seq"`
 		Duplicate bool   `json:"duplicate"`
 		Error     *struct {
-			Code        int    `json:"code"`
 			ErrCode     int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
@@ -58,11 +53,8 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		return Ack{}, false
 	}
 	if e := body.Error; e != nil {
-		code := e.ErrCode
-		if code == 0 {
-			code = e.Code
-		}
-		return Ack{Stream: body.Stream, Code: code, Description: e.Description}, code != 0
+		// Without err_code it is some service's error, and not JetStream's.
+		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
 	}
 	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != ""
 }

@@ -22,7 +22,7 @@ func TestParseAck(t *testing.T) {
 		{"in a domain", none, `{"stream":"S","domain":"hub","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
 		{"full", none, `{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`,
 			Ack{Stream: "S", Code: 10077, Description: "maximum messages exceeded"}, true},
-		{"an error without its own code", none, `{"error":{"code":503,"description":"x"}}`, Ack{Code: 503, Description: "x"}, true},
+		{"a service's error, without err_code", none, `{"error":{"code":503,"description":"x"}}`, Ack{Description: "x"}, false},
 		{"no responders", nats.Header{"Status": {"503"}}, "", Ack{Code: 503, Description: "nobody listens on the subject"}, true},
 
 		{"an error without any code", none, `{"error":{"description":"x"}}`, Ack{}, false},

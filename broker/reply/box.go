@@ -8,6 +8,7 @@ package reply
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strconv"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/wheel"
 )
@@ -87,10 +87,11 @@ type news struct {
 	err    error
 }
 
-// NewBox subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Don't forget to Run it.
+// NewBox subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every delivery shows a reply
+// subject of it, so its name is not to be guessed from another's. Don't forget to Run it.
 func NewBox(nc *nats.Conn, prefix string) (*Box, error) {
 	b := &Box{
-		nc: nc, base: time.Now(), inbox: prefix + "." + nuid.Next() + ".",
+		nc: nc, base: time.Now(), inbox: prefix + "." + rand.Text() + ".",
 		calls: make(map[uint64]*call), deadline: wheel.New[uint64](),
 		rearm: make(chan struct{}, 1), hush: make(chan struct{}, 1),
 	}

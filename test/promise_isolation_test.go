@@ -1,0 +1,266 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// many publishes numbered bodies and waits until they are stored.
+func (c *client) many(subject string, count int, headers ...string) {
+	c.t.Helper()
+	var last jetstream.PubAckFuture
+	for i := range count {
+		m := &nats.Msg{Subject: subject, Data: fmt.Append(nil, i), Header: nats.Header{}}
+		for h := 0; h < len(headers); h += 2 {
+			m.Header.Set(headers[h], headers[h+1])
+		}
+		var err error
+		if last, err = c.js.PublishMsgAsync(m); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	<-last.Ok()
+}
+
+// silent makes a target that hears messages and acknowledges none.
+func (c *client) silent(subject string) {
+	c.t.Helper()
+	if _, err := c.nc.Subscribe(subject, func(*nats.Msg) {}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestSilentTargetSlowsNobody floods a target that never acknowledges, and then delivers to a healthy one on time.
+func TestSilentTargetSlowsNobody(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.silent("silent.x")
+		c.target("ORDERS", "orders.>")
+		for range 60 {
+			c.many("delayin.100ms.silent.x", 1000, message.HeaderDeliver, "stream")
+			time.Sleep(time.Second)
+		}
+		start := time.Now()
+		c.publish("delayin.100ms.orders.x", "healthy")
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if got := c.arrivals("ORDERS"); len(got) != 1 || !got[0].At.Equal(start.Add(100*time.Millisecond)) {
+			t.Errorf("the healthy target has %d messages when its one is due, want it", len(got))
+		}
+	})
+}
+
+// TestCrashRepeatsLittle has one message that does not arrive in front of many that do: the cursor cannot pass it, and a
+// crash repeats no more than the last seconds all the same.
+func TestCrashRepeatsLittle(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.silent("silent.x")
+		in := c.subscribe("orders.>")
+		c.publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
+		for i := range 140 {
+			c.publish("delayin.10ms.orders.x", fmt.Sprint(i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.crash()
+		before := len(in.all())
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Second)
+		if again, most := len(in.all())-before, 52; before != 140 || again > most {
+			t.Errorf("of %d messages in 14s, %d came again after the crash; want at most %d, what came in the last five seconds", before, again, most)
+		}
+	})
+}
+
+// TestCleanStopAfterReconnect replaces a lane's consumer while the lane holds enough and reads nothing: what arrives is
+// committed all the same, and a clean stop repeats none of it.
+func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.many("delay.1h.orders.a", 300)
+		time.Sleep(30 * time.Minute)
+		c.many("delay.1h.orders.b", 700)
+		time.Sleep(time.Minute)
+		s.Restart(time.Second)
+		time.Sleep(time.Until(start.Add(time.Hour + 10*time.Minute)))
+		level, err := c.js.Stream(context.Background(), "DELAY_1h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := level.CachedInfo().State.Msgs; got != 700 {
+			t.Errorf("ten minutes after 300 were delivered the level holds %d, want 700", got)
+		}
+		b.stop()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Hour)
+		if got := len(in.all()); got != 1000 {
+			t.Errorf("%d messages were seen, want 1000", got)
+		}
+		c.checkEmpty()
+	})
+}
+
+// TestLateAcknowledgement has a level that stores and does not answer: the hop is repeated in the same level, which can
+// tell that it is a copy, and not in another, which cannot.
+func TestLateAcknowledgement(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 20s 30s")})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		ctx := context.Background()
+		level, err := c.js.Stream(ctx, "DELAY_30s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := level.CachedInfo().Config
+		for _, mute := range []bool{true, false} {
+			cfg.NoAck = mute
+			if _, err := c.js.UpdateStream(ctx, cfg); err != nil {
+				t.Fatal(err)
+			}
+			if mute {
+				c.publish("delayin.34s.orders.x", "x")
+				time.Sleep(3 * time.Second)
+			}
+		}
+		time.Sleep(time.Hour)
+		if got := len(in.all()); got != 1 {
+			t.Errorf("delivered %d times, want once", got)
+		}
+		c.checkNoDead()
+	})
+}
+
+// TestLookupForbidden takes from the broker the right to look streams up. It says so, and what goes to core subscribers
+// ends among the dead letters instead of being delivered for ever.
+func TestLookupForbidden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
+			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.NAMES"}}}},
+			{Username: "client", Password: "c"},
+		}})
+		log := &countingLog{count: make(map[string]int)}
+		startBroker(t, s, broker.Config{Attempts: 3, Log: slog.New(log)}, nats.UserInfo("broker", "b"))
+		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
+		in := c.subscribe("orders.>")
+		c.publish("delay.1s.orders.x", "x")
+		c.publish("delay.1s.orders.core", "core", message.HeaderDeliver, "core")
+		time.Sleep(10 * time.Minute)
+		if got := bodies(in.all()); got != "core x×9" {
+			t.Errorf("delivered %q, want three tries for each of three attempts, and once in mode core", got)
+		}
+		if got := len(c.dead()[string(message.Undelivered)]); got != 1 {
+			t.Errorf("%d dead letters, want one", got)
+		}
+		if log.of("cannot look up") == 0 {
+			t.Error("the log says nothing of the missing right")
+		}
+	})
+}
+
+// TestDeadLettersFull keeps dead letters from being stored: the log stays readable, nothing is lost, and they are stored
+// when there is room.
+func TestDeadLettersFull(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := &countingLog{count: make(map[string]int)}
+		startBroker(t, s, broker.Config{Log: slog.New(log)})
+		c := newClient(t, s)
+		ctx := context.Background()
+		st, err := c.js.Stream(ctx, "DELAY_DEAD")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := st.CachedInfo().Config
+		cfg.MaxMsgs = 1
+		if _, err := c.js.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		const bad = 500
+		c.many("delayin.soon.orders.x", bad)
+		time.Sleep(time.Minute)
+		if got := log.of(""); got > 100 {
+			t.Errorf("%d lines in a minute, want few", got)
+		}
+		cfg.MaxMsgs = -1
+		if _, err := c.js.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := len(c.dead()[string(message.BadTime)]); got != bad {
+			t.Errorf("%d dead letters, want %d", got, bad)
+		}
+	})
+}
+
+// TestUnknownKind leaves a stream alone that a later broker made for a purpose this one does not know.
+func TestUnknownKind(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "DELAY_TIMERS", Subjects: []string{"delaytimer.*.>"},
+			Metadata: map[string]string{"delaybroker.kind": "timers", "delaybroker.prefix": "delay", "delaybroker.format": "1"}}); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delaytimer.k.orders.x", "timer", message.HeaderFor, "1h")
+		startBroker(t, s, broker.Config{})
+		time.Sleep(2 * time.Hour)
+		c.checkNoDead()
+		if got := len(c.arrivals("DELAY_TIMERS")); got != 1 {
+			t.Errorf("%d messages are left in it, want 1", got)
+		}
+	})
+}
+
+// countingLog counts what is logged.
+type countingLog struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (l *countingLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *countingLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *countingLog) WithGroup(string) slog.Handler            { return l }
+func (l *countingLog) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count[r.Message]++
+	return nil
+}
+
+// of is how many lines begin like this.
+func (l *countingLog) of(prefix string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for msg, count := range l.count {
+		if len(msg) >= len(prefix) && msg[:len(prefix)] == prefix {
+			n += count
+		}
+	}
+	return n
+}
