@@ -25,7 +25,8 @@ const (
 	codeNoMessage = 10037
 )
 
-// pull is one consumer's life: one request outstanding, replaced when half of it is used.
+// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
+// work comes behind the tail.
 type pull struct {
 	r         *Reader
 	name      string
