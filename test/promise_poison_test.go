@@ -9,7 +9,10 @@ import (
 	"net/textproto"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker"
 	"delaybroker/broker/message"
@@ -20,11 +23,14 @@ import (
 // Each poisonous message is delivered clean or becomes a dead letter with a reason, and the healthy ones are on time.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		// A server that takes subjects of 5,000 bytes; one that does not closes the connection of who publishes them.
+		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, MaxControlLine: 16 << 10})
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
-		before := make(chan struct{})
 		in := c.subscribe(">")
 		start := time.Now()
 		raw := dialRaw(t, s)
@@ -71,7 +77,7 @@ func TestPoison(t *testing.T) {
 			"delaydead.x", "delayin.5s.x", "a.*.b", "a*", strings.Repeat("t", 257), strings.Repeat("t.", 16) + "t", "caf\u00e9.x"} {
 			bad(message.BadTarget, "delay.1s."+target, "bad")
 		}
-		raw.publish("delay.1s."+strings.Repeat("x", 3500), "", "long")
+		raw.publish("delay.1s."+strings.Repeat("x", 5000), "", "long")
 		dead[string(message.BadTarget)]++
 		bad(message.BadTarget, "delay.1s", "bare")
 		bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
@@ -97,7 +103,6 @@ func TestPoison(t *testing.T) {
 		for i := range healthy {
 			c.publish("delay.1s.orders.healthy", fmt.Sprint("healthy", i))
 		}
-		close(before)
 		time.Sleep(time.Minute)
 
 		got := c.arrivals("ORDERS")
