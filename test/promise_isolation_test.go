@@ -43,11 +43,12 @@ func (c *client) silent(subject string) {
 	}
 }
 
-// TestSilentTargetSlowsNobody floods a target that never acknowledges, and then delivers to a healthy one on time.
+// TestSilentTargetSlowsNobody floods a target that never acknowledges with more than its lane may hold, and then delivers to
+// a healthy one on time.
 func TestSilentTargetSlowsNobody(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{})
+		startBroker(t, s, broker.Config{HoldMessages: 8 << 10})
 		c := newClient(t, s)
 		c.silent("silent.x")
 		c.target("ORDERS", "orders.>")
