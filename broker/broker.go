@@ -70,7 +70,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	return &Broker{
 		engine: &engine{
 			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log,
-			policy: message.Policy{Names: names, Targets: cfg.Targets, HeaderTargets: cfg.HeaderTargets, MaxDelay: cfg.MaxDelay},
+			policy: cfg.policy(names),
 		},
 		ready: make(chan struct{}),
 	}, nil

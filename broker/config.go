@@ -127,6 +127,11 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.check()
 }
 
+// policy says which requests are granted.
+func (c Config) policy(names message.Names) message.Policy {
+	return message.Policy{Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay}
+}
+
 // Validate reports all problems at once, each wrapping ErrConfig.
 func (c Config) Validate() error {
 	_, err := c.withDefaults()

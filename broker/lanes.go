@@ -57,23 +57,31 @@ func (e *engine) clientSubjects(token string) []string {
 	return subjects
 }
 
-// provision brings the streams into being and returns the lanes to serve.
-func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
-	replicas := e.cfg.Replicas
-	if replicas == 0 {
-		replicas = 1
-		if e.links.Control.ConnectedClusterName() != "" {
-			replicas = 3
-		}
+// replicas is the number of copies of a new stream.
+func (c Config) replicas(clustered bool) int {
+	switch {
+	case c.Replicas > 0:
+		return c.Replicas
+	case clustered:
+		return 3
 	}
-	want := e.specs(e.links.Control.MaxPayload(), replicas)
-	p := lane.Provisioner{
-		Streams: e.js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
+	return 1
+}
+
+func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
+	return lane.Provisioner{
+		Streams: js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
 		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
+}
+
+// provision brings the streams into being and returns the lanes to serve.
+func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
+	clustered := e.links.Control.ConnectedClusterName() != ""
+	want := e.specs(e.links.Control.MaxPayload(), e.cfg.replicas(clustered))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	found, drift, err := p.Provision(ctx, want)
+	found, drift, err := e.provisioner(e.js).Provision(ctx, want)
 	if err != nil {
 		return nil, err
 	}

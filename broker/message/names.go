@@ -72,6 +72,9 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
+// SysFilter is all that travels between our lanes.
+func (n Names) SysFilter() string { return n.sys + ".>" }
+
 // Bare is the subject of a level without a target, for the opt-in Delay-Target header.
 func (n Names) Bare(level string) string { return n.level + "." + level }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/natscontext"
 )
 
 // access is how to reach NATS. Secrets are inside the options, which nothing prints.
@@ -18,7 +19,7 @@ type access struct {
 
 // access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
 // now, rather than a connection that is retried for ever.
-func (s settings) access(p *problems, context contextFile) access {
+func (s settings) access(p *problems, context natscontext.Settings) access {
 	a := access{url: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {

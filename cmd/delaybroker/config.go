@@ -62,7 +62,7 @@ func (s settings) config(p *problems) config {
 	c.access.options = append(c.access.options, s.inbox(p)...)
 	c.broker = s.brokerConfig(p, c.embed != nil)
 	if c.broker.JSDomain == "" {
-		c.broker.APIPrefix = fromContext.APIPrefix
+		c.broker.APIPrefix = fromContext.JSAPIPrefix
 	}
 	if s.HTTPAddr != "off" {
 		c.httpAddr = s.HTTPAddr
@@ -111,10 +111,16 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 	switch {
 	case s.JSDomain != "" && embedded:
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
-	case strings.ContainsAny(s.JSDomain, ".*> \t\r\n"):
-		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "want one token: no dots, wildcards or spaces")
+	default:
+		p.domain(s.JSDomain)
 	}
 	return c
+}
+
+func (p *problems) domain(value string) {
+	if strings.ContainsAny(value, ".*> \t\r\n") {
+		p.refuse("DELAY_JS_DOMAIN", value, "want one token: no dots, wildcards or spaces")
+	}
 }
 
 // provision says whether missing streams are created. Where the server is somebody else's it takes a decision: a laptop

@@ -62,11 +62,14 @@ func TestContext(t *testing.T) {
 
 func TestContextProblems(t *testing.T) {
 	for _, test := range []struct{ context, want string }{
-		{"nosuch", "no such file"},
-		{"../nosuch", "want a name"},
-		{writeContext(t, `{`), "decode"},
-		{writeContext(t, `{"nsc": "nsc://operator/account/user"}`), "nsc is not supported"},
-		{writeContext(t, `{"creds": "/nowhere/creds"}`), "NATS_CREDS in NATS_CONTEXT"},
+		{"nosuch", "unknown context"},
+		{"../nosuch", "invalid context name"},
+		{"./nosuch.json", "no such file"},
+		{writeContext(t, `{`), "unexpected end of JSON"},
+		{writeContext(t, `{"ca": "/nowhere/ca"}`), "/nowhere/ca"},
+		{writeContext(t, `{"url": "nats://me:s3%cret@a"}`), "not a URL"},
+		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 	} {
 		clearEnv(t)
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())

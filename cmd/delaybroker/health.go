@@ -121,6 +121,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// An answer is the body of a probe's.
+type answer struct {
+	Status string  `json:"status"`
+	Checks []check `json:"checks"`
+}
+
 // writeChecks answers 200 when all checks are good and 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []check) {
 	status, code := "ok", http.StatusOK
@@ -129,10 +135,7 @@ func writeChecks(w http.ResponseWriter, checks []check) {
 			status, code = "unavailable", http.StatusServiceUnavailable
 		}
 	}
-	writeJSON(w, code, struct {
-		Status string  `json:"status"`
-		Checks []check `json:"checks"`
-	}{status, checks})
+	writeJSON(w, code, answer{status, checks})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -51,12 +51,18 @@ func TestWords(t *testing.T) {
 		stdout, stderr string // what is to be found there
 	}{
 		{"--help", 0, "exit codes", ""},
-		{"-h", 0, "usage:", ""},
-		{"help", 0, "usage:", ""},
+		{"-h", 0, "Usage:", ""},
+		{"help", 0, "Usage:", ""},
 		{"serve --help", 0, "DELAY_HTTP_ADDR", ""},
 		{"serve -h", 0, "NATS_URL", ""},
 		{"version", 0, "nats-server v2.", ""},
-		{"sevre", 2, "", `unknown word "sevre"`},
+		{"sevre", 2, "", `unknown word "sevre" (serve?)`},
+		{"frobnicate", 2, "", "see delaybroker --help"},
+		{"version --loud", 2, "", "unknown flag"},
+		{"completion bash", 0, "__start_delaybroker", ""},
+		{"completion zsh", 0, "#compdef delaybroker", ""},
+		{"completion fish", 0, "complete -c delaybroker", ""},
+		{"completion powershell", 0, "Register-ArgumentCompleter", ""},
 		{"serve now", 2, "", "no arguments"},
 		{"version now", 2, "", "no arguments"},
 	} {

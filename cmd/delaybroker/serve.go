@@ -28,23 +28,21 @@ const (
 )
 
 // serve runs the broker until ctx ends or a signal arrives.
-func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	switch {
-	case len(args) == 1 && isHelp(args[0]):
-		return writeSettings(stdout)
-	case len(args) > 0:
-		return fmt.Errorf("%w: serve takes no arguments, got %q; settings are environment variables, see serve --help", errUsage, args)
-	}
-	cfg, err := readConfig()
-	if err != nil {
-		return err
-	}
-	log := newLogger(stderr, cfg.log)
+func serve(ctx context.Context, stderr io.Writer) error {
 	known, err := settingNames()
 	if err != nil {
 		return err
 	}
-	for _, u := range unknownNames(os.Environ(), known) {
+	unknown := unknownNames(os.Environ(), known)
+	cfg, err := readConfig()
+	if err != nil {
+		for _, u := range unknown { // there is no log yet, and one of them may be the reason
+			fmt.Fprintf(stderr, "delaybroker: %s is no setting; the nearest is %s\n", u.name, u.nearest)
+		}
+		return err
+	}
+	log := newLogger(stderr, cfg.log)
+	for _, u := range unknown {
 		log.Warn("this variable is no setting; see serve --help", "name", u.name, "nearest", u.nearest)
 	}
 	if err := runBroker(ctx, cfg, log); err != nil {

@@ -13,6 +13,19 @@ import (
 // envPrefix begins the names of our own settings.
 const envPrefix = "DELAY"
 
+// Defaults that depend on where the program runs. The Dockerfile links in others (see there): as variables of the image
+// they could not be told from the user's, which are refused where they contradict each other.
+var (
+	defaultHTTPAddr       = "127.0.0.1:8422"
+	defaultEmbeddedListen = "127.0.0.1:4222"
+	defaultEmbeddedDir    = "./delay-data"
+)
+
+// defaultSettings has the defaults that are not tags. It is what envconfig fills and describes.
+func defaultSettings() settings {
+	return settings{HTTPAddr: defaultHTTPAddr, EmbeddedListen: defaultEmbeddedListen, EmbeddedDir: defaultEmbeddedDir}
+}
+
 // settings are the environment as it is written, defaults filled in.
 //
 // All fields are strings because envconfig stops at the first value that it cannot convert, and all problems are to be
@@ -46,12 +59,12 @@ type settings struct {
 	Provision      string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
 	JSDomain       string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
 	InboxPrefix    string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
-	HTTPAddr       string `split_words:"true" default:"127.0.0.1:8422" desc:"address of /healthz, /readyz and /status, or off"`
+	HTTPAddr       string `split_words:"true" desc:"address of /healthz, /readyz and /status, or off"`
 	ShutdownGrace  string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
 	LogLevel       string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat      string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
-	EmbeddedListen string `split_words:"true" default:"127.0.0.1:4222" desc:"address of the embedded server"`
-	EmbeddedDir    string `split_words:"true" default:"./delay-data" desc:"data of the embedded server"`
+	EmbeddedListen string `split_words:"true" desc:"address of the embedded server"`
+	EmbeddedDir    string `split_words:"true" desc:"data of the embedded server"`
 	EmbeddedSync   string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
 }
 
@@ -60,7 +73,7 @@ func readSettings() (settings, error) {
 	if err := unsetEmpty(os.Environ()); err != nil {
 		return settings{}, err
 	}
-	var s settings
+	s := defaultSettings()
 	if err := envconfig.Process(envPrefix, &s); err != nil {
 		return settings{}, fmt.Errorf("read the environment: %w", err)
 	}
@@ -88,9 +101,10 @@ func isSet(name string) bool {
 	return ok || prefixed
 }
 
-// The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in Alt.
+// The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in Alt
+// and, in Field, what defaultSettings put there.
 const (
-	tableFormat = "{{range .}}" + nameFormat + "\t{{usage_default .}}\t{{usage_description .}}\n{{end}}"
+	tableFormat = "{{range .}}" + nameFormat + "\t{{usage_default .}}{{.Field}}\t{{usage_description .}}\n{{end}}"
 	namesFormat = "{{range .}}" + nameFormat + "\n{{end}}"
 	nameFormat  = "{{if .Alt}}{{.Alt}}{{else}}{{.Key}}{{end}}"
 )
@@ -106,10 +120,11 @@ func settingNames() ([]string, error) {
 
 // writeSettings prints the table of "serve --help".
 func writeSettings(w io.Writer) error {
+	s := defaultSettings()
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "usage: delaybroker [serve]\n\nSettings are environment variables. An empty one counts as not set."+
 		" Durations are written 1d12h, 30m or 1500ms.\n\nNAME\tDEFAULT\tMEANING\n")
-	if err := envconfig.Usagef(envPrefix, &settings{}, table, tableFormat); err != nil {
+	if err := envconfig.Usagef(envPrefix, &s, table, tableFormat); err != nil {
 		return fmt.Errorf("list the settings: %w", err)
 	}
 	return table.Flush()

@@ -2,11 +2,14 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
+
+// The Dockerfile links these in, where the compiler finds no repository to read them from.
+var linkedVersion, linkedRevision string
 
 // build is what the linker wrote into the binary. Empty fields are unknown, as in test binaries.
 type build struct {
@@ -23,7 +26,7 @@ func readBuild() build {
 	if !ok {
 		return b
 	}
-	b.version, b.goVersion = info.Main.Version, info.GoVersion
+	b.version, b.goVersion = cmp.Or(linkedVersion, info.Main.Version), info.GoVersion
 	var changes string
 	for _, s := range info.Settings {
 		switch {
@@ -36,6 +39,7 @@ func readBuild() build {
 	if b.revision != "" {
 		b.revision += changes
 	}
+	b.revision = cmp.Or(linkedRevision, b.revision)
 	for _, module := range info.Deps {
 		switch module.Path {
 		case "github.com/nats-io/nats-server/v2":
@@ -52,12 +56,32 @@ func (b build) name() string { return orUnknown(b.version) }
 
 func orUnknown(s string) string { return cmp.Or(s, "unknown") }
 
-func version(_ context.Context, args []string, stdout, _ io.Writer) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%w: version takes no arguments, got %q", errUsage, args)
-	}
+func (a *app) version() error {
 	b := readBuild()
-	_, err := fmt.Fprintf(stdout, "delaybroker %s\nrevision    %s\nnats-server %s\nnats.go     %s\ngo          %s\n",
-		b.name(), orUnknown(b.revision), orUnknown(b.natsServer), orUnknown(b.natsGo), orUnknown(b.goVersion))
-	return err
+	lines := []struct{ name, value string }{
+		{"delaybroker", b.name()}, {"revision", orUnknown(b.revision)},
+		{"nats-server", orUnknown(b.natsServer)}, {"nats.go", orUnknown(b.natsGo)}, {"go", orUnknown(b.goVersion)},
+	}
+	if a.json {
+		object := make(map[string]string)
+		for _, l := range lines {
+			object[l.name] = l.value
+		}
+		return a.printJSON(object)
+	}
+	for _, l := range lines {
+		if _, err := fmt.Fprintf(a.stdout, "%-11s %s\n", l.name, l.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of what it is made of",
+		Args:  noArguments,
+		RunE:  func(*cobra.Command, []string) error { return a.version() },
+	}
 }

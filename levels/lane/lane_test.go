@@ -44,7 +44,7 @@ func newRig(t testing.TB, s *natstest.Server) *rig {
 
 func (r *rig) create() {
 	r.t.Helper()
-	if _, err := r.js.CreateStream(context.Background(), r.spec.config()); err != nil {
+	if _, err := r.js.CreateStream(context.Background(), r.spec.Config()); err != nil {
 		r.t.Fatalf("create %s: %v", r.spec.Stream, err)
 	}
 }

@@ -36,7 +36,7 @@ type Provisioner struct {
 // A subject may move from one stream to another (a level that comes or goes leaves it to the intake), and no two
 // streams may listen on one subject. So everything first lets go, then everything takes.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
-	found, all, err := p.find(ctx)
+	found, all, err := p.Find(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,38 +54,52 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		if err := p.reconcile(ctx, want, target, all); err != nil {
 			return nil, nil, err
 		}
-		if found, all, err = p.find(ctx); err != nil {
+		if found, all, err = p.Find(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	var drift []Drift
-	var missing []string
+	c := Compare(want, all)
+	if len(c.Foreign) > 0 {
+		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
+	}
+	if len(c.Missing) > 0 {
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want), strings.Join(c.Missing, " "))
+	}
+	return found, c.Drift, nil
+}
+
+// Comparison is how the streams that there are differ from those that are wanted.
+type Comparison struct {
+	Missing []string // do not exist
+	Foreign []string // have the name of one of ours and not its marks
+	Drift   []Drift
+}
+
+// Compare holds what is wanted against all streams there are. A stream of a newer format is not ours to judge.
+func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
+	var c Comparison
 	for _, s := range want {
 		has, ok := all[s.Stream]
 		switch {
 		case !ok:
-			missing = append(missing, s.Stream)
-		case newer(has):
-			// Nothing about it is ours to judge; it is among the found, with its format.
-		case !sameMarks(s.config(), has):
-			return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, s.Stream)
+			c.Missing = append(c.Missing, s.Stream)
+		case newer(has.Config):
+		case !sameMarks(s.Config(), has.Config):
+			c.Foreign = append(c.Foreign, s.Stream)
 		default:
-			drift = append(drift, s.drift(has)...)
+			c.Drift = append(c.Drift, s.Drift(has.Config)...)
 		}
 	}
-	if len(missing) > 0 {
-		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(missing), len(want), strings.Join(missing, " "))
-	}
-	return found, drift, nil
+	return c
 }
 
-// find lists the streams that carry our marks, and the configurations of all.
-func (p Provisioner) find(ctx context.Context) ([]Spec, map[string]jetstream.StreamConfig, error) {
+// Find lists the streams that carry our marks, by name, and looks at all there are. It changes nothing.
+func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
-	all := make(map[string]jetstream.StreamConfig)
+	all := make(map[string]*jetstream.StreamInfo)
 	list := p.Streams.ListStreams(ctx)
 	for info := range list.Info() {
-		all[info.Config.Name] = info.Config
+		all[info.Config.Name] = info
 		spec, ours, err := specOf(info.Config, p.Prefix, p.Delay)
 		if err != nil {
 			return nil, nil, err
@@ -102,21 +116,21 @@ func (p Provisioner) find(ctx context.Context) ([]Spec, map[string]jetstream.Str
 }
 
 // reconcile lets go, creates, and takes, in this order.
-func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]jetstream.StreamConfig) error {
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]*jetstream.StreamInfo) error {
 	for name, s := range target {
-		has, ok := all[name]
-		if !ok || !sameMarks(s.config(), has) {
+		info, ok := all[name]
+		if !ok || !sameMarks(s.Config(), info.Config) {
 			continue
 		}
+		has := &info.Config
 		if extra := ours(p.Roots, minus(has.Subjects, s.Subjects)); len(extra) > 0 {
 			has.Subjects = minus(has.Subjects, extra)
 			if len(has.Subjects) == 0 { // a stream must listen on something
 				has.Subjects = s.Subjects[len(s.Subjects)-1:]
 			}
-			if err := p.update(ctx, has); err != nil {
+			if err := p.update(ctx, *has); err != nil {
 				return err
 			}
-			all[name] = has
 		}
 	}
 	// The intake listens on what is no level, so it comes last.
@@ -124,15 +138,16 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		if _, exists := all[s.Stream]; exists {
 			continue
 		}
-		if _, err := p.Streams.CreateStream(ctx, s.config()); err != nil {
+		if _, err := p.Streams.CreateStream(ctx, s.Config()); err != nil {
 			return fmt.Errorf("create stream %s: %w", s.Stream, err)
 		}
 	}
 	for name, s := range target {
-		has, ok := all[name]
-		if !ok || !sameMarks(s.config(), has) {
+		info, ok := all[name]
+		if !ok || !sameMarks(s.Config(), info.Config) {
 			continue
 		}
+		has := info.Config
 		if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
 			has.Subjects = append(slices.Clone(has.Subjects), missing...)
 			if err := p.update(ctx, has); err != nil {

@@ -21,6 +21,8 @@ const (
 	behindFor = 2 * time.Second
 	// tooSmall is how a request ends that has no room for the next message.
 	tooSmall = "Message Size Exceeds MaxBytes"
+	// ConsumerPrefix begins the names of the consumers by which brokers read.
+	ConsumerPrefix = "delaybroker-"
 	// codeNoMessage is nats-server's JSNoMessageFoundErr.
 	codeNoMessage = 10037
 )
@@ -49,7 +51,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		maxMsg = int(r.nc.MaxPayload())
 	}
 	return &pull{
-		r: r, name: "delaybroker-" + nuid.Next(), start: start, clustered: info.Cluster != nil && info.Cluster.Name != "", // a single server names only itself
+		r: r, name: ConsumerPrefix + nuid.Next(), start: start, clustered: info.Cluster != nil && info.Cluster.Name != "", // a single server names only itself
 		// The server answers 409 for ever to a request that is smaller than the next message with its headers.
 		maxBytes: max(pullBytes, maxMsg+8<<10),
 		msgs:     make(chan *nats.Msg, 3*pullBatch),

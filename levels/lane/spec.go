@@ -47,8 +47,8 @@ type Spec struct {
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 }
 
-// config is the stream to create.
-func (s Spec) config() jetstream.StreamConfig {
+// Config is the stream to create.
+func (s Spec) Config() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        s.Stream,
 		Description: s.description(),
@@ -109,9 +109,9 @@ type Drift struct {
 
 func (d Drift) String() string { return d.Stream + ": " + d.What }
 
-// drift compares what matters to the promises. Limits are compared with "at most": a stream that accepts less is a
+// Drift compares what matters to the promises. Limits are compared with "at most": a stream that accepts less is a
 // choice, one that accepts what cannot be moved on is a fault.
-func (s Spec) drift(has jetstream.StreamConfig) []Drift {
+func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	var all []Drift
 	report := func(fatal bool, format string, args ...any) {
 		all = append(all, Drift{Stream: s.Stream, What: fmt.Sprintf(format, args...), Fatal: fatal})

@@ -1,0 +1,45 @@
+package broker
+
+import (
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+)
+
+// Streams is what a configuration says about streams, for those who look at them without running a broker.
+type Streams struct{ e *engine }
+
+// StreamsOf checks the configuration as New does.
+func StreamsOf(cfg Config) (Streams, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Streams{}, err
+	}
+	names, err := message.NewNames(cfg.Prefix)
+	if err != nil {
+		return Streams{}, err
+	}
+	return Streams{&engine{cfg: cfg, names: names, policy: cfg.policy(names)}}, nil
+}
+
+// Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
+func (s Streams) Wanted(maxPayload int64, clustered bool) []lane.Spec {
+	return s.e.specs(maxPayload, s.e.cfg.replicas(clustered))
+}
+
+// Provisioner brings them into being, or only finds them.
+func (s Streams) Provisioner(js lane.Streams) lane.Provisioner { return s.e.provisioner(js) }
+
+// Policy reads the messages in them.
+func (s Streams) Policy() message.Policy { return s.e.policy }
+
+// Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
+// on or, with too little left for another hop, delivered.
+func (s Streams) Leaves(l lane.Spec, stored time.Time, r message.Request) time.Time {
+	end := stored.Add(l.Delay)
+	if when := r.When(); when.Sub(end) <= s.e.cfg.Ladder.Horizon() {
+		return when
+	}
+	return end
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+)
+
+// An arrival is a message as a consumer got it. How late it is, is by our own clock.
+type arrival struct {
+	at      time.Time
+	subject string
+	id      string
+	due     time.Time // zero for a message that no broker delivered
+	body    []byte
+}
+
+// newArrival is called at once: its time is now.
+func newArrival(subject string, header nats.Header, body []byte) arrival {
+	a := arrival{at: time.Now(), subject: subject, id: header.Get(message.HeaderID), body: body}
+	if due, err := time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)); err == nil {
+		a.due = due
+	}
+	return a
+}
+
+func (a arrival) late() time.Duration { return a.at.Sub(a.due) }
+
+// MarshalJSON leaves out what a message without a delay has not.
+func (a arrival) MarshalJSON() ([]byte, error) {
+	object := map[string]any{"time": a.at.UTC(), "subject": a.subject}
+	if !a.due.IsZero() {
+		object["due"], object["late_ms"], object["id"] = a.due, milliseconds(a.late()), a.id
+	}
+	if utf8.Valid(a.body) {
+		object["body"] = string(a.body)
+	} else {
+		object["body_base64"] = a.body
+	}
+	return json.Marshal(object)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// formatLate is exact where that matters.
+func formatLate(d time.Duration) string {
+	if -10*time.Second < d && d < 10*time.Second {
+		return fmt.Sprintf("%.1f ms", milliseconds(d))
+	}
+	return d.Round(time.Second).String()
+}

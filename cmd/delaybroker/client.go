@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// A session is a verb's way to NATS.
+type session struct {
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	names     message.Names
+	apiPrefix string // of JetStream, as in "$JS.API"
+
+	mu   sync.Mutex // guards fail
+	fail context.CancelCauseFunc
+}
+
+// clientConfig is what the settings mean to every verb but serve, which would embed a server where these go to one.
+type clientConfig struct {
+	access    access
+	names     message.Names
+	jsDomain  string
+	apiPrefix string
+}
+
+// readClientConfig reads the environment and reports all problems at once, wrapping errConfig. It looks only at the
+// settings that say how to reach the broker's subjects.
+func readClientConfig() (clientConfig, error) {
+	s, err := readSettings()
+	if err != nil {
+		return clientConfig{}, err
+	}
+	var p problems
+	fromContext := s.takeContext(&p)
+	if s.NATSURL == "" {
+		s.NATSURL = "nats://" + dialable(s.EmbeddedListen) // where serve, with the same settings, has its server
+	}
+	c := clientConfig{access: s.access(&p, fromContext), jsDomain: s.JSDomain, apiPrefix: "$JS.API"}
+	c.access.options = append(c.access.options, s.inbox(&p)...)
+	if c.names, err = message.NewNames(s.Prefix); err != nil {
+		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
+	}
+	p.domain(s.JSDomain)
+	switch {
+	case s.JSDomain != "":
+		c.apiPrefix = "$JS." + s.JSDomain + ".API"
+	case fromContext.JSAPIPrefix != "":
+		c.apiPrefix = strings.TrimSuffix(fromContext.JSAPIPrefix, ".")
+	}
+	return c, p.err()
+}
+
+// connect reaches the server that the settings name. The caller closes the session.
+func (a *app) connect(ctx context.Context) (*session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := readClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{names: c.names, apiPrefix: c.apiPrefix}
+	options := []nats.Option{
+		nats.Name(fmt.Sprintf("delaybroker %s client", readBuild().name())),
+		nats.MaxReconnects(-1),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) }),
+	}
+	if s.nc, err = nats.Connect(c.access.url, append(options, c.access.options...)...); err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", withoutUsers(c.access.url), err)
+	}
+	if s.js, err = jetstream.NewWithAPIPrefix(s.nc, c.apiPrefix); err != nil {
+		s.close()
+		return nil, fmt.Errorf("use JetStream: %w", err)
+	}
+	return s, nil
+}
+
+func (s *session) close() { s.nc.Close() }
+
+// allowed is a context that ends when the server refuses something, with the refusal as its cause: the server says it
+// apart from all answers, of which there is none. There is one such context at a time.
+func (s *session) allowed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, fail := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.fail = fail
+	s.mu.Unlock()
+	return ctx, func() { fail(nil) }
+}
+
+func (s *session) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil && errors.Is(err, nats.ErrPermissionViolation) {
+		s.fail(err)
+	}
+}
+
+// storedAt is the timestamp of a message. It is asked of the stream's leader, and without the stream's info, which takes
+// one more permission.
+func (s *session) storedAt(ctx context.Context, stream string, sequence uint64) (time.Time, error) {
+	request := fmt.Appendf(nil, `{"seq":%d}`, sequence)
+	m, err := s.nc.RequestWithContext(ctx, s.apiPrefix+".STREAM.MSG.GET."+stream, request)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError
+		Message struct{ Time time.Time }
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
+		return time.Time{}, fmt.Errorf("decode the answer: %w", err)
+	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return time.Time{}, jetstream.ErrMsgNotFound
+	case answer.Error != nil:
+		return time.Time{}, answer.Error
+	}
+	return answer.Message.Time, nil
+}
+
+// dialable turns an address to listen on into one of the same program to connect to: ":8422" and "0.0.0.0:8422" are
+// 127.0.0.1:8422.
+func dialable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// withoutUsers is a list of servers for messages to people.
+func withoutUsers(servers string) string {
+	var shown []string
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		if plain, err := withoutUser(server); err == nil {
+			shown = append(shown, plain)
+		}
+	}
+	return strings.Join(shown, ",")
+}

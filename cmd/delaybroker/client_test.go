@@ -1,0 +1,73 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+func mustReadClient(t *testing.T) clientConfig {
+	t.Helper()
+	c, err := readClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestClientConfig(t *testing.T) {
+	for _, test := range []struct {
+		name, value    string // one setting
+		url, apiPrefix string
+	}{
+		{"DELAY_PREFIX", "delay", "nats://127.0.0.1:4222", "$JS.API"},
+		{"DELAY_EMBEDDED_LISTEN", ":4333", "nats://127.0.0.1:4333", "$JS.API"},
+		{"NATS_URL", "nats://a:1,nats://b:2", "nats://a:1,nats://b:2", "$JS.API"},
+		{"DELAY_JS_DOMAIN", "hub", "nats://127.0.0.1:4222", "$JS.hub.API"},
+		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://c:3", "jetstream_domain": "leaf"}`), "nats://c:3", "$JS.leaf.API"},
+		{"NATS_CONTEXT", writeContext(t, `{"jetstream_api_prefix": "hub.js"}`), nats.DefaultURL, "hub.js"},
+	} {
+		clearEnv(t)
+		t.Setenv(test.name, test.value)
+		c := mustReadClient(t)
+		if c.access.url != test.url || c.apiPrefix != test.apiPrefix {
+			t.Errorf("%s=%s: got %s and %s, want %s and %s", test.name, test.value, c.access.url, c.apiPrefix, test.url, test.apiPrefix)
+		}
+	}
+}
+
+// Settings of the embedded server do not go with an external one, but that is a matter of serve.
+func TestClientConfigBesideServe(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://a:1")
+	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
+	t.Setenv("DELAY_ATTEMPTS", "none")
+	mustReadClient(t)
+}
+
+func TestClientConfigProblems(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("DELAY_PREFIX", "No")
+	t.Setenv("DELAY_JS_DOMAIN", "a.b")
+	t.Setenv("NATS_PASSWORD", "s3cret")
+	t.Setenv("DELAY_INBOX_PREFIX", "a.*")
+	wantVerbError(t, 2, []string{"DELAY_PREFIX", "DELAY_JS_DOMAIN", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"}, "sub", "x")
+}
+
+func TestDialable(t *testing.T) {
+	for listen, want := range map[string]string{
+		":8422": "127.0.0.1:8422", "0.0.0.0:8422": "127.0.0.1:8422", "[::]:8422": "127.0.0.1:8422",
+		"127.0.0.1:1": "127.0.0.1:1", "[::1]:2": "[::1]:2", "broker:3": "broker:3",
+	} {
+		if got := dialable(listen); got != want {
+			t.Errorf("%q: got %q, want %q", listen, got, want)
+		}
+	}
+}
+
+func TestWithoutUsers(t *testing.T) {
+	got, want := withoutUsers("nats://me:s3cret@a:1, token@b:2"), "nats://a:1,nats://b:2"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

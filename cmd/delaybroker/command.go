@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// An app is what all verbs share.
+type app struct {
+	stdout, stderr io.Writer
+	json           bool // print JSON instead of tables
+}
+
+// about is the head of the help. Who starts us needs the codes; cobra lists the verbs.
+const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty minutes
+afterwards. Without a verb, delaybroker serves.
+
+All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that talk to a broker
+take NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them.
+
+exit codes: 0 done, 1 failed, 2 wrong words or settings`
+
+// run finds the verb and runs it. It ends when the verb does, which for serve is when ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // for nil, cobra takes those of the process
+	return root.ExecuteContext(ctx)
+}
+
+// rootCommand is serve when no verb is given.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "delaybroker",
+		Short:         "Deliver NATS messages later",
+		Long:          about,
+		Args:          noArguments,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          a.serve,
+
+		SuggestionsMinimumDistance: 2,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.AddCommand(
+		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.healthcheckCommand(), a.versionCommand(),
+	)
+	root.AddCommand(a.operatorCommands()...)
+	return root
+}
+
+func (a *app) serve(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), a.stderr) }
+
+func (a *app) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the broker until SIGINT or SIGTERM (the default)",
+		Args:  noArguments,
+		RunE:  a.serve,
+	}
+	c.SetHelpFunc(func(*cobra.Command, []string) { _ = writeSettings(a.stdout) }) // nobody to tell when stdout is gone
+	return c
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasParent():
+		return fmt.Errorf("%w: %s takes no arguments, got %q; see %s --help", errUsage, cmd.Name(), args, cmd.CommandPath())
+	}
+	var hint string
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = " (" + strings.Join(near, " or ") + "?)"
+	}
+	return fmt.Errorf("%w: unknown word %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
+}
+
+// argumentsBetween is what a verb's own line in its help says too.
+func argumentsBetween(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < low || len(args) > high {
+			return fmt.Errorf("%w: want %s", errUsage, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// interruptible ends ctx at the first signal. Serve has its own way.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+}

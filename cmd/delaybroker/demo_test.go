@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The demo uses nothing that is there, and leaves nothing behind.
+func TestDemo(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1")
+	t.Setenv("DELAY_LEVELS", "nonsense")
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	began := time.Now()
+	stdout, stderr, err := runVerb(t, "", "demo")
+	if err != nil {
+		t.Fatalf("got %v, want nil\n%s", err, stderr)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("took %s, want 15s at most", took)
+	}
+	for _, want := range []string{"delay.1s.demo.stream.a", "delayin.4s250ms.demo.core.d", "delayat.", "all 7 arrived, 0 early", "delaybroker pub"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("got no %q in\n%s", want, stdout)
+		}
+	}
+	if want := "7 of 7 arrived"; !strings.Contains(stderr, want) {
+		t.Errorf("got no %q in\n%s", want, stderr)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("got %v (%v) left in the temporary directory, want nothing", left, err)
+	}
+}
+
+func TestDemoJSON(t *testing.T) {
+	clearEnv(t)
+	all := decodeLines[struct {
+		Messages []demoMessage
+		Early    *int
+		Max      float64 `json:"max_late_ms"`
+	}](t, mustRunVerb(t, "", "demo", "--json"))
+	if len(all) != 1 || all[0].Early == nil || *all[0].Early != 0 {
+		t.Fatalf("got %+v, want one object and nothing early", all)
+	}
+	for _, m := range all[0].Messages {
+		if m.LateMS == nil || *m.LateMS < 0 || *m.LateMS > all[0].Max {
+			t.Errorf("got %+v, want it late by 0 to %v ms", m, all[0].Max)
+		}
+	}
+}
+
+// A target that gets two messages counts once, and an unknown one not at all.
+func TestDemoBoardCounts(t *testing.T) {
+	b := demoBoard{messages: demoMessages(time.Now())}
+	target := b.messages[2].Target
+	for _, subject := range []string{target, target, "demo.core.unknown"} {
+		b.note(arrival{at: time.Now(), due: time.Now(), subject: subject})
+	}
+	if got, want := b.arrived, 1; got != want {
+		t.Errorf("arrived: got %d, want %d", got, want)
+	}
+	targets := make([]string, 0, len(b.messages))
+	for _, m := range b.messages {
+		targets = append(targets, m.Target)
+	}
+	slices.Sort(targets)
+	if got := slices.Compact(targets); len(got) != len(b.messages) {
+		t.Errorf("got the targets %q, want each once", got)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	demoCore   = "demo.core."   // a plain subscriber listens here
+	demoStream = "demo.stream." // and a stream here
+
+	// demoRedraw is how often the table is drawn on a terminal, where it counts down.
+	demoRedraw = 100 * time.Millisecond
+)
+
+const demoNext = `
+Next, in two terminals:
+  delaybroker                                            # a broker, with a NATS server of its own
+  delaybroker sub 'orders.>'
+and in a third:
+  delaybroker pub orders.expire '{"id":1}' --in 5s
+`
+
+// A demoMessage is published once, and waited for.
+type demoMessage struct {
+	When    string   `json:"when"` // the form, in words
+	Subject string   `json:"subject"`
+	Target  string   `json:"target"`
+	To      string   `json:"to"`
+	LateMS  *float64 `json:"late_ms"` // nil until it arrived
+
+	wait time.Duration // from the publish, about
+	late time.Duration
+}
+
+// demoMessages has each way to say when, and each kind of target.
+func demoMessages(now time.Time) []demoMessage {
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		panic("bug: default prefix: " + err.Error())
+	}
+	var all []demoMessage
+	add := func(when, form, token string, wait time.Duration) {
+		m := demoMessage{When: when, Target: demoStream + string(rune('a'+len(all))), To: "stream", wait: wait}
+		if len(all)%2 == 1 {
+			m.Target, m.To = demoCore+string(rune('a'+len(all))), "subscriber"
+		}
+		m.Subject = fill(form, token, m.Target)
+		all = append(all, m)
+	}
+	level, in, at := names.LevelFilter("*"), names.InFilter(), names.AtFilter()
+	add("a level", level, "1s", time.Second)
+	add("a level", level, "2s", 2*time.Second)
+	add("a duration", level, "3s", 3*time.Second)
+	add("a duration", in, "4s250ms", 4250*time.Millisecond)
+	add("a time", at, timeToken(now.Add(5*time.Second), now), 5*time.Second)
+	add("a time", at, timeToken(now.Add(6*time.Second), now), 6*time.Second)
+	add("two levels", in, "8s500ms", 8500*time.Millisecond)
+	return all
+}
+
+// A demoBoard shows which messages arrived.
+type demoBoard struct {
+	app      *app
+	messages []demoMessage
+	start    time.Time // when they were published
+	arrived  int
+	lines    int // of the last drawing, to be drawn over
+}
+
+// watch returns when all have arrived.
+func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
+	live := isTerminal(b.app.stdout) && !b.app.json
+	redraw := time.NewTicker(demoRedraw)
+	defer redraw.Stop()
+	for b.arrived < len(b.messages) {
+		if live {
+			b.draw()
+		}
+		select {
+		case m := <-arrivals:
+			b.note(m)
+			if !live {
+				fmt.Fprintf(b.app.stderr, "%d of %d arrived\n", b.arrived, len(b.messages))
+			}
+		case <-redraw.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return b.conclude()
+}
+
+// note counts a message once.
+func (b *demoBoard) note(m arrival) {
+	for i := range b.messages {
+		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
+			ms := milliseconds(m.late())
+			d.late, d.LateMS = m.late(), &ms
+			b.arrived++
+		}
+	}
+}
+
+// draw shows all messages, over the last drawing.
+func (b *demoBoard) draw() {
+	if b.lines > 0 {
+		fmt.Fprintf(b.app.stdout, "\x1b[%dA\x1b[J", b.lines)
+	}
+	t := b.app.table()
+	t.AppendHeader(row("when", "published to", "for a", "late by"))
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
+	for _, m := range b.messages {
+		late := formatLate(m.late)
+		if m.LateMS == nil {
+			late = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
+		}
+		t.AppendRow(row(m.When, m.Subject, m.To, late))
+	}
+	b.lines = strings.Count(t.Render(), "\n") + 1
+}
+
+// conclude is the last drawing and the sum.
+func (b *demoBoard) conclude() error {
+	var early int
+	var sum, most time.Duration
+	for _, m := range b.messages {
+		if m.late < 0 {
+			early++
+		}
+		sum += m.late
+		most = max(most, m.late)
+	}
+	mean := sum / time.Duration(len(b.messages))
+	if b.app.json {
+		return b.app.printJSON(map[string]any{
+			"messages": b.messages, "early": early, "mean_late_ms": milliseconds(mean), "max_late_ms": milliseconds(most),
+		})
+	}
+	b.draw()
+	_, err := fmt.Fprintf(b.app.stdout, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
+		len(b.messages), early, formatLate(mean), formatLate(most), demoNext)
+	return err
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"delaybroker/levels/lane"
+)
+
+var (
+	// errWarnings is returned by doctor when something should be looked at, and has been printed.
+	errWarnings = errors.New("doctor has warnings")
+	// errCritical is returned by doctor when messages are or will be late, refused or lost, and has been printed.
+	errCritical = errors.New("doctor found something critical")
+)
+
+// severity is how bad a finding is. It is the exit code too.
+type severity int
+
+const (
+	fine severity = iota
+	warn
+	critical
+)
+
+func (s severity) String() string { return [...]string{"ok", "warn", "critical"}[s] }
+
+// MarshalText makes it a word in JSON.
+func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A finding is what one check has to say.
+type finding struct {
+	Check  string   `json:"check"`
+	State  severity `json:"state"`
+	Detail string   `json:"detail"`
+	Do     string   `json:"do,omitempty"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what keeps messages from being on time, or from being kept",
+		Long: `Check the connection, rights, JetStream and its limits, streams, clocks, durability and memory, with the settings and
+the user of the broker: run it where the broker runs. It changes nothing.
+
+exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words or settings`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.doctor(ctx)
+		},
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	f, err := a.gather(ctx)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	findings := examine(f)
+	worst := fine
+	for _, one := range findings {
+		worst = max(worst, one.State)
+	}
+	if err := a.showFindings(worst, findings); err != nil {
+		return err
+	}
+	switch worst {
+	case critical:
+		return logged{errCritical}
+	case warn:
+		return logged{errWarnings}
+	}
+	return nil
+}
+
+func (a *app) showFindings(worst severity, findings []finding) error {
+	if a.json {
+		return a.printJSON(struct {
+			State    severity  `json:"state"`
+			Findings []finding `json:"findings"`
+		}{worst, findings})
+	}
+	t := a.table()
+	t.AppendHeader(row("check", "state", "detail", "what to do"))
+	if isTerminal(a.stdout) { // elsewhere a finding is a line
+		t.SetColumnConfigs([]table.ColumnConfig{
+			{Number: 3, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}, {Number: 4, WidthMax: 40, WidthMaxEnforcer: text.WrapSoft},
+		})
+	}
+	for _, one := range findings {
+		t.AppendRow(row(one.Check, one.State.String(), printable(one.Detail, 1000), one.Do))
+	}
+	t.Render()
+	return nil
+}
+
+// facts are what the checks judge, gathered once. What could not be found out is nil or empty, with an error beside it
+// where that tells something.
+type facts struct {
+	cfg        config
+	build      build
+	memory     memory
+	connectErr error
+
+	server      string // where to, without credentials
+	serverName  string
+	version     string
+	apiPrefix   string
+	prefix      string // of our subjects
+	inbox       string
+	user        *userInfo // nil when the server does not say
+	refused     []string  // what the server refused while we asked, in its words
+	account     *jetstream.AccountInfo
+	accountErr  error
+	want, found []lane.Spec
+	all         map[string]*jetstream.StreamInfo // nil when unknown
+	findErr     error
+	view        lanesView
+	clocks      []clockLook
+	trial       trial
+}
+
+// userInfo is what the server says of our user.
+type userInfo struct {
+	User        string      `json:"user"`
+	Account     string      `json:"account"`
+	Permissions permissions `json:"permissions"`
+}
+
+// clockLook is what a leader's clock said.
+type clockLook struct {
+	leader string        // empty on a single server
+	offset time.Duration // of the server's clock to ours
+	within time.Duration // how wrong that may be
+}
+
+// trial is what became of a publish that the server traces and does not store.
+type trial struct {
+	known   bool
+	refusal string
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+)
+
+// laneIn is a lane of a stream with the given configuration.
+func laneIn(cfg jetstream.StreamConfig) laneView {
+	return laneView{Stream: cfg.Name, Kind: lane.Level, Owner: ownerRead, info: &jetstream.StreamInfo{Config: cfg}}
+}
+
+func viewWith(lanes ...laneView) facts {
+	return facts{all: map[string]*jetstream.StreamInfo{}, found: []lane.Spec{{}}, view: lanesView{Lanes: lanes}}
+}
+
+// TestChecks is for what no server in a test can be made to be.
+func TestChecks(t *testing.T) {
+	look := func(offset, within time.Duration) facts {
+		return facts{clocks: []clockLook{{offset: time.Millisecond, within: time.Millisecond}, {leader: "n2", offset: offset, within: within}}}
+	}
+	account := func(used uint64, limit int64) facts {
+		return facts{account: &jetstream.AccountInfo{Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}}}}
+	}
+	tier := func(used uint64, limit int64) facts {
+		return facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
+			"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+		}}}
+	}
+	late := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
+	late.Overdue = 90
+	for _, test := range []struct {
+		name  string
+		check func(facts) []finding
+		facts facts
+		state severity
+		part  string
+	}{
+		{"too old", checkServer, facts{version: "2.12.11"}, warn, "2.12.11"},
+		{"too old of its line", checkServer, facts{version: "2.14.2"}, warn, "2.14.2"},
+		{"old enough", checkServer, facts{version: "2.12.12"}, fine, ""},
+		{"new enough", checkServer, facts{version: "2.14.3"}, fine, ""},
+
+		{"clocks agree", checkClocks, look(50*time.Millisecond, 80*time.Millisecond), fine, "as ours, within 1ms"},
+		{"a second is fine", checkClocks, look(-time.Second, 0), fine, "1s behind"},
+		{"behind", checkClocks, look(-1001*time.Millisecond, 0), warn, "behind ours, on n2"},
+		{"perhaps ahead", checkClocks, look(1500*time.Millisecond, 600*time.Millisecond), fine, "ahead"},
+		{"far ahead", checkClocks, look(time.Minute, time.Second), critical, "1m ahead of ours, on n2"},
+
+		{"account has room", checkStorage, account(79, 100), fine, ""},
+		{"account fills", checkStorage, account(80, 100), warn, "80 of 100"},
+		{"account full", checkStorage, account(98, 100), critical, "98 of 100"},
+		{"no limit", checkStorage, account(98, -1), fine, ""},
+		{"tier full", checkStorage, tier(100, 100), critical, "R3 store"},
+		{"server full", checkStorage, facts{account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, critical, "insufficient"},
+
+		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), fine, "kept when 1 of them"},
+		{"some have one", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3}), laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})), warn, "DELAY_1s"},
+		{"in memory", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 3, Storage: jetstream.MemoryStorage})), critical, "in memory"},
+		{"asynchronous", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1, PersistMode: jetstream.AsyncPersistMode})), warn, "before it is written"},
+
+		{"late", checkReaders, viewWith(late), warn, "DELAY_30m by 1m30s"},
+
+		{"no JetStream", checkJetStream, facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, critical, "not enabled"},
+		{"no answer", checkJetStream, facts{accountErr: nats.ErrTimeout}, critical, "timeout"},
+		{"no list", checkStreams, facts{findErr: nats.ErrTimeout}, critical, "timeout"},
+		{"no leader", checkStreams, viewWith(laneView{Stream: "DELAY_1s", State: stateSilent, Error: "timeout"}), critical, "DELAY_1s does not answer"},
+		{"max_bytes demanded", checkJetStream, facts{
+			want: []lane.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
+			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
+		}, warn, "max_bytes"},
+
+		{"no limit of memory", checkMemory, facts{memory: memory{golang: math.MaxInt64}}, fine, "no limit"},
+		{"GOMEMLIMIT unset", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: math.MaxInt64}}, warn, "512 MiB"},
+		{"GOMEMLIMIT too high", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: 512 << 20}}, warn, "512 MiB"},
+		{"GOMEMLIMIT set", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: 460 << 20}}, fine, "460 MiB"},
+	} {
+		got := test.check(test.facts)
+		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
+			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)
+			continue
+		}
+		if got[0].State > fine && got[0].Do == "" && test.name != "no list" {
+			t.Errorf("%s: no word of what to do", test.name)
+		}
+	}
+}
+
+// With nothing known but that there is no connection, only what needs none says something.
+func TestChecksWithoutFacts(t *testing.T) {
+	for _, f := range examine(facts{connectErr: nats.ErrNoServers}) {
+		if f.Check != "connection" && f.Check != "memory" {
+			t.Errorf("got %+v from nothing", f)
+		}
+	}
+}
+
+func TestRulesAllow(t *testing.T) {
+	for _, test := range []struct {
+		rules *rules
+		want  bool
+	}{
+		{nil, true},
+		{&rules{}, true},
+		{&rules{Allow: []string{"a.>"}}, true},
+		{&rules{Allow: []string{"b.>", "a.*"}}, true},
+		{&rules{Allow: []string{"b.>"}}, false},
+		{&rules{Deny: []string{"a.b"}}, false},
+		{&rules{Allow: []string{"a.>"}, Deny: []string{"*.b"}}, false},
+	} {
+		if got := test.rules.allow("a.b"); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
+		}
+	}
+}
+
+func TestCgroupLimit(t *testing.T) {
+	dir := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("self", "0::/system.slice/delay.service\n")
+	write("v2/memory.max", "max\n")
+	write("v2/system.slice/delay.service/memory.max", "536870912\n")
+	write("container/memory.max", "268435456\n")
+	write("none/memory.max", "max\n")
+	write("v1/memory/memory.limit_in_bytes", "134217728\n")
+	write("v1none/memory/memory.limit_in_bytes", "9223372036854771712\n")
+	for root, want := range map[string]int64{"v2": 512 << 20, "container": 256 << 20, "none": 0, "v1": 128 << 20, "v1none": 0, "missing": 0} {
+		if got := cgroupLimit(filepath.Join(dir, root), filepath.Join(dir, "self")); got != want {
+			t.Errorf("%s: got %d, want %d", root, got, want)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+)
+
+func checkStreams(f facts) []finding {
+	const name = "streams"
+	switch {
+	case errors.Is(f.findErr, nats.ErrPermissionViolation):
+		return nil
+	case f.findErr != nil:
+		return verdict(name, critical, "", "cannot be listed: %v", f.findErr)
+	case f.all == nil:
+		return nil
+	}
+	var all []finding
+	c := lane.Compare(f.want, f.all)
+	if len(c.Missing) > 0 {
+		all = append(all, verdict(name, critical, "run delaybroker provision, or start the broker once with DELAY_PROVISION=create",
+			"%d of %d are missing: %s", len(c.Missing), len(f.want), few(c.Missing))...)
+	}
+	if len(c.Foreign) > 0 {
+		all = append(all, verdict(name, critical, "rename them, or choose another DELAY_PREFIX", "not ours, with our names: %s", few(c.Foreign))...)
+	}
+	for _, l := range f.view.Lanes {
+		switch l.State {
+		case stateNewer:
+			all = append(all, verdict(name, warn, "upgrade this broker", "%s is of a newer broker; this one leaves it alone", l.Stream)...)
+		case stateSilent:
+			if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
+				continue // it was not even asked
+			}
+			all = append(all, verdict(name, critical, "look at the servers: the stream has no leader", "%s does not answer: %s", l.Stream, l.Error)...)
+		}
+	}
+	if all == nil {
+		return verdict(name, fine, "", "all %d are there", len(f.want))
+	}
+	return all
+}
+
+func checkDrift(f facts) []finding {
+	const name = "drift"
+	if f.all == nil {
+		return nil
+	}
+	drift := lane.Compare(f.want, f.all).Drift
+	for _, s := range f.found { // a retiring level must keep the promises too
+		if !slices.ContainsFunc(f.want, func(w lane.Spec) bool { return w.Stream == s.Stream }) && s.Format <= lane.Format {
+			drift = append(drift, s.Drift(f.all[s.Stream].Config)...)
+		}
+	}
+	var all []finding
+	for _, d := range drift {
+		state := warn
+		if d.Fatal {
+			state = critical
+		}
+		all = append(all, verdict(name, state, "nats stream edit "+d.Stream+"; for subjects delaybroker provision", "%s", d)...)
+	}
+	if all == nil {
+		return verdict(name, fine, "", "none")
+	}
+	return all
+}
+
+func checkStorage(f facts) []finding {
+	const name = "storage"
+	if f.account == nil && f.all == nil {
+		return nil
+	}
+	var all []finding
+	for _, l := range f.view.Lanes {
+		if l.info != nil && isFull(l.info) {
+			all = append(all, verdict(name, critical, "raise its max_bytes or max_msgs: nats stream edit "+l.Stream,
+				"%s is full: %d messages, %d bytes", l.Stream, l.Pending, l.Bytes)...)
+		}
+	}
+	if f.trial.refusal != "" {
+		all = append(all, verdict(name, critical, "free space, or raise max_file_store of the servers: nothing new is accepted or moved",
+			"the servers refuse to store: %s", f.trial.refusal)...)
+	}
+	for tier, used := range f.stores() {
+		state := fine
+		switch part := used.part(); {
+		case part >= fullAt:
+			state = critical
+		case part >= storeWarn:
+			state = warn
+		}
+		if state > fine {
+			all = append(all, verdict(name, state, "raise the account's limit, or delete what is not needed",
+				"the account's %sstore holds %d of %d bytes", tier, used.bytes, used.limit)...)
+		}
+	}
+	if all != nil {
+		return all
+	}
+	if f.trial.known {
+		return verdict(name, fine, "", "a trial was accepted")
+	}
+	return verdict(name, fine, "", "no limit in sight is near; the servers' own limit was not tried")
+}
+
+// usage is of one tier of the account.
+type usage struct {
+	bytes uint64
+	limit int64 // zero or less is none
+}
+
+func (u usage) part() float64 {
+	if u.limit <= 0 {
+		return 0
+	}
+	return float64(u.bytes) / float64(u.limit)
+}
+
+// stores are the account's, by tier: one without a name, or R1, R3 and so on.
+func (f facts) stores() map[string]usage {
+	if f.account == nil {
+		return nil
+	}
+	all := map[string]usage{"": {f.account.Store, f.account.Limits.MaxStore}}
+	for name, t := range f.account.Tiers {
+		all[name+" "] = usage{t.Store, t.Limits.MaxStore}
+	}
+	return all
+}
+
+func checkReaders(f facts) []finding {
+	const name = "lanes"
+	if f.all == nil || len(f.found) == 0 {
+		return nil
+	}
+	var all []finding
+	var unread, late []string
+	lanes := 0
+	for _, l := range f.view.Lanes {
+		if l.Owner != "" {
+			lanes++
+		}
+		if l.Owner == ownerNobody {
+			unread = append(unread, l.Stream)
+		}
+		if l.Overdue >= lateWarn.Seconds() {
+			late = append(late, fmt.Sprintf("%s by %s", l.Stream, dashed(l.Overdue)))
+		}
+	}
+	switch {
+	case len(unread) > 0 && len(unread) == lanes:
+		all = append(all, verdict(name, critical, "start a broker: delaybroker serve", "nobody reads any of the %d lanes", lanes)...)
+	case len(unread) > 0:
+		all = append(all, verdict(name, critical, "restart the broker: streams made after its start are not read", "nobody reads %s", few(unread))...)
+	}
+	if len(late) > 0 {
+		all = append(all, verdict(name, warn, "look at the broker's log: a target, a stream or the broker is behind", "late: %s", few(late))...)
+	}
+	if all == nil {
+		return verdict(name, fine, "", "%d lanes, %d messages pending", lanes, f.view.Totals.Pending)
+	}
+	return all
+}
+
+func checkDurability(f facts) []finding {
+	const name = "durability"
+	var memory, single, async []string
+	fewest, streams := math.MaxInt, 0
+	for _, l := range f.view.Lanes {
+		if l.info == nil {
+			continue
+		}
+		streams++
+		c := l.info.Config
+		fewest = min(fewest, c.Replicas)
+		switch {
+		case c.Storage == jetstream.MemoryStorage:
+			memory = append(memory, l.Stream)
+		case c.PersistMode == jetstream.AsyncPersistMode:
+			async = append(async, l.Stream)
+		case c.Replicas == 1:
+			single = append(single, l.Stream)
+		}
+	}
+	const embeddedName = "delaybroker" // see embedConfig.options
+	var all []finding
+	if len(memory) > 0 {
+		all = append(all, verdict(name, critical, "recreate them with file storage, when empty",
+			"in memory: a restart of the servers loses what is pending: %s", few(memory))...)
+	}
+	if len(async) > 0 {
+		all = append(all, verdict(name, warn, "set persist_mode to default", "acknowledged before it is written: %s", few(async))...)
+	}
+	switch {
+	case streams == 0:
+		return nil
+	case len(single) > 0 && f.cfg.embed != nil && f.serverName == embeddedName:
+		all = append(all, verdict(name, fine, "", "the embedded server's disk, %s", f.cfg.embed.durability())...)
+	case len(single) > 0:
+		all = append(all, verdict(name, warn, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
+			"1 replica of %s: lost with its disk, and a power cut loses what was not synced, two minutes with the default sync_interval", few(single))...)
+	case all == nil:
+		all = verdict(name, fine, "", "%d replicas at least: kept when %d of them are lost; only a power cut of most at once loses what was not synced",
+			fewest, (fewest-1)/2)
+	}
+	return all
+}
+
+func checkDeadLetters(f facts) []finding {
+	const name = "dead letters"
+	if f.all == nil || len(f.found) == 0 {
+		return nil
+	}
+	for _, l := range f.view.Lanes {
+		if l.Kind == lane.Dead && l.Pending > 0 {
+			return verdict(name, warn, "read Delay-Error in them: nats stream view "+l.Stream, "%d in %s", l.Pending, l.Stream)
+		}
+	}
+	return verdict(name, fine, "", "none")
+}

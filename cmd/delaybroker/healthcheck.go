@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// probeTimeout leaves /healthz the time in which it gives up itself.
+const probeTimeout = aliveTimeout + 2*time.Second
+
+func (a *app) healthcheckCommand() *cobra.Command {
+	var ready bool
+	c := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask the broker on this host whether it is well; exit code 1 when not",
+		Long: `Ask the broker at DELAY_HTTP_ADDR whether it is alive, for images without a shell or curl:
+
+  HEALTHCHECK CMD ["delaybroker", "healthcheck"]`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.healthcheck(cmd.Context(), ready) },
+	}
+	c.Flags().BoolVar(&ready, "ready", false, "ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
+	return c
+}
+
+func (a *app) healthcheck(ctx context.Context, ready bool) error {
+	s, err := readSettings()
+	if err != nil {
+		return err
+	}
+	var p problems
+	if s.HTTPAddr == "off" {
+		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "there is nobody to ask")
+	} else {
+		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+	path := "/healthz"
+	if ready {
+		path = "/readyz"
+	}
+	url := "http://" + dialable(s.HTTPAddr) + path
+	h, err := askHealth(ctx, url)
+	if err != nil {
+		return fmt.Errorf("probe %s: %w", url, err)
+	}
+	if a.json {
+		if err := a.printJSON(h); err != nil {
+			return err
+		}
+	}
+	if bad := h.failing(); len(bad) > 0 {
+		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
+	}
+	if !a.json {
+		_, err = fmt.Fprintln(a.stdout, "ok")
+	}
+	return err
+}
+
+func askHealth(ctx context.Context, url string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	// Not the default client: the environment may name a proxy.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{}, errors.Unwrap(err) // the url.Error names the address again
+	}
+	defer response.Body.Close()
+	var a answer
+	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
+		return answer{}, fmt.Errorf("%s, and not in the broker's words: is something else listening there?", response.Status)
+	}
+	return a, nil
+}
+
+// failing are the checks that are not good, in words.
+func (a answer) failing() []string {
+	var bad []string
+	for _, c := range a.Checks {
+		if !c.OK {
+			bad = append(bad, printable(c.Name+": "+c.Detail, 300))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealthcheck(t *testing.T) {
+	startForClients(t)
+	for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
+		if got, want := mustRunVerb(t, "", args...), "ok\n"; got != want {
+			t.Errorf("%q: got %q, want %q", args, got, want)
+		}
+	}
+	got := decodeLines[answer](t, mustRunVerb(t, "", "healthcheck", "--ready", "--json"))
+	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 4 {
+		t.Errorf("got %+v, want four good checks", got)
+	}
+}
+
+// A broker that waits for its server is alive and not ready.
+func TestHealthcheckNotReady(t *testing.T) {
+	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
+	address := freeAddress(t)
+	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // every interface
+	r := start(t)
+	defer r.stop(t)
+	r.log.await(t, "cannot connect to NATS; trying on")
+	mustRunVerb(t, "", "healthcheck")
+	wantVerbError(t, 1, []string{"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet"}, "healthcheck", "--ready")
+	out, _, err := runVerb(t, "", "healthcheck", "--ready", "--json")
+	if got := decodeLines[answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
+		t.Errorf("got %+v and %v, want an answer that is no good", got, err)
+	}
+}
+
+func TestHealthcheckWithoutBroker(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("DELAY_HTTP_ADDR", freeAddress(t))
+	wantVerbError(t, 1, []string{"connection refused"}, "healthcheck")
+	t.Setenv("DELAY_HTTP_ADDR", "off")
+	wantVerbError(t, 2, []string{"nobody to ask"}, "healthcheck")
+	t.Setenv("DELAY_HTTP_ADDR", "8422")
+	wantVerbError(t, 2, []string{"host:port"}, "healthcheck")
+
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	t.Setenv("DELAY_HTTP_ADDR", other.Listener.Addr().String())
+	wantVerbError(t, 1, []string{"something else"}, "healthcheck")
+}

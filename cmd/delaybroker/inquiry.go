@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+)
+
+// gather asks everything, and goes on when something is not answered.
+func (a *app) gather(ctx context.Context) (facts, error) {
+	cfg, err := readConfig()
+	if err != nil {
+		return facts{}, err
+	}
+	f := facts{cfg: cfg, build: readBuild(), memory: readMemory()}
+	o, err := a.operate(ctx)
+	if err != nil {
+		f.connectErr = err
+		return f, nil
+	}
+	defer o.close()
+	i := &inquiry{operator: o}
+	o.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { i.complain(err) })
+	i.run(ctx, &f)
+	return f, nil
+}
+
+// An inquiry asks one question after the other. A question that the server refuses is not answered: the refusal comes
+// apart from it, and ends the waiting.
+type inquiry struct {
+	*operator
+
+	mu      sync.Mutex // guards what follows
+	refused []string
+	refuse  context.CancelCauseFunc
+	deaf    error // we may not listen to answers, so there is no point in asking
+}
+
+func (i *inquiry) complain(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	_, what, _ := strings.Cut(err.Error(), "Violation for ")
+	what = strings.ReplaceAll(what, `"`, "")
+	if strings.HasPrefix(what, "Subscription to ") {
+		i.deaf = err
+	}
+	i.refused = append(i.refused, what)
+	i.refuse(err)
+}
+
+// question runs f until it is answered, refused or takes too long.
+func (i *inquiry) question(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	i.mu.Lock()
+	i.refuse = refuse
+	deaf := i.deaf
+	i.mu.Unlock()
+	if deaf != nil {
+		return deaf
+	}
+	if err := f(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return nil
+}
+
+func (i *inquiry) run(ctx context.Context, f *facts) {
+	f.server, f.serverName, f.version = serverOf(i.nc), i.nc.ConnectedServerName(), i.nc.ConnectedServerVersion()
+	f.apiPrefix, f.prefix, f.inbox = i.apiPrefix, i.names.Prefix(), i.nc.Opts.InboxPrefix
+	if f.inbox == "" {
+		f.inbox = strings.TrimSuffix(nats.InboxPrefix, ".")
+	}
+	f.want = i.wanted()
+	_ = i.question(ctx, func(ctx context.Context) (err error) { // without it, only what is refused is known
+		f.user, err = i.askUser(ctx)
+		return err
+	})
+	f.accountErr = i.question(ctx, func(ctx context.Context) (err error) {
+		f.account, err = i.js.AccountInfo(ctx)
+		return err
+	})
+	f.findErr = i.question(ctx, func(ctx context.Context) (err error) {
+		f.found, f.all, err = i.streams.Provisioner(i.js).Find(ctx)
+		return err
+	})
+	if f.findErr != nil {
+		f.all = nil
+	} else {
+		f.view = i.lookAt(ctx, f.want, f.found, f.all)
+		f.clocks = i.lookAtClocks(ctx, f.view)
+		f.trial = i.try(ctx, f)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	f.refused = i.refused
+}
+
+// askUser asks the server who we are. Servers without a system account do not answer.
+func (i *inquiry) askUser(ctx context.Context) (*userInfo, error) {
+	m, err := i.nc.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data *userInfo `json:"data"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return nil, fmt.Errorf("decode who we are: %w", err)
+	}
+	return answer.Data, nil
+}
+
+// lookAtClocks compares our clock with that of each leader. The quickest of some answers is the truest.
+func (i *inquiry) lookAtClocks(ctx context.Context, v lanesView) []clockLook {
+	const looks = 3
+	var all []clockLook
+	seen := make(map[string]bool)
+	for _, l := range v.Lanes {
+		if l.info == nil {
+			continue
+		}
+		leader := lane.SampleOf(l.info, time.Time{}).Leader
+		if seen[leader] {
+			continue
+		}
+		seen[leader] = true
+		best := clockLook{leader: leader, within: time.Hour}
+		for range looks {
+			_ = i.question(ctx, func(ctx context.Context) error { // the next may answer
+				asked := time.Now()
+				s, err := i.js.Stream(ctx, l.Stream)
+				if err != nil {
+					return err
+				}
+				if half := time.Since(asked) / 2; half < best.within {
+					best.offset, best.within = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half
+				}
+				return nil
+			})
+		}
+		if best.within < time.Hour {
+			all = append(all, best)
+		}
+	}
+	return all
+}
+
+// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all the
+// checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other accounts,
+// where the trace may be cut off, are not tried.
+func (i *inquiry) try(ctx context.Context, f *facts) trial {
+	const domestic = "$JS.API"
+	if f.apiPrefix != domestic || !knownAboveFloor(f.version) {
+		return trial{}
+	}
+	var level string
+	for _, s := range f.found {
+		if s.Kind == lane.Level && s.Format <= lane.Format {
+			level = s.Name
+		}
+	}
+	if level == "" {
+		return trial{}
+	}
+	var t trial
+	_ = i.question(ctx, func(ctx context.Context) error { // unknown then
+		inbox := i.nc.NewInbox()
+		sub, err := i.nc.SubscribeSync(inbox)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+		msg := nats.NewMsg(i.names.Hop(level, "delaybroker.doctor"))
+		msg.Reply = inbox
+		msg.Header.Set("Nats-Trace-Dest", inbox)
+		msg.Header.Set("Nats-Trace-Only", "true")
+		if err := i.nc.PublishMsg(msg); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Error *jetstream.APIError `json:"error"`
+		}
+		if err := json.Unmarshal(m.Data, &answer); err != nil {
+			return err
+		}
+		if t.known = true; answer.Error != nil {
+			t.refusal = answer.Error.Description
+		}
+		return nil
+	})
+	return t
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+)
+
+const (
+	// fullAt is the part of a stream's limit from which it counts as full: the next large message may be refused.
+	fullAt = 0.98
+	// lateFrom is how long a message may lie in a lane that it should have left. A commit follows the work by a while.
+	lateFrom = time.Second
+	// recently is how long ago a consumer may have been served to count as read while it waits for nothing.
+	recently = 5 * time.Second
+)
+
+// What is said of a lane.
+const (
+	stateServing  = "serving"
+	stateRetiring = "retiring" // not in DELAY_LEVELS: it takes no new messages
+	stateNewer    = "newer format"
+	stateMissing  = "missing"
+	stateForeign  = "foreign" // a stream has the name, and it is none of ours
+	stateFull     = "full"
+	stateSilent   = "no answer"
+
+	ownerRead   = "read"   // a broker's consumer waits for messages
+	ownerLater  = "later"  // its broker holds as many as it may, and reads on when some are due
+	ownerNobody = "nobody" // no broker reads it
+)
+
+// newerMessage is said of a message that another version of the broker wrote.
+const newerMessage = "written by a newer broker; it waits for one"
+
+// laneView is a stream of ours as one look shows it.
+type laneView struct {
+	Stream   string    `json:"stream"`
+	Kind     lane.Kind `json:"kind"`
+	Level    string    `json:"level,omitempty"`
+	Delay    float64   `json:"delay_seconds"`
+	Pending  uint64    `json:"pending"`
+	Bytes    uint64    `json:"bytes"`
+	HeadDue  time.Time `json:"head_due,omitzero"`
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that the head is about to get
+	Overdue  float64   `json:"overdue_seconds"`            // since the head should have left the lane
+	Owner    string    `json:"owner,omitempty"`
+	State    string    `json:"state"`
+	Error    string    `json:"error,omitempty"` // why less is known
+
+	spec lane.Spec
+	info *jetstream.StreamInfo
+}
+
+// lanesView is all of them.
+type lanesView struct {
+	Time   time.Time  `json:"time"` // by the server's clock
+	Lanes  []laneView `json:"lanes"`
+	Totals struct {
+		Pending uint64  `json:"pending"` // without dead letters
+		Dead    uint64  `json:"dead_letters"`
+		Overdue float64 `json:"overdue_seconds"` // the worst
+		Unread  int     `json:"unread"`          // lanes that nobody reads
+	} `json:"totals"`
+}
+
+// look asks for all lanes at once: one after the other takes seconds across an ocean.
+func (o *operator) look(ctx context.Context) (lanesView, error) {
+	finding, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	found, all, err := o.streams.Provisioner(o.js).Find(finding)
+	if err != nil {
+		return lanesView{}, err
+	}
+	v := o.lookAt(ctx, o.wanted(), found, all)
+	return v, context.Cause(ctx) // one refusal ends all questions, and half an answer would mislead
+}
+
+func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[string]*jetstream.StreamInfo) lanesView {
+	var v lanesView
+	for _, s := range found {
+		l := viewOf(s, stateServing)
+		switch wanted := slices.ContainsFunc(want, func(w lane.Spec) bool { return w.Stream == s.Stream }); {
+		case s.Format > lane.Format:
+			l.State = stateNewer
+		case !wanted:
+			l.State = stateRetiring
+		}
+		v.Lanes = append(v.Lanes, l)
+	}
+	var asking sync.WaitGroup
+	for i := range v.Lanes {
+		asking.Go(func() { o.fill(ctx, &v.Lanes[i]) })
+	}
+	asking.Wait()
+	c := lane.Compare(want, all)
+	for _, w := range want {
+		switch {
+		case slices.Contains(c.Missing, w.Stream):
+			v.Lanes = append(v.Lanes, viewOf(w, stateMissing))
+		case slices.Contains(c.Foreign, w.Stream):
+			v.Lanes = append(v.Lanes, viewOf(w, stateForeign))
+		}
+	}
+	slices.SortFunc(v.Lanes, byWay)
+	v.sum()
+	return v
+}
+
+func viewOf(s lane.Spec, state string) laneView {
+	return laneView{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
+}
+
+// byWay orders lanes as messages pass them: the intake, the levels, retries, dead letters.
+func byWay(a, b laneView) int {
+	kinds := []lane.Kind{lane.Intake, lane.Level, lane.Retry, lane.Dead}
+	return cmp.Or(
+		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+		cmp.Compare(a.Delay, b.Delay),
+		strings.Compare(a.Stream, b.Stream))
+}
+
+// fill asks the leader of a lane's stream how it is.
+func (o *operator) fill(ctx context.Context, l *laneView) {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	s, err := o.js.Stream(ctx, l.Stream)
+	if err != nil {
+		l.State, l.Error = stateSilent, err.Error()
+		return
+	}
+	l.info = s.CachedInfo()
+	l.Pending, l.Bytes = l.info.State.Msgs, l.info.State.Bytes
+	if l.State == stateServing && isFull(l.info) {
+		l.State = stateFull
+	}
+	if l.Kind == lane.Dead {
+		return
+	}
+	if l.Pending > 0 {
+		if err := o.fillHead(ctx, l); err != nil {
+			l.Error = err.Error()
+		}
+	}
+	consumers, err := o.consumers(ctx, l.Stream, l.info)
+	if err != nil {
+		l.Error = err.Error()
+		return
+	}
+	l.Owner = ownerOf(*l, consumers)
+}
+
+// fillHead reads the first message. That it has moved on meanwhile is no error.
+func (o *operator) fillHead(ctx context.Context, l *laneView) error {
+	in, err := o.stored(ctx, l.Stream, l.info.State.FirstSeq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	leaves := in.At
+	switch request, problem := o.streams.Policy().Parse(in); {
+	case problem == nil:
+		l.HeadDue = request.When()
+		leaves = o.streams.Leaves(l.spec, in.At, request)
+	case problem.Code == message.NewerFormat:
+		l.Error = newerMessage
+		return nil
+	default:
+		l.HeadDead = string(problem.Code)
+	}
+	if late := l.info.TimeStamp.Sub(leaves); late >= lateFrom {
+		l.Overdue = late.Seconds()
+	}
+	return nil
+}
+
+// consumers are those of a stream; there is nothing to ask when it has none.
+func (o *operator) consumers(ctx context.Context, stream string, info *jetstream.StreamInfo) ([]jetstream.ConsumerInfo, error) {
+	if info.State.Consumers == 0 {
+		return nil, nil
+	}
+	var answer struct {
+		Consumers []jetstream.ConsumerInfo `json:"consumers"`
+	}
+	err := o.ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
+	return answer.Consumers, err
+}
+
+// ownerOf says who reads a lane. A consumer outlives the broker that made it by minutes, so what counts is that somebody
+// waits for its messages. A broker that holds all it may waits for none, and its consumer is removed after a while; then
+// the lane is larger than what may be held, and nothing in it is late.
+func ownerOf(l laneView, consumers []jetstream.ConsumerInfo) string {
+	for _, c := range consumers {
+		if !strings.HasPrefix(c.Name, lane.ConsumerPrefix) {
+			continue
+		}
+		last := c.Delivered.Last
+		if c.NumWaiting > 0 || last != nil && l.info.TimeStamp.Sub(*last) < recently {
+			return ownerRead
+		}
+	}
+	if l.Overdue == 0 && (l.Pending > broker.DefaultHoldMessages || l.Bytes > broker.DefaultHoldBytes) {
+		return ownerLater
+	}
+	return ownerNobody
+}
+
+// isFull reports whether a stream is at a limit of its own.
+func isFull(info *jetstream.StreamInfo) bool {
+	c, s := info.Config, info.State
+	return c.MaxMsgs > 0 && float64(s.Msgs) >= fullAt*float64(c.MaxMsgs) ||
+		c.MaxBytes > 0 && float64(s.Bytes) >= fullAt*float64(c.MaxBytes)
+}
+
+func (v *lanesView) sum() {
+	v.Time = time.Now()
+	for _, l := range v.Lanes {
+		if l.info != nil {
+			v.Time = l.info.TimeStamp
+		}
+		if l.Kind == lane.Dead {
+			v.Totals.Dead += l.Pending
+			continue
+		}
+		v.Totals.Pending += l.Pending
+		v.Totals.Overdue = max(v.Totals.Overdue, l.Overdue)
+		if l.Owner == ownerNobody {
+			v.Totals.Unread++
+		}
+	}
+	v.Time = v.Time.UTC()
+}

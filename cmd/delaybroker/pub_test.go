@@ -1,0 +1,123 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/message"
+)
+
+func TestPub(t *testing.T) {
+	startForClients(t)
+	nc, _ := connectSettings(t)
+	sub := subscribe(t, nc, "orders.>")
+
+	out := mustRunVerb(t, "", "pub", "orders.expire", "from the line", "--in", "1s", "-H", "x-Mixed: a: b", "-H", "x-Mixed:c")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("got %q, want a header and a row", out)
+	}
+	m := wantMessage(t, sub, "from the line")
+	fields := strings.Fields(lines[1])
+	if got, want := fields, []string{m.Header.Get("Delay-Id"), "DELAY_1s", m.Header.Get("Delay-Due")}; !slices.Equal(got, want) {
+		t.Errorf("row: got %q, want %q as delivered", got, want)
+	}
+	if got, want := m.Header["x-Mixed"], []string{"a: b", "c"}; !slices.Equal(got, want) {
+		t.Errorf("header: got %q, want %q", got, want)
+	}
+
+	at := time.Now().Add(700 * time.Millisecond).UTC().Truncate(time.Microsecond)
+	mustRunVerb(t, "from stdin", "pub", "orders.expire", "-", "--at", at.Format(time.RFC3339Nano))
+	m = wantMessage(t, sub, "from stdin")
+	due, err := time.Parse(time.RFC3339Nano, m.Header.Get("Delay-Due"))
+	if err != nil || due.Before(at) || due.Sub(at) >= time.Millisecond {
+		t.Errorf("due: got %s (%v), want %s rounded up to a millisecond", due, err, at)
+	}
+	mustRunVerb(t, "piped", "pub", "orders.expire", "--level", "1s")
+	wantMessage(t, sub, "piped")
+}
+
+func TestPubJSON(t *testing.T) {
+	startForClients(t)
+	before := time.Now()
+	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json", "-H", "Nats-Msg-Id: one"))
+	if len(all) != 3 {
+		t.Fatalf("got %d lines, want 3", len(all))
+	}
+	for i, m := range all {
+		if got, want := m.Duplicate, i > 0; got != want {
+			t.Errorf("duplicate %d: got %t, want %t", i, got, want)
+		}
+		id, err := message.ParseID(m.ID)
+		if err != nil || id.Stream != "DELAY_5s" || id.Sequence != 1 || m.Stream != id.Stream || m.Sequence != 1 || m.Subject != "delay.5s.orders.expire" {
+			t.Errorf("got %+v (%v), want the first of DELAY_5s", m, err)
+		}
+		if got, want := m.Due, id.At.Add(5*time.Second); !got.Equal(want) || m.Due.Before(before.Add(5*time.Second)) {
+			t.Errorf("due: got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestPubRefuses(t *testing.T) {
+	startForClients(t)
+	for _, test := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"pub", 2, "pub TARGET [BODY]"},
+		{"pub a b c --in 1s", 2, "pub TARGET [BODY]"},
+		{"pub a b", 2, "one of --in, --at and --level"},
+		{"pub a b --in 1s --level 1s", 2, "one of --in, --at and --level"},
+		{"pub a b --in 1s --count 0", 2, "--count"},
+		{"pub a b --in 1.5s", 2, "--in"},
+		{"pub a b --in 1s -H nothing", 2, "Key: value"},
+		{"pub a.* b --in 1s", 2, "wildcard"},
+		{"pub delay.1s.a b --in 1s", 2, "delays do not nest"},
+		{"pub a b --in 1s -H Delay-Untill:5", 2, "Delay-Untill"},
+		{"pub a b --level 7777s", 1, "no stream takes delay.7777s.a"},
+	} {
+		wantVerbError(t, test.code, []string{test.want}, strings.Fields(test.args)...)
+	}
+	t.Setenv("DELAY_PREFIX", "later")
+	wantVerbError(t, 1, []string{"no stream takes later.1s.a", `"later"`}, "pub", "a", "b", "--in", "1s")
+}
+
+// A tenant that may publish delays to its own targets, and nothing else.
+func TestPubPermissions(t *testing.T) {
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{
+		{Username: "broker", Password: "b"},
+		{Username: "orders", Password: "o", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: []string{"delay.*.orders.>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"orders.>", "_INBOX.>"}},
+		}},
+	}})
+	externalEnv(t, s.ClientURL())
+	t.Setenv("DELAY_PROVISION", "create")
+	t.Setenv("NATS_USER", "broker")
+	t.Setenv("NATS_PASSWORD", "b")
+	r := start(t)
+	defer r.stop(t)
+	r.log.await(t, "ready")
+
+	t.Setenv("NATS_USER", "orders")
+	t.Setenv("NATS_PASSWORD", "o")
+	wantVerbError(t, 1, []string{"publish to delay.1s.billing.x", "Permissions Violation"}, "pub", "billing.x", "y", "--in", "1s")
+	wantVerbError(t, 1, []string{"subscribe to billing.>", "Permissions Violation"}, "sub", "billing.>")
+
+	got := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json"))
+	for i, m := range got {
+		if m.ID != "" || !m.Estimated || m.Sequence != uint64(i+1) || time.Until(m.Due) > time.Second {
+			t.Errorf("got %+v, want no id and an estimate, as looking is not allowed", m)
+		}
+	}
+	if out := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s"); !strings.Contains(out, "DELAY_1s-3") || !strings.Contains(out, "about") {
+		t.Errorf("got %q, want what is known", out)
+	}
+	t.Setenv("NATS_PASSWORD", "wr0ng")
+	wantVerbError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+)
+
+const (
+	// searchBatch is how many headers are asked for at a time.
+	searchBatch = 1000
+	// progressPause is how long a search is silent.
+	progressPause = 2 * time.Second
+	// leaderSkew is how much earlier than its acceptance a message may have been stored in the next lane, whose leader
+	// is another server with a clock of its own.
+	leaderSkew = time.Minute
+)
+
+// A search looks for one message, on the way that messages take, so that one that moves on meanwhile is met again.
+type search struct {
+	*operator
+	id       message.ID
+	most     uint64
+	progress func(searched, pending uint64)
+
+	searched, pending uint64 // messages
+	told              time.Time
+}
+
+func (s *search) run(ctx context.Context) (whereabouts, error) {
+	s.told = time.Now()
+	v, err := s.look(ctx)
+	if err != nil {
+		return whereabouts{}, err
+	}
+	lanes := slices.DeleteFunc(v.Lanes, func(l laneView) bool { return l.info == nil })
+	var origin *jetstream.StreamInfo
+	if i := slices.IndexFunc(lanes, func(l laneView) bool { return l.Stream == s.id.Stream }); i >= 0 {
+		origin = lanes[i].info
+		in, err := s.stored(ctx, s.id.Stream, s.id.Sequence)
+		if err == nil && in.At.Equal(s.id.At) {
+			return s.inLane(in, v.Time), nil
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return whereabouts{}, err
+		}
+	}
+	slices.SortStableFunc(lanes, alongTheWay)
+	for _, l := range lanes {
+		s.pending += l.Pending
+	}
+	for _, l := range lanes {
+		if l.Kind == lane.Intake {
+			continue // nothing hops into it
+		}
+		in, err := s.scan(ctx, l)
+		switch {
+		case err != nil:
+			return whereabouts{}, fmt.Errorf("search %s: %w", l.Stream, err)
+		case in != nil && l.Kind == lane.Dead:
+			return s.inDead(*in), nil
+		case in != nil:
+			return s.inLane(*in, v.Time), nil
+		}
+	}
+	return whereabouts{ID: s.id.String(), Searched: s.searched, Answer: s.absent(origin)}, nil
+}
+
+// alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to the
+// dead letters.
+func alongTheWay(a, b laneView) int {
+	if a.Kind == lane.Level && b.Kind == lane.Level {
+		return cmp.Compare(b.Delay, a.Delay)
+	}
+	return byWay(a, b)
+}
+
+// inLane tells of a message that is stored in a lane.
+func (s *search) inLane(in message.Incoming, now time.Time) whereabouts {
+	r, problem := s.streams.Policy().Parse(in)
+	w := whereabouts{
+		ID: s.id.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: r.Accepted, Due: r.Due, Target: r.Target, Attempts: r.Attempts, RetryAt: r.RetryAt,
+	}
+	switch wait := r.When().Sub(now); {
+	case problem != nil && problem.Code == message.NewerFormat:
+		w.Answer = newerMessage
+	case problem != nil:
+		w.Code, w.Reason = string(problem.Code), problem.Sentence
+		w.Answer = "about to become a dead letter"
+	case wait > 0 && r.Attempts > 0:
+		w.Answer = fmt.Sprintf("refused, and tried again in %s", span(wait))
+	case wait > 0:
+		w.Answer = fmt.Sprintf("waiting, due in %s", span(wait))
+	default:
+		w.Answer = fmt.Sprintf("due since %s: being delivered, or delivered and not committed yet, or nobody reads the lane", span(-wait))
+	}
+	return w
+}
+
+// inDead tells of a dead letter, which keeps what it was in its headers.
+func (s *search) inDead(in message.Incoming) whereabouts {
+	header := nats.Header(in.Header)
+	w := whereabouts{
+		ID: s.id.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched, Accepted: s.id.At,
+		Code: header.Get(message.HeaderErrorCode), Reason: header.Get(message.HeaderError),
+		Answer: "a dead letter since " + moment(in.At),
+	}
+	w.Due, _ = time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)) // zero when it was not understood
+	_, _ = fmt.Sscan(header.Get(message.HeaderAttempts), &w.Attempts)      // likewise
+	if parts := strings.SplitN(in.Subject, ".", 3); len(parts) == 3 {
+		w.Target = parts[2]
+	}
+	return w
+}
+
+// absent says what it means that a message is nowhere, given the stream that should have accepted it.
+func (s *search) absent(origin *jetstream.StreamInfo) string {
+	const nowhere = "not in any lane and no dead letter: "
+	switch {
+	case s.searched >= s.most:
+		return fmt.Sprintf("not among the first %d messages; search more with --most", s.searched)
+	case origin == nil:
+		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s, or it was deleted with all it held", s.id.Stream)
+	case origin.Created.After(s.id.At):
+		return nowhere + fmt.Sprintf("the stream %s was created anew after it", s.id.Stream)
+	case origin.State.LastSeq < s.id.Sequence:
+		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d", s.id.Stream, origin.State.LastSeq)
+	}
+	return nowhere + "delivered, unless somebody purged it or made the id up"
+}
+
+// scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at: on
+// others, clients write what they like.
+func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error) {
+	since := s.id.At.Add(-leaderSkew)
+	config := jetstream.ConsumerConfig{
+		Name:          "where-" + nuid.Next(),
+		Description:   "delaybroker where",
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since,
+		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1,
+		InactiveThreshold: time.Minute,
+	}
+	switch l.Kind {
+	case lane.Level: // several subjects rather than one, which would take another permission
+		config.FilterSubjects = []string{s.names.HopFilter(l.Level)}
+	case lane.Retry:
+		config.FilterSubjects = []string{s.names.RetryFilter(l.Level)}
+	}
+	asking, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	now, err := s.js.Stream(asking, l.Stream) // as it is now: the message may have come since the lanes were looked at
+	if err != nil || now.CachedInfo().State.Msgs == 0 {
+		return nil, err
+	}
+	if _, err := s.js.CreateConsumer(asking, l.Stream, config); err != nil {
+		return nil, fmt.Errorf("create a consumer: %w", err)
+	}
+	defer func() { // the threshold does it otherwise
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = s.js.DeleteConsumer(ctx, l.Stream, config.Name)
+	}()
+	inbox := s.nc.NewInbox()
+	sub, err := s.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	for {
+		found, some, err := s.batch(ctx, s.apiPrefix+".CONSUMER.MSG.NEXT."+l.Stream+"."+config.Name, sub)
+		if found != nil || err != nil || !some || s.searched >= s.most {
+			if found != nil {
+				found.Stream = l.Stream
+			}
+			return found, err
+		}
+	}
+}
+
+// batch asks for some more headers; some is false when there were none. A message is known by the reply subject that the
+// server gives it and never by its headers: see lane.Reader.
+func (s *search) batch(ctx context.Context, ask string, sub *nats.Subscription) (found *message.Incoming, some bool, err error) {
+	body, err := json.Marshal(map[string]any{"batch": searchBatch, "no_wait": true})
+	if err != nil {
+		return nil, false, fmt.Errorf("bug: encode the request: %w", err)
+	}
+	if err := s.nc.PublishRequest(ask, sub.Subject, body); err != nil {
+		return nil, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	for n := 0; n < searchBatch; n++ {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, some, err
+		}
+		meta, err := m.Metadata()
+		if m.Subject == sub.Subject || err != nil { // the server says that there is no more
+			return nil, some, nil
+		}
+		some = true
+		s.count()
+		if m.Header.Get(message.HeaderID) == s.id.String() {
+			return &message.Incoming{Sequence: meta.Sequence.Stream, At: meta.Timestamp, Subject: m.Subject, Header: message.Header(m.Header)}, true, nil
+		}
+	}
+	return nil, some, nil
+}
+
+func (s *search) count() {
+	s.searched++
+	if s.searched%searchBatch == 0 && time.Since(s.told) >= progressPause {
+		s.told = time.Now()
+		s.progress(s.searched, s.pending)
+	}
+}

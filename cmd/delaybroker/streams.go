@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"delaybroker/broker"
+	"delaybroker/levels/lane"
+)
+
+func (a *app) streamsCommand() *cobra.Command {
+	var as, maxPayload string
+	var replicas int
+	c := &cobra.Command{
+		Use:   "streams",
+		Short: "Print the streams that the settings want, as manifests",
+		Long: `Print the streams that the settings want, for those who create them by other means than "delaybroker provision" or
+DELAY_PROVISION=create. It asks no server.
+
+--as json   a list of JetStream stream configurations, as "nats stream add --config" and the JetStream API take them
+--as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, replicas) },
+	}
+	c.Flags().StringVar(&as, "as", "json", "json or nack")
+	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB", "the servers' max_payload; what the streams accept is a little less")
+	c.Flags().IntVar(&replicas, "replicas", 0, "copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
+	return c
+}
+
+func (a *app) printStreams(as, maxPayload string, replicas int) error {
+	payload, err := parseSize(maxPayload)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
+	case replicas < 0 || replicas > maxReplicas:
+		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, maxReplicas)
+	}
+	cfg, err := readConfig()
+	if err != nil {
+		return err
+	}
+	if replicas > 0 {
+		cfg.broker.Replicas = replicas
+	}
+	streams, err := broker.StreamsOf(cfg.broker)
+	if err != nil {
+		return err
+	}
+	specs := streams.Wanted(payload, true)
+	switch as {
+	case "json":
+		all := make([]jetstream.StreamConfig, len(specs))
+		for i, s := range specs {
+			all[i] = s.Config()
+		}
+		return a.printJSON(all)
+	case "nack":
+		return a.printNACK(specs)
+	}
+	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, as)
+}
+
+// A nackStream is a Stream of NACK's API jetstream.nats.io/v1beta2.
+type nackStream struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Kind       string   `yaml:"kind"`
+	Metadata   nackMeta `yaml:"metadata"`
+	Spec       nackSpec `yaml:"spec"`
+}
+
+type nackMeta struct {
+	Name string `yaml:"name"`
+}
+
+type nackSpec struct {
+	Name            string            `yaml:"name"`
+	Description     string            `yaml:"description"`
+	Subjects        []string          `yaml:"subjects"`
+	Retention       string            `yaml:"retention"`
+	Storage         string            `yaml:"storage"`
+	Discard         string            `yaml:"discard"`
+	MaxMsgSize      int32             `yaml:"maxMsgSize"`
+	Replicas        int               `yaml:"replicas"`
+	DuplicateWindow string            `yaml:"duplicateWindow"`
+	AllowDirect     bool              `yaml:"allowDirect"`
+	Metadata        map[string]string `yaml:"metadata"`
+	// PreventDelete keeps a stream, with what is pending in it, when its manifest is deleted.
+	PreventDelete bool `yaml:"preventDelete"`
+}
+
+func nackOf(c jetstream.StreamConfig) nackStream {
+	return nackStream{
+		APIVersion: "jetstream.nats.io/v1beta2",
+		Kind:       "Stream",
+		Metadata:   nackMeta{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")}, // Kubernetes allows no more
+		Spec: nackSpec{
+			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
+			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()), Discard: discardName(c.Discard),
+			MaxMsgSize: c.MaxMsgSize, Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
+			Metadata: c.Metadata, PreventDelete: true,
+		},
+	}
+}
+
+// discardName is the word of the API; the type's own String says DiscardNew.
+func discardName(d jetstream.DiscardPolicy) string {
+	if d == jetstream.DiscardNew {
+		return "new"
+	}
+	return "old"
+}
+
+func (a *app) printNACK(specs []lane.Spec) error {
+	e := yaml.NewEncoder(a.stdout)
+	e.SetIndent(2)
+	for _, s := range specs {
+		if err := e.Encode(nackOf(s.Config())); err != nil {
+			return fmt.Errorf("print YAML: %w", err)
+		}
+	}
+	return e.Close()
+}
+
+// parseSize reads a size as NATS configurations have it: units are powers of 1024, whether they say so or not.
+func parseSize(s string) (int64, error) {
+	number := strings.TrimRight(s, "KMGiB")
+	unit, ok := map[string]int64{
+		"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MB": 1 << 20, "MiB": 1 << 20,
+	}[s[len(number):]]
+	n, err := strconv.ParseInt(number, 10, 64)
+	const least, most = 64 << 10, 64 << 20 // below, nothing is left for messages; above, nats-server refuses
+	if !ok || err != nil || n < 1 || n > most || n*unit < least || n*unit > most {
+		return 0, fmt.Errorf("%q: want bytes, KiB or MiB, from 64KiB to 64MiB", s)
+	}
+	return n * unit, nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	clockLayout = "15:04:05.000"
+
+	// maxBody is how much of a body sub shows, in characters.
+	maxBody = 60
+)
+
+func (a *app) subCommand() *cobra.Command {
+	var count int
+	c := &cobra.Command{
+		Use:   "sub SUBJECT",
+		Short: "Show what arrives on a subject, and how late",
+		Long: `Show what arrives on a subject, when it was due, and how late it is by the clock of this host. What was published
+without a delay is shown too. It subscribes as core NATS does: what is in a stream already is not shown.`,
+		Example: `  delaybroker sub 'orders.>'
+  delaybroker sub orders.expire --count 1 --json`,
+		Args: argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count) },
+	}
+	c.Flags().IntVar(&count, "count", 0, "end after so many messages; 0 is never")
+	return c
+}
+
+// sub ends after count messages, or at a signal, which is how people end it.
+func (a *app) sub(ctx context.Context, subject string, count int) error {
+	if count < 0 {
+		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
+	}
+	interrupted, stop := interruptible(ctx)
+	defer stop()
+	s, err := a.connect(interrupted)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	allowed, cancel := s.allowed(interrupted)
+	defer cancel()
+	sub, err := s.nc.SubscribeSync(subject)
+	if err != nil {
+		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
+	}
+	if err := s.nc.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	if !a.json {
+		if err := a.rowOf("TIME", "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
+			return err
+		}
+	}
+	for n := 0; count == 0 || n < count; n++ {
+		m, err := sub.NextMsgWithContext(allowed)
+		if interrupted.Err() != nil {
+			return nil
+		}
+		if cause := context.Cause(allowed); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		if err != nil {
+			return fmt.Errorf("subscribe to %s: %w", subject, err)
+		}
+		if err := a.showArrival(newArrival(m.Subject, m.Header, m.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) showArrival(m arrival) error {
+	if a.json {
+		return a.printJSON(m)
+	}
+	late, due, id := "-", "-", "-"
+	if !m.due.IsZero() {
+		late, due, id = formatLate(m.late()), m.due.Local().Format(clockLayout), m.id
+	}
+	return a.rowOf(m.at.Format(clockLayout), late, due, printable(m.subject, 256), printable(id, 256), printable(string(m.body), maxBody))
+}
+
+// rowOf is a row of a table without an end, whose columns cannot wait for their widest cell.
+func (a *app) rowOf(at, late, due, subject, id, body string) error {
+	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
+	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(line, " "))
+	return err
+}

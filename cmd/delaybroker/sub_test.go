@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// connectSettings connects as the verbs under test do.
+func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	c, err := readClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connect(t, c.access.url)
+}
+
+// subscribing runs sub, and returns when nothing is missed any more. Its lines come from the reader.
+func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
+	t.Helper()
+	r, w := io.Pipe()
+	all := make(chan string, 100)
+	go func() {
+		buffer := make([]byte, 4096) // each line is one write
+		for {
+			n, err := r.Read(buffer)
+			if err != nil {
+				return
+			}
+			all <- string(buffer[:n])
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	result = make(chan error, 1)
+	go func() {
+		result <- run(ctx, append([]string{"sub"}, args...), w, io.Discard)
+		w.Close()
+	}()
+	t.Cleanup(cancel)
+	return func() string {
+		select {
+		case line := <-all:
+			return line
+		case <-time.After(patience):
+			t.Fatal("got no line from sub")
+			return ""
+		}
+	}, result
+}
+
+func TestSub(t *testing.T) {
+	startForClients(t)
+	next, result := subscribing(t, "orders.>", "--count", "2")
+	if got, want := strings.Fields(next()), []string{"TIME", "LATE", "DUE", "SUBJECT", "ID", "BODY"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	nc, _ := connectSettings(t)
+	if err := nc.Publish("orders.now", []byte("\x1b[31mred")); err != nil {
+		t.Fatal(err)
+	}
+	if line := next(); !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
+		t.Errorf("got %q, want no due and the body without its escape code", line)
+	}
+	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
+	line := next()
+	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("got %q, want %q in it", line, want)
+		}
+	}
+	if err := <-result; err != nil {
+		t.Errorf("after the count: got %v, want nil", err)
+	}
+}
+
+func TestSubJSON(t *testing.T) {
+	startForClients(t)
+	next, result := subscribing(t, "orders.>", "--count", "2", "--json")
+	nc, js := connectSettings(t)
+	// There is no header to wait for, but a request that nobody hears is answered.
+	for err := nats.ErrNoResponders; errors.Is(err, nats.ErrNoResponders); {
+		_, err = nc.Request("orders.now", []byte{0xff, 0}, 100*time.Millisecond)
+	}
+	type line struct {
+		Subject    string
+		ID         string
+		Due        time.Time
+		Time       time.Time
+		LateMS     *float64 `json:"late_ms"`
+		Body       *string
+		BodyBase64 string `json:"body_base64"`
+	}
+	plain := decodeLines[line](t, next())[0]
+	if plain.LateMS != nil || plain.ID != "" || plain.Body != nil || plain.BodyBase64 != base64.StdEncoding.EncodeToString([]byte{0xff, 0}) {
+		t.Errorf("got %+v, want no delay, and the body in base64", plain)
+	}
+	publish(t, js, "delay.1s.orders.expire", "text")
+	m := decodeLines[line](t, next())[0]
+	if m.Subject != "orders.expire" || !strings.HasPrefix(m.ID, "DELAY_1s-1-") || m.Body == nil || *m.Body != "text" || m.LateMS == nil {
+		t.Fatalf("got %+v, want the delayed message", m)
+	}
+	if got, want := *m.LateMS, milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
+		t.Errorf("late: got %v ms, want %v", got, want)
+	}
+	if err := <-result; err != nil {
+		t.Errorf("after the count: got %v, want nil", err)
+	}
+}
+
+func TestSubRefuses(t *testing.T) {
+	startForClients(t)
+	wantVerbError(t, 2, []string{"sub SUBJECT"}, "sub")
+	wantVerbError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
+	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a b")
+}
+
+// An interrupted sub was not wrong.
+func TestSubInterrupted(t *testing.T) {
+	startForClients(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	result := make(chan error, 1)
+	go func() { result <- run(ctx, []string{"sub", "x"}, w, io.Discard) }()
+	if _, err := r.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-result; err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+)
+
+// whereIs asks for a message that has to be found.
+func (o *operated) whereIs(id string) whereabouts {
+	o.t.Helper()
+	return decode[whereabouts](o.t, o.must("where", id, "--json"))
+}
+
+// absent asks for a message that must not be found, and returns the answer.
+func (o *operated) absent(args ...string) whereabouts {
+	o.t.Helper()
+	out, _, err := o.run(append([]string{"where", "--json"}, args...)...)
+	if got, want := exitCode(err), 1; got != want {
+		o.t.Fatalf("exit code: got %d, want %d for %v\n%s", got, want, err, out)
+	}
+	return decode[whereabouts](o.t, out)
+}
+
+// idOf is the id that a message has from its acceptance on.
+func (o *operated) idOf(stream string, sequence uint64) message.ID {
+	o.t.Helper()
+	s, err := o.js.Stream(o.t.Context(), stream)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	m, err := s.GetMsg(o.t.Context(), sequence)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return message.ID{Stream: stream, Sequence: sequence, At: m.Time.UTC()}
+}
+
+func TestWhereInItsFirstStream(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	ack := o.publish("delay.5s.orders.expire", "")
+	id := o.idOf(ack.Stream, ack.Sequence)
+	w := o.whereIs(id.String())
+	if w.Stream != "DELAY_5s" || w.Target != "orders.expire" || !w.Due.Equal(id.At.Add(5*time.Second)) || !w.Accepted.Equal(id.At) {
+		t.Errorf("got %+v, want DELAY_5s, orders.expire, due after 5s", w)
+	}
+	out := o.must("where", id.String())
+	for _, want := range []string{"waiting, due in 4s", "DELAY_5s, sequence 1", "orders.expire"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+
+	another := id
+	another.At = id.At.Add(-time.Nanosecond)
+	if w := o.absent(another.String()); !strings.Contains(w.Answer, "delivered, unless somebody purged it or made the id up") {
+		t.Errorf("another time: got %q", w.Answer)
+	}
+}
+
+// A message is followed through a hop, a refusal, and into the dead letters.
+func TestWhereOnItsWay(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_ATTEMPTS", "2")
+	t.Setenv("DELAY_DELIVER", "stream") // nothing listens, so every delivery is refused
+	o.serve()
+	o.publish("delay.8s.orders.expire", "")
+	var id string
+	eventually(t, "hop", func() bool {
+		s, err := o.js.Stream(t.Context(), "DELAY_5s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.GetMsg(t.Context(), 1)
+		if err == nil {
+			id = m.Header.Get(message.HeaderID)
+		}
+		return err == nil
+	})
+	if w := o.whereIs(id); w.Stream != "DELAY_5s" && w.Stream != "DELAY_INTAKE" || w.Target != "orders.expire" {
+		t.Errorf("got %+v, want DELAY_5s, or the intake before its commit", w)
+	}
+	eventually(t, "commit of the intake", func() bool { return o.whereIs(id).Stream == "DELAY_5s" })
+	if w := o.whereIs(id); w.Searched != 1 || w.Attempts != 0 || w.Due.Sub(w.Accepted) != 8*time.Second {
+		t.Errorf("got %+v, want it due after 8s, as the only message searched", w)
+	}
+	eventually(t, "retry", func() bool { return o.whereIs(id).Attempts == 1 })
+	if w := o.whereIs(id); !strings.HasPrefix(w.Stream, "DELAY_RETRY_") && w.Stream != "DELAY_DEAD" {
+		t.Errorf("after a refusal: got %+v", w)
+	}
+	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
+	if w := o.whereIs(id); w.Code != "undelivered" || w.Reason == "" || w.Target != "orders.expire" || w.Due.IsZero() {
+		t.Errorf("dead letter: got %+v, want undelivered with its reason, target and due", w)
+	}
+}
+
+func TestWhereDelivered(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.serve()
+	sub := subscribe(t, o.nc, "x")
+	o.publish("delayin.1ms.x", "here")
+	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
+	eventually(t, "commit", func() bool { _, _, err := o.run("where", id); return err != nil })
+	if w := o.absent(id); !strings.Contains(w.Answer, "delivered") {
+		t.Errorf("got %q, want it delivered", w.Answer)
+	}
+}
+
+func TestWhereNever(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	for _, test := range []struct {
+		id   message.ID
+		want string
+	}{
+		{message.ID{Stream: "DELAY_77s", Sequence: 1, At: time.Now()}, "no stream DELAY_77s"},
+		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now()}, "the last sequence of DELAY_5s is 0"},
+		{message.ID{Stream: "DELAY_5s", Sequence: 9, At: time.Now().Add(-time.Hour)}, "created anew"},
+	} {
+		if w := o.absent(test.id.String()); w.Found || !strings.Contains(w.Answer, test.want) {
+			t.Errorf("%s: got %+v, want %q", test.id, w, test.want)
+		}
+	}
+	_, _, err := o.run("where", "42")
+	if got, want := exitCode(err), 2; got != want {
+		t.Errorf("exit code for what is no id: got %d, want %d", got, want)
+	}
+}
+
+// Many messages, some of which would end a consumer of nats.go, and one with the header on a client's subject.
+func TestWhereSearches(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	id := message.ID{Stream: "DELAY_5s", Sequence: 1, At: time.Now()}
+	o.publish("delay.5s.x", "so that the sequence was given out")
+	hop := func(subject, id string, header nats.Header) {
+		msg := nats.NewMsg(subject)
+		msg.Header = header
+		msg.Header.Set(message.HeaderID, id)
+		if _, err := o.js.PublishMsgAsync(msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hop("delay.1s.forged", id.String(), nats.Header{})
+	const others = 2*searchBatch + 10
+	for i := range others {
+		hop("delaysys.hop.1s.x", fmt.Sprintf("DELAY_5s-%d-1", i+2), nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}})
+	}
+	<-o.js.PublishAsyncComplete()
+	if w := o.absent(id.String()); w.Searched != others {
+		t.Errorf("searched: got %d, want %d", w.Searched, others)
+	}
+	hop("delaysys.hop.1s.orders.expire", id.String(), nats.Header{
+		message.HeaderAccepted: {moment(id.At)}, message.HeaderDue: {moment(id.At.Add(time.Hour))}, message.HeaderHop: {"1"}, message.HeaderFormat: {"1"},
+	})
+	<-o.js.PublishAsyncComplete()
+	w := o.whereIs(id.String())
+	if w.Stream != "DELAY_1s" || w.Sequence != others+2 || w.Searched != others+1 || w.Target != "orders.expire" {
+		t.Errorf("got %+v, want sequence %d of DELAY_1s", w, others+2)
+	}
+	if w := o.absent(id.String(), "--most", "1500"); !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 1500+searchBatch {
+		t.Errorf("got %+v, want an end after about 1500", w)
+	}
+	s, err := o.js.Stream(t.Context(), "DELAY_1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range s.ConsumerNames(t.Context()).Name() {
+		t.Errorf("left behind: consumer %s", name)
+	}
+}
+
+func TestSearchTellsProgress(t *testing.T) {
+	var told []uint64
+	s := search{progress: func(searched, _ uint64) { told = append(told, searched) }}
+	s.told = time.Now()
+	for range searchBatch {
+		s.count()
+	}
+	if len(told) != 0 {
+		t.Errorf("told %v at once, want nothing before %s", told, progressPause)
+	}
+	s.told = time.Now().Add(-progressPause)
+	for range searchBatch {
+		s.count()
+	}
+	if len(told) != 1 || told[0] != 2*searchBatch {
+		t.Errorf("told %v, want %d", told, 2*searchBatch)
+	}
+}
