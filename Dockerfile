@@ -1,0 +1,46 @@
+# syntax=docker/dockerfile:1
+
+# docker build --build-arg VERSION=v1.0.0 --build-arg COMMIT=$(git rev-parse HEAD) -t delaybroker .
+# docker run -p 4222:4222 -p 8422:8422 -v delay-data:/data delaybroker
+# docker run -p 8422:8422 -e NATS_URL=nats://nats:4222 -e DELAY_PROVISION=create delaybroker
+
+# Only the minor version is given, so that each build has the latest security fixes. The compiler runs on the builder's
+# own platform and compiles for the target's: under emulation it would take minutes.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+WORKDIR /src
+COPY . .
+ARG TARGETOS TARGETARCH
+ARG VERSION COMMIT
+# The addresses and the directory are linked in and not set by ENV: the program could not tell ENV from what its user
+# wants, and refuses settings of the embedded server next to NATS_URL. Inside a container a loopback address would be out
+# of reach for -p and for probes.
+RUN --mount=type=cache,target=/go/pkg/mod \
+    --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags="-s -w \
+      -X main.linkedVersion=$VERSION \
+      -X main.linkedRevision=$COMMIT \
+      -X main.defaultHTTPAddr=:8422 \
+      -X main.defaultEmbeddedListen=0.0.0.0:4222 \
+      -X main.defaultEmbeddedDir=/data" \
+    -o /out/delaybroker ./cmd/delaybroker && mkdir /out/data
+
+# It has certificates of the authorities, time zones and the user 65532, and neither a shell nor a package manager.
+FROM gcr.io/distroless/static-debian13:nonroot
+ARG VERSION COMMIT
+LABEL org.opencontainers.image.title="delaybroker" \
+      org.opencontainers.image.description="Delayed messages for NATS JetStream" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$COMMIT"
+COPY LICENSE /LICENSE
+COPY --from=build /out/delaybroker /delaybroker
+# A new volume takes its owner from this directory.
+COPY --from=build --chown=65532:65532 /out/data /data
+# By number: Kubernetes cannot tell that a name is not root.
+USER 65532:65532
+VOLUME /data
+EXPOSE 4222 8422
+# Whether the loops turn, and not whether NATS is there: no restart helps against an outage of NATS.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/delaybroker","healthcheck"]
+ENTRYPOINT ["/delaybroker"]
+CMD ["serve"]

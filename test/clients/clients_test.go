@@ -1,0 +1,284 @@
+// Package clients shows that other languages need no library of ours. It runs their NATS clients, as they come from their
+// package managers, against a broker in a process of its own.
+//
+//	JavaScript  demo.mjs and the snippet run here, and have to in CI
+//	Go          the snippet runs here
+//	Python      the snippet runs here where nats-py is installed
+//	NATS CLI    the snippet runs here where nats is installed
+//	Rust        the snippet is text: it would need a crate to build in
+package clients
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/clients/snippets"
+)
+
+// TestJavaScript runs the demonstration, which judges by itself and says how late each message was.
+func TestJavaScript(t *testing.T) {
+	t.Parallel()
+	dir := installJavaScript(t)
+	url := startBroker(t)
+	out := run(t, dir, url, "node", "demo.mjs")
+	t.Logf("\n%s", out)
+	if strings.Count(out, " ms after it was due\n") != 8 || !strings.HasSuffix(out, "ok: duration header level subject, never early\n") {
+		t.Errorf("the demonstration did not see four messages twice:\n%s", out)
+	}
+}
+
+// TestSnippets runs what the README shows, and sees the same three messages arrive from each language.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		language string
+		prepare  func(t *testing.T) (publish func(t *testing.T, url string)) // skips where it cannot
+	}{
+		{"go", func(*testing.T) func(*testing.T, string) { return publishGo }},
+		{"javascript", func(t *testing.T) func(*testing.T, string) {
+			dir := installJavaScript(t)
+			copyFile(t, "snippets/publish.mjs", dir)
+			return func(t *testing.T, url string) { run(t, dir, url, "node", "publish.mjs") }
+		}},
+		{"python", func(t *testing.T) func(*testing.T, string) {
+			if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
+				t.Skip("NOT RUN: nats-py is not installed")
+			}
+			return func(t *testing.T, url string) { run(t, "snippets", url, "python3", "-B", "publish.py") }
+		}},
+		{"cli", func(t *testing.T) func(*testing.T, string) {
+			if _, err := exec.LookPath("nats"); err != nil {
+				t.Skip("NOT RUN: the NATS CLI is not installed")
+			}
+			return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", "publish.sh") }
+		}},
+	} {
+		t.Run(tt.language, func(t *testing.T) {
+			t.Parallel()
+			checkSnippet(t, tt.prepare(t))
+		})
+	}
+}
+
+// checkSnippet sees the three messages of a snippet arrive, in the order in which they are due, and none early.
+func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
+	t.Helper()
+	url := startBroker(t)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	sub, err := nc.SubscribeSync("orders.expire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	publish(t, url)
+	for _, want := range []struct {
+		body  string
+		delay time.Duration // since the start, at the least
+	}{
+		{`{"id":43}`, 1500 * time.Millisecond},
+		{`{"id":42}`, 5 * time.Second},
+		{`{"id":44}`, 6500 * time.Millisecond},
+	} {
+		m, err := sub.NextMsg(20 * time.Second)
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", want.body, err)
+		}
+		now := time.Now()
+		due, err := time.Parse(time.RFC3339Nano, m.Header.Get("Delay-Due"))
+		if err != nil {
+			t.Fatalf("Delay-Due: %v", err)
+		}
+		if got := string(m.Data); got != want.body {
+			t.Errorf("got %s, want %s", got, want.body)
+		}
+		// Times in text have milliseconds in some languages.
+		if asked := started.Add(want.delay).Truncate(time.Millisecond); due.Before(asked) || now.Before(due) {
+			t.Errorf("%s was asked for not before %s, was due %s and came %s", want.body, asked, due, now)
+		}
+		t.Logf("%s: %.1f ms after it was due", want.body, float64(now.Sub(due).Microseconds())/1000)
+	}
+}
+
+func publishGo(t *testing.T, url string) {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := snippets.Publish(ctx, js); err != nil {
+		t.Errorf("Publish: %v", err)
+	}
+}
+
+// TestSnippetsAgree compares the snippets that cannot run everywhere with the others: all ask for the same.
+func TestSnippetsAgree(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("snippets/publish.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 5 {
+		t.Errorf("there are %d snippets, want Go, JavaScript, Python, Rust and the CLI: %v", len(files), files)
+	}
+	subject := regexp.MustCompile(`delay[a-z]*\.[a-z0-9]+\.[a-z.]+[a-z]`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(subject.FindAllString(string(text), -1), " ")
+		if want := "delay.5s.orders.expire delayin.1500ms.orders.expire delay.5s.orders.expire"; got != want {
+			t.Errorf("%s publishes to %s, want %s", file, got, want)
+		}
+		for _, part := range []string{`{"id":42}`, `{"id":43}`, `{"id":44}`, "Delay-Until"} {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s does not have %s", file, part)
+			}
+		}
+	}
+}
+
+// installJavaScript gives a directory with the packages that package-lock.json names, and the demonstration.
+func installJavaScript(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("NOT RUN: -short")
+	}
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			lacking(t, tool+" is not installed; install Node.js 20 or later, with npm")
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", "demo.mjs"} {
+		copyFile(t, filepath.Join("javascript", name), dir)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		lacking(t, fmt.Sprintf("npm ci: %v; it needs a package registry\n%s", err, out))
+	}
+	return dir
+}
+
+// lacking ends a test that cannot run on this machine. Go alone is enough for a laptop; in CI a test that quietly does not
+// run is one that is not there.
+func lacking(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("the JavaScript client has to be tested in CI: %s", what)
+	}
+	t.Skipf("NOT RUN: the JavaScript client: %s", what)
+}
+
+// startBroker runs the command with a NATS server of its own until the test ends, and returns the server's URL.
+func startBroker(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "delaybroker")
+	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
+		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	url, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			var line struct{ Level, Msg, Server string }
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Level != "INFO" {
+				fmt.Fprintln(t.Output(), lines.Text())
+			}
+			if line.Msg == "ready" {
+				url <- line.Server
+			}
+		}
+		ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("stop the broker: %v", err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the broker ended with %v, want a clean stop", err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Error("the broker does not stop")
+			cmd.Process.Kill()
+			<-ended
+		}
+	})
+	select {
+	case u := <-url:
+		return u
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("the broker ended before it was ready: %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("the broker is not ready after a minute")
+	}
+	return ""
+}
+
+// run runs a client to its end and returns what it printed.
+func run(t *testing.T, dir, url, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "NATS_URL="+url)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+func copyFile(t *testing.T, file, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,358 @@
+// Package deploy checks the files that put the broker somewhere: that every setting in them exists and is accepted, that
+// probes ask where the program listens, and that data which has to last is on something that does.
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	user    = "65532"
+	dataDir = "/data"
+)
+
+// TestSettingsExist finds each variable that a file mentions, in a comment too, among the program's settings.
+func TestSettingsExist(t *testing.T) {
+	t.Parallel()
+	known := settings(t)
+	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)
+	for _, file := range []string{"../../Dockerfile", "kubernetes-shared.yaml", "kubernetes-sidecar.yaml", "compose.yaml", "delaybroker.service"} {
+		found := name.FindAllString(read(t, file), -1)
+		for _, n := range found {
+			if _, ok := known[n]; !ok {
+				t.Errorf("%s mentions %s, and there is no such setting", file, n)
+			}
+		}
+		if len(found) == 0 {
+			t.Errorf("%s mentions no setting", file)
+		}
+	}
+}
+
+// TestNoInjectedNames keeps the settings apart from what Kubernetes puts into the environment for a service named "delay".
+func TestNoInjectedNames(t *testing.T) {
+	t.Parallel()
+	injected := regexp.MustCompile(`^DELAY_(PORT|HOST|SERVICE)(_|$)|_(PORT|HOST)$`)
+	for name := range settings(t) {
+		if injected.MatchString(name) {
+			t.Errorf("%s is a name that Kubernetes sets", name)
+		}
+	}
+}
+
+// TestSettingsAccepted gives the program the settings of each file. It reports every problem at once, so one that is made
+// here ends it before it touches anything, and has to be the only one.
+func TestSettingsAccepted(t *testing.T) {
+	t.Parallel()
+	for name, env := range environments(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(buildImage(t), "serve")
+			cmd.Env = []string{"DELAY_LOG_LEVEL=made-here"}
+			for _, n := range slices.Sorted(maps.Keys(env)) {
+				value := env[n]
+				if n == "NATS_CREDS" { // is read
+					value = filepath.Join(t.TempDir(), "user.creds")
+					if err := os.WriteFile(value, nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd.Env = append(cmd.Env, n+"="+value)
+			}
+			out, err := cmd.CombinedOutput()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 {
+				t.Fatalf("it ended with %v, want exit code 2:\n%s", err, out)
+			}
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			if len(lines) != 2 || !strings.HasPrefix(lines[1], "DELAY_LOG_LEVEL=") {
+				t.Errorf("it refuses more than the one that was made here:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestKubernetes checks both manifests.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"kubernetes-shared.yaml", "kubernetes-sidecar.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			d := readDeployment(t, file)
+			if d.APIVersion != "apps/v1" || d.Kind != "Deployment" {
+				t.Fatalf("it is a %s %s, want a Deployment", d.APIVersion, d.Kind)
+			}
+			if d.Spec.Replicas != 1 || d.Spec.Strategy.Type != "Recreate" {
+				t.Errorf("%d replicas, strategy %s: two brokers would deliver everything twice", d.Spec.Replicas, d.Spec.Strategy.Type)
+			}
+			if labels := d.Spec.Template.Metadata.Labels; len(labels) == 0 || !maps.Equal(labels, d.Spec.Selector.MatchLabels) {
+				t.Errorf("the pod has the labels %v, and %v are selected", labels, d.Spec.Selector.MatchLabels)
+			}
+			checkPod(t, d.Spec.Template.Spec)
+			checkContainer(t, d.Spec.Template.Spec, brokerIn(t, d))
+		})
+	}
+}
+
+func checkPod(t *testing.T, p pod) {
+	t.Helper()
+	if p.EnableServiceLinks == nil || *p.EnableServiceLinks {
+		t.Error("services of the namespace can set variables that look like settings")
+	}
+	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken {
+		t.Error("the pod gets a token for the cluster, which nothing in it uses")
+	}
+	if least := grace(t); time.Duration(p.TerminationGracePeriod)*time.Second <= least {
+		t.Errorf("the pod is killed after %d s, and a drain takes up to %s", p.TerminationGracePeriod, least)
+	}
+	s := p.SecurityContext
+	if !s.RunAsNonRoot || fmt.Sprint(s.RunAsUser) != user || fmt.Sprint(s.RunAsGroup) != user || s.SeccompProfile.Type != "RuntimeDefault" {
+		t.Errorf("securityContext is %+v, want the image's user, not root, with the runtime's seccomp profile", s)
+	}
+	for _, v := range p.Volumes {
+		if v.Secret.SecretName == "" || v.Secret.DefaultMode != 0o440 || fmt.Sprint(s.FSGroup) != user {
+			t.Errorf("volume %+v: want a secret that the group alone can read, and the group %s", v, user)
+		}
+	}
+}
+
+func checkContainer(t *testing.T, p pod, c container) {
+	t.Helper()
+	env := c.env()
+	if env["NATS_URL"] == "" {
+		t.Error("there is no NATS_URL, so a server would be embedded in a pod that loses its data")
+	}
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+		t.Errorf("securityContext is %+v, want no privileges and a read-only root", s)
+	}
+
+	if len(c.Ports) != 1 {
+		t.Fatalf("%d ports, want the one for probes", len(c.Ports))
+	}
+	if err := reachable(env["DELAY_HTTP_ADDR"], strconv.Itoa(c.Ports[0].ContainerPort)); err != nil {
+		t.Errorf("DELAY_HTTP_ADDR: %v", err)
+	}
+	probes := map[string]*probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe}
+	for path, p := range probes {
+		if p == nil || p.HTTPGet.Path != path || p.HTTPGet.Port != c.Ports[0].Name {
+			t.Errorf("a probe is %+v, want %s at port %s", p, path, c.Ports[0].Name)
+		}
+	}
+	sidecar := slices.ContainsFunc(p.InitContainers, func(i container) bool { return i.Name == c.Name })
+	if sidecar {
+		if c.RestartPolicy != "Always" {
+			t.Error("an init container without restartPolicy Always has to end before the application starts")
+		}
+		if c.StartupProbe == nil || c.StartupProbe.HTTPGet.Path != "/readyz" || c.StartupProbe.HTTPGet.Port != c.Ports[0].Name {
+			t.Errorf("the startup probe is %+v, want /readyz: the application starts when it succeeds", c.StartupProbe)
+		}
+		if env["DELAY_PREFIX"] == "" || env["DELAY_LEVELS"] != "short" {
+			t.Errorf("a sidecar needs a prefix of its own and few streams, got %v", env)
+		}
+	}
+
+	request, limit, soft := mebibytes(t, c.Resources.Requests["memory"]), mebibytes(t, c.Resources.Limits["memory"]), mebibytes(t, env["GOMEMLIMIT"])
+	if request <= 0 || soft < limit*85/100 || soft > limit*92/100 {
+		t.Errorf("memory: %d MiB requested, limit %d, GOMEMLIMIT %d; want nine tenths of the limit", request, limit, soft)
+	}
+	if _, limited := c.Resources.Limits["cpu"]; limited || c.Resources.Requests["cpu"] == "" {
+		t.Error("want a request and no limit for the processor: throttling makes messages late")
+	}
+
+	creds := env["NATS_CREDS"]
+	for _, m := range c.VolumeMounts {
+		if path.Dir(creds) == m.MountPath && m.ReadOnly {
+			return
+		}
+	}
+	t.Errorf("NATS_CREDS is %q, and nothing is mounted read-only there", creds)
+}
+
+// TestCompose checks both variants: beside NATS, and with NATS inside.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	c := readCompose(t)
+	linked := linkedVariables(t)
+	for name, s := range c.Services {
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s publishes %s to others, and nothing asks for a password", name, p)
+			}
+		}
+		if s.Restart != "unless-stopped" {
+			t.Errorf("%s is not restarted", name)
+		}
+		for _, v := range s.Volumes {
+			volume, _, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[volume]; !ok {
+				t.Errorf("%s has its data in %s, which is not a volume", name, v)
+			}
+		}
+		for _, d := range s.DependsOn {
+			if _, ok := c.Services[d]; !ok {
+				t.Errorf("%s depends on %s, which is no service", name, d)
+			}
+		}
+	}
+	for _, name := range []string{"broker", "embedded"} {
+		s, ok := c.Services[name]
+		if !ok {
+			t.Fatalf("there is no service %s", name)
+		}
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+			t.Errorf("%s: want a read-only root and no privileges", name)
+		}
+		if least := grace(t); s.StopGracePeriod <= least {
+			t.Errorf("%s is killed after %s, and a drain takes up to %s", name, s.StopGracePeriod, least)
+		}
+		if got := strings.Join(s.Healthcheck.Test, " "); got != "CMD /delaybroker healthcheck --ready" {
+			t.Errorf("%s: the health check is %q", name, got)
+		}
+		if err := reachable(linked["defaultHTTPAddr"], containerPort(s.Ports[len(s.Ports)-1])); err != nil {
+			t.Errorf("%s: the published HTTP port: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(s.Build.Context, "Dockerfile")); err != nil {
+			t.Errorf("%s: there is nothing to build: %v", name, err)
+		}
+	}
+
+	// Beside NATS.
+	host, port, _ := strings.Cut(strings.TrimPrefix(c.Services["broker"].Environment["NATS_URL"], "nats://"), ":")
+	if _, ok := c.Services[host]; !ok || port != "4222" {
+		t.Errorf("the broker looks for NATS at %s:%s, which is no service", host, port)
+	}
+	if len(c.Services["broker"].Profiles) > 0 || len(c.Services["nats"].Profiles) > 0 {
+		t.Error("NATS and the broker do not start without a profile")
+	}
+	nats := c.Services["nats"]
+	mounts := slices.ContainsFunc(nats.Configs, func(m struct{ Source, Target string }) bool {
+		return slices.Equal(nats.Command, []string{"--config", m.Target}) && c.Configs[m.Source].Content != ""
+	})
+	if !mounts {
+		t.Error("NATS is not started with its configuration")
+	}
+	options := natsOptions(t, c.Configs["nats"].Content)
+	if !options.JetStream || options.SyncInterval > time.Second {
+		t.Errorf("NATS has JetStream %t and syncs every %s", options.JetStream, options.SyncInterval)
+	}
+	if !mountsAt(nats.Volumes, options.StoreDir) {
+		t.Errorf("NATS has its data in %s, which is not a volume: %v", options.StoreDir, nats.Volumes)
+	}
+
+	// With NATS inside.
+	embedded := c.Services["embedded"]
+	if !slices.Equal(embedded.Profiles, []string{"embedded"}) || len(embedded.DependsOn) > 0 || embedded.Environment["NATS_URL"] != "" {
+		t.Errorf("the embedded variant needs something else: %+v", embedded)
+	}
+	if !mountsAt(embedded.Volumes, linked["defaultEmbeddedDir"]) {
+		t.Errorf("the embedded server has its data in %s, which is not a volume: %v", linked["defaultEmbeddedDir"], embedded.Volumes)
+	}
+	if err := reachable(linked["defaultEmbeddedListen"], containerPort(embedded.Ports[0])); err != nil {
+		t.Errorf("the published NATS port: %v", err)
+	}
+}
+
+// TestUnit checks the file for systemd.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	u := readUnit(t)
+	for _, want := range []string{
+		"Unit/Description", "Install/WantedBy=multi-user.target",
+		"Service/ExecStart=/usr/local/bin/delaybroker serve", "Service/Restart=on-failure",
+		"Service/RestartPreventExitStatus=2", // of a configuration that cannot be right
+		"Service/DynamicUser=yes", "Service/StateDirectory=delaybroker",
+		"Service/WorkingDirectory=%S/delaybroker", // the embedded server's data is below it
+		"Service/ProtectSystem=strict", "Service/ProtectHome=yes", "Service/PrivateTmp=yes", "Service/PrivateDevices=yes",
+		"Service/NoNewPrivileges=yes", "Service/CapabilityBoundingSet=", "Service/MemoryDenyWriteExecute=yes",
+		"Service/SystemCallFilter=@system-service", "Service/UMask=0077",
+	} {
+		name, value, valued := strings.Cut(want, "=")
+		if got, ok := u[name]; !ok || valued && !slices.Contains(got, value) {
+			t.Errorf("%s is %q, want %q", name, got, value)
+		}
+	}
+	if len(u["Service/User"]) > 0 {
+		t.Error("User= stands against DynamicUser=")
+	}
+	for _, e := range u["Service/Environment"] {
+		t.Errorf("Environment=%s cannot be told from what is set in the file of settings", e)
+	}
+	stop, err := time.ParseDuration(strings.Join(u["Service/TimeoutStopSec"], ""))
+	if least := grace(t); err != nil || stop <= least {
+		t.Errorf("it is killed after %s (%v), and a drain takes up to %s", stop, err, least)
+	}
+	if dir := plainDefault(t, "DELAY_EMBEDDED_DIR"); dir == "" || filepath.IsAbs(dir) {
+		t.Errorf("the data is in %s and not below the working directory", dir)
+	}
+}
+
+// reachable says what keeps others from reaching a listener.
+func reachable(address, wantPort string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host != "" && !ip.IsUnspecified() {
+		return fmt.Errorf("%s is not reached from outside the container", address)
+	}
+	if port != wantPort {
+		return fmt.Errorf("the program listens on port %s, and is looked for on %s", port, wantPort)
+	}
+	return nil
+}
+
+// containerPort is the last part of 127.0.0.1:8422:8422.
+func containerPort(published string) string { return published[strings.LastIndex(published, ":")+1:] }
+
+func mountsAt(volumes []string, dir string) bool {
+	return slices.ContainsFunc(volumes, func(v string) bool { return strings.HasSuffix(v, ":"+dir) })
+}
+
+func mebibytes(t *testing.T, quantity string) int {
+	t.Helper()
+	digits := strings.TrimSuffix(strings.TrimSuffix(quantity, "B"), "Mi")
+	n, err := strconv.Atoi(digits)
+	if err != nil || digits == quantity {
+		t.Errorf("%q is not a number of MiB", quantity)
+	}
+	return n
+}
+
+// grace is how long the broker's stop may take: the drain, and a second for probes.
+func grace(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(settings(t)["DELAY_SHUTDOWN_GRACE"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d + time.Second
+}
+
+// natsOptions reads a configuration as nats-server does.
+func natsOptions(t *testing.T, text string) *server.Options {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatalf("the configuration of NATS: %v", err)
+	}
+	return options
+}

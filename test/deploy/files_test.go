@@ -1,0 +1,269 @@
+package deploy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// The files as they are decoded, strictly: a key that is not in these types is a misspelt one.
+type (
+	deployment struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   metadata
+		Spec       struct {
+			Replicas int
+			Strategy struct{ Type string }
+			Selector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			}
+			Template struct {
+				Metadata metadata
+				Spec     pod
+			}
+		}
+	}
+	metadata struct {
+		Name   string
+		Labels map[string]string
+	}
+	pod struct {
+		EnableServiceLinks           *bool `yaml:"enableServiceLinks"`
+		AutomountServiceAccountToken *bool `yaml:"automountServiceAccountToken"`
+		TerminationGracePeriod       int   `yaml:"terminationGracePeriodSeconds"`
+		SecurityContext              struct {
+			RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
+			RunAsUser      int                   `yaml:"runAsUser"`
+			RunAsGroup     int                   `yaml:"runAsGroup"`
+			FSGroup        int                   `yaml:"fsGroup"`
+			SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
+		} `yaml:"securityContext"`
+		InitContainers []container `yaml:"initContainers"`
+		Containers     []container
+		Volumes        []struct {
+			Name   string
+			Secret struct {
+				SecretName  string `yaml:"secretName"`
+				DefaultMode int    `yaml:"defaultMode"`
+			}
+		}
+	}
+	container struct {
+		Name          string
+		Image         string
+		RestartPolicy string `yaml:"restartPolicy"`
+		Env           []struct{ Name, Value string }
+		Ports         []struct {
+			Name          string
+			ContainerPort int `yaml:"containerPort"`
+		}
+		StartupProbe    *probe `yaml:"startupProbe"`
+		ReadinessProbe  *probe `yaml:"readinessProbe"`
+		LivenessProbe   *probe `yaml:"livenessProbe"`
+		SecurityContext struct {
+			AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
+			ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
+			Capabilities             struct{ Drop []string }
+		} `yaml:"securityContext"`
+		Resources    struct{ Requests, Limits map[string]string }
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"volumeMounts"`
+	}
+	probe struct {
+		HTTPGet          struct{ Path, Port string } `yaml:"httpGet"`
+		PeriodSeconds    int                         `yaml:"periodSeconds"`
+		TimeoutSeconds   int                         `yaml:"timeoutSeconds"`
+		FailureThreshold int                         `yaml:"failureThreshold"`
+	}
+
+	compose struct {
+		Name     string
+		XBroker  service `yaml:"x-broker"`
+		Services map[string]service
+		Configs  map[string]struct{ Content string }
+		Volumes  map[string]any
+	}
+	service struct {
+		Image           string
+		Build           struct{ Context string }
+		Command         []string
+		Configs         []struct{ Source, Target string }
+		Profiles        []string
+		DependsOn       []string `yaml:"depends_on"`
+		Environment     map[string]string
+		Ports           []string
+		Volumes         []string
+		StopGracePeriod time.Duration `yaml:"stop_grace_period"`
+		Restart         string
+		ReadOnly        bool     `yaml:"read_only"`
+		CapDrop         []string `yaml:"cap_drop"`
+		SecurityOpt     []string `yaml:"security_opt"`
+		Healthcheck     struct {
+			Test        []string
+			Interval    time.Duration
+			Timeout     time.Duration
+			StartPeriod time.Duration `yaml:"start_period"`
+		}
+	}
+)
+
+// environments are the settings of each broker in the files.
+func environments(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	c := readCompose(t)
+	return map[string]map[string]string{
+		"image":            {},
+		"image, NATS_URL":  {"NATS_URL": "nats://nats:4222"},
+		"shared":           brokerIn(t, readDeployment(t, "kubernetes-shared.yaml")).env(),
+		"sidecar":          brokerIn(t, readDeployment(t, "kubernetes-sidecar.yaml")).env(),
+		"compose":          c.Services["broker"].Environment,
+		"compose embedded": c.Services["embedded"].Environment,
+	}
+}
+
+// brokerIn is the container of ours.
+func brokerIn(t *testing.T, d deployment) container {
+	t.Helper()
+	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+		if strings.Contains(c.Image, "/delaybroker:") {
+			return c
+		}
+	}
+	t.Fatal("no container has the image delaybroker")
+	return container{}
+}
+
+func (c container) env() map[string]string {
+	env := make(map[string]string)
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+	}
+	return env
+}
+
+// A stage is a part of the Dockerfile, as instructions on one line each.
+type stage [][2]string
+
+func (s stage) all(instruction string) []string {
+	var all []string
+	for _, i := range s {
+		if i[0] == instruction {
+			all = append(all, i[1])
+		}
+	}
+	return all
+}
+
+// get is the last one, which is the one that counts.
+func (s stage) get(instruction string) string {
+	all := s.all(instruction)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+func readDockerfile(t *testing.T) []stage {
+	t.Helper()
+	var stages []stage
+	lines := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(read(t, "../../Dockerfile"), "")
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		instruction, rest, _ := strings.Cut(line, " ")
+		if instruction == "FROM" {
+			stages = append(stages, nil)
+		}
+		if len(stages) == 0 {
+			t.Fatalf("the Dockerfile has %q before its first stage", line)
+		}
+		last := &stages[len(stages)-1]
+		*last = append(*last, [2]string{instruction, strings.TrimSpace(rest)})
+	}
+	return stages
+}
+
+// readUnit gives the values of section/key.
+func readUnit(t *testing.T) map[string][]string {
+	t.Helper()
+	values := make(map[string][]string)
+	section := ""
+	for line := range strings.Lines(read(t, "delaybroker.service")) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[]")
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || section == "" {
+			t.Errorf("delaybroker.service: %q is no setting", line)
+		}
+		values[section+"/"+key] = append(values[section+"/"+key], value)
+	}
+	return values
+}
+
+func readDeployment(t *testing.T, file string) deployment {
+	t.Helper()
+	var d deployment
+	decode(t, file, &d)
+	return d
+}
+
+func readCompose(t *testing.T) compose {
+	t.Helper()
+	var c compose
+	decode(t, "compose.yaml", &c)
+	return c
+}
+
+// decode refuses unknown keys and a second document.
+func decode(t *testing.T, file string, into any) {
+	t.Helper()
+	d := yaml.NewDecoder(bytes.NewBufferString(read(t, file)))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if err := d.Decode(new(any)); err != io.EOF {
+		t.Fatalf("%s has more than one document, and only the first is checked", file)
+	}
+}
+
+func goVersion(t *testing.T) string {
+	t.Helper()
+	v := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, "../../go.mod"))
+	if v == nil {
+		t.Fatal("go.mod has no version of Go")
+	}
+	return v[1]
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is missing", file)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

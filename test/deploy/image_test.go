@@ -1,0 +1,152 @@
+package deploy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestImage checks the Dockerfile, and that the program it builds does what the image needs.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	stages := readDockerfile(t)
+	if len(stages) != 2 {
+		t.Fatalf("the Dockerfile has %d stages, want one that builds and one that is the image", len(stages))
+	}
+	build, image := stages[0], stages[1]
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod", "--mount=type=cache,target=/root/.cache/go-build"} {
+		if !strings.Contains(build.get("RUN"), want) {
+			t.Errorf("the build has no %s", want)
+		}
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(goVersion(t), "1."), ".")
+	if got, want := build.get("FROM"), "golang:1."+major; !strings.Contains(got, want+" ") {
+		t.Errorf("the image is built from %q, want the %s of go.mod", got, want)
+	}
+	for instruction, want := range map[string]string{
+		"USER":       user + ":" + user,
+		"VOLUME":     dataDir,
+		"EXPOSE":     "4222 8422",
+		"ENTRYPOINT": `["/delaybroker"]`, // without a shell between it and signals
+		"CMD":        `["serve"]`,
+	} {
+		if got := image.get(instruction); got != want {
+			t.Errorf("%s is %q, want %q", instruction, got, want)
+		}
+	}
+	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") || !strings.HasSuffix(from, ":nonroot") {
+		t.Errorf("the image is from %q, want certificates and no shell", from)
+	}
+	if !slices.Contains(image.all("COPY"), "--from=build --chown="+user+":"+user+" /out/data "+dataDir) {
+		t.Errorf("%s does not belong to the user, who could not write to it", dataDir)
+	}
+	if got, want := image.get("HEALTHCHECK"), `CMD ["/delaybroker","healthcheck"]`; !strings.HasSuffix(got, want) {
+		t.Errorf("HEALTHCHECK is %q, want it to end with %s", got, want)
+	}
+	for _, stage := range stages {
+		for _, env := range stage.all("ENV") {
+			if strings.Contains(env, "DELAY_") || strings.Contains(env, "NATS_") {
+				t.Errorf("ENV %s cannot be told from what the user of the image wants; link it in", env)
+			}
+		}
+	}
+
+	linked := linkedVariables(t)
+	if dir := linked["defaultEmbeddedDir"]; dir != dataDir {
+		t.Errorf("the data is in %q, want the volume %s", dir, dataDir)
+	}
+	for name, port := range map[string]string{"defaultHTTPAddr": "8422", "defaultEmbeddedListen": "4222"} {
+		if err := reachable(linked[name], port); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestLinkedVariablesExist is here because the linker says nothing when there is no variable of the name it is given.
+func TestLinkedVariablesExist(t *testing.T) {
+	t.Parallel()
+	declared := make(map[string]bool)
+	files, err := filepath.Glob("../../cmd/delaybroker/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+				for _, s := range g.Specs {
+					for _, n := range s.(*ast.ValueSpec).Names {
+						declared[n.Name] = true
+					}
+				}
+			}
+		}
+	}
+	linked := linkedVariables(t)
+	if len(linked) != 5 {
+		t.Errorf("%d variables are linked in, want two of the version and three defaults", len(linked))
+	}
+	for name := range linked {
+		if !declared[name] {
+			t.Errorf("the Dockerfile links in main.%s, and cmd/delaybroker has no such variable", name)
+		}
+	}
+	known := settings(t)
+	for name, setting := range map[string]string{
+		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN", "defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
+	} {
+		if got, want := known[setting], linked[name]; got != want {
+			t.Errorf("the default of %s in the image is %q, want %q", setting, got, want)
+		}
+	}
+}
+
+// TestHealthcheckExists runs the verb that the image and the compose file name.
+func TestHealthcheckExists(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(buildImage(t), "healthcheck", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("delaybroker healthcheck --help: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "--ready") {
+		t.Errorf("healthcheck has no --ready:\n%s", out)
+	}
+}
+
+// TestDockerignore finds every directory that the command is built from among those that reach the builder.
+func TestDockerignore(t *testing.T) {
+	t.Parallel()
+	lines := strings.Split(read(t, "../../.dockerignore"), "\n")
+	if !slices.Contains(lines, "*") {
+		t.Error("what is not named reaches the builder")
+	}
+	out, err := exec.Command("go", "list", "-deps", "delaybroker/cmd/delaybroker").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	need := map[string]bool{"go.mod": true, "go.sum": true, "LICENSE": true}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		if rest, ours := strings.CutPrefix(pkg, "delaybroker/"); ours {
+			top, _, _ := strings.Cut(rest, "/")
+			need[top] = true
+		}
+	}
+	for name := range need {
+		if !slices.Contains(lines, "!"+name) {
+			t.Errorf("%s does not reach the builder", name)
+		}
+	}
+	for _, line := range lines {
+		if name, ok := strings.CutPrefix(line, "!"); ok && !need[name] {
+			t.Errorf("%s reaches the builder and is not needed there", name)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// buildFlags are what the Dockerfile gives the linker.
+func buildFlags(t *testing.T) string {
+	t.Helper()
+	flags := regexp.MustCompile(`-ldflags="([^"]*)"`).FindStringSubmatch(readDockerfile(t)[0].get("RUN"))
+	if flags == nil {
+		t.Fatal("the Dockerfile has no -ldflags")
+	}
+	return strings.NewReplacer("$VERSION", "v0.0.0", "$COMMIT", "c0ffee").Replace(flags[1])
+}
+
+// linkedVariables are the variables of package main that the Dockerfile sets.
+func linkedVariables(t *testing.T) map[string]string {
+	t.Helper()
+	linked := make(map[string]string)
+	for _, x := range regexp.MustCompile(`-X main\.(\w+)=(\S*)`).FindAllStringSubmatch(buildFlags(t), -1) {
+		linked[x[1]] = x[2]
+	}
+	return linked
+}
+
+var build struct {
+	once   sync.Once
+	binary string
+	err    error
+}
+
+// buildImage builds the program as the Dockerfile does, once.
+func buildImage(t *testing.T) string {
+	t.Helper()
+	flags := buildFlags(t)
+	build.once.Do(func() {
+		build.binary = filepath.Join(binaries, "delaybroker")
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", build.binary, "delaybroker/cmd/delaybroker")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			build.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if build.err != nil {
+		t.Fatalf("build: %v", build.err)
+	}
+	return build.binary
+}
+
+// binaries is where buildImage puts the program.
+var binaries string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "deploy")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binaries = dir
+		return m.Run()
+	}())
+}
+
+// settings are the names and the defaults that the image's program lists.
+func settings(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.Command(buildImage(t), "serve", "--help").Output()
+	if err != nil {
+		t.Fatalf("serve --help: %v", err)
+	}
+	return table(t, string(out))
+}
+
+// table reads the columns NAME and DEFAULT; the default ends where the heading of the third column begins.
+func table(t *testing.T, help string) map[string]string {
+	t.Helper()
+	_, rows, ok := strings.Cut(help, "\nNAME ")
+	heading, rows, _ := strings.Cut("NAME "+rows, "\n")
+	from, to := strings.Index(heading, "DEFAULT"), strings.Index(heading, "MEANING")
+	if !ok || from < 0 || to < 0 {
+		t.Fatalf("serve --help has no table:\n%s", help)
+	}
+	values := make(map[string]string)
+	for row := range strings.Lines(rows) {
+		if len(row) > to && row[0] != ' ' {
+			values[strings.TrimSpace(row[:from])] = strings.TrimSpace(row[from:to])
+		}
+	}
+	return values
+}
+
+// plainDefault is the default of a setting in a program that is built without the image's flags.
+func plainDefault(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "run", "delaybroker/cmd/delaybroker", "serve", "--help").Output()
+	if err != nil {
+		t.Fatalf("serve --help: %v", err)
+	}
+	return table(t, string(out))[name]
+}
