@@ -62,6 +62,15 @@ func TestReadmeIsTrue(t *testing.T) {
 			t.Errorf("the README does not explain the dead-letter code %s", code)
 		}
 	}
+	for _, snippet := range []string{"publish.mjs", "publish.py", "publish.rs", "publish.sh"} {
+		code, err := os.ReadFile(filepath.Join("clients", "snippets", snippet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, strings.TrimSpace(string(code))) {
+			t.Errorf("the README does not show clients/snippets/%s as it is", snippet)
+		}
+	}
 	conf, err := os.ReadFile("permissions/tenants.conf")
 	if err != nil {
 		t.Fatal(err)
