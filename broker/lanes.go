@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/levels"
 	"delaybroker/levels/lane"
 )
@@ -14,6 +16,7 @@ import (
 const (
 	intakeReserve = 8 << 10
 	levelReserve  = 4 << 10
+	leastPayload  = 2 * intakeReserve
 )
 
 // specs are the streams that a configuration wants.
@@ -78,7 +81,14 @@ func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
 // provision brings the streams into being and returns the lanes to serve.
 func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	clustered := e.links.Control.ConnectedClusterName() != ""
-	want := e.specs(e.links.Control.MaxPayload(), e.cfg.replicas(clustered))
+	maxPayload := e.links.Control.MaxPayload()
+	switch {
+	case maxPayload == 0: // no server has said anything yet
+		return nil, nats.ErrDisconnected
+	case maxPayload < leastPayload:
+		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d", ErrConfig, maxPayload, leastPayload, intakeReserve)
+	}
+	want := e.specs(maxPayload, e.cfg.replicas(clustered))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	found, drift, err := e.provisioner(e.js).Provision(ctx, want)

@@ -12,20 +12,8 @@ import (
 	"delaybroker/wheel"
 )
 
-const (
-	// readAhead is how long before the last message read leaves its lane reading goes on: what is read is ordered by
-	// its own time, so timestamps may fall back by this much without making anything late.
-	readAhead = 5 * time.Second
-	// readLeast is what a lane may hold however far off it is due, so that a small lane is read at once.
-	readLeast      = 256
-	readLeastBytes = 1 << 20
-	// maxSpan bounds what a cursor remembers, at 16 bytes each.
-	maxSpan = 1 << 20
-	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
-	lookTimeout = 2 * time.Second
-	// turnItems is how much is read before the loop looks at the time again.
-	turnItems = 256
-)
+// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
+const lookTimeout = 2 * time.Second
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
 // say otherwise. Nothing in the loop waits for an answer: what is asked elsewhere comes back through the mailbox.
@@ -125,11 +113,11 @@ func (w *worker) loop(ctx context.Context) {
 // pass does everything that can be done now, and returns how long nothing else can.
 func (w *worker) pass(local time.Time) time.Duration {
 	w.report()
-	now, fresh := w.clock.now(local)
+	now, _ := w.clock.now(local)
 	for _, happened := range w.mail.take() {
 		happened(now)
 	}
-	now, fresh = w.clock.now(local)
+	now, fresh := w.clock.now(local)
 	online := w.online()
 	if fresh && online {
 		for _, h := range w.wheel.Advance(now) {
@@ -195,84 +183,6 @@ func (w *worker) look() {
 			w.clock.look(sample)
 		})
 	})
-}
-
-// hungry reports whether to read on.
-func (w *worker) hungry(local time.Time) bool {
-	if w.full() {
-		return false
-	}
-	if w.held < readLeast && w.heldBytes < readLeastBytes {
-		return true
-	}
-	now, _ := w.clock.now(local)
-	resume, far := w.resumeReading()
-	return !far || !now.Before(resume)
-}
-
-// full reports whether nothing more fits into memory. For the intake, the near half of the bound is not used up by what
-// is far: see spill.
-func (w *worker) full() bool {
-	return w.held >= 2*w.cfg.HoldMessages || w.heldBytes >= 2*w.cfg.HoldBytes || w.cursor.Span() >= maxSpan
-}
-
-// resumeReading is when the lane will be read on, if what was read last stays for long.
-func (w *worker) resumeReading() (time.Time, bool) {
-	if w.full() || w.last.Sequence == 0 || w.lane.Delay <= readAhead || w.held < readLeast && w.heldBytes < readLeastBytes {
-		return time.Time{}, false
-	}
-	return w.last.At.Add(w.lane.Delay - readAhead), true
-}
-
-// readSome takes what is there, up to a bound.
-func (w *worker) readSome(item lane.Item) {
-	for n := 1; ; n++ {
-		w.read(item, time.Now()) // each its own: a time before the item came would be no bound for the leader's clock
-		if n == turnItems || w.full() {
-			return
-		}
-		select {
-		case item = <-w.reader.Items():
-		default:
-			return
-		}
-	}
-}
-
-// read takes in one item of the lane. One of another history goes where it should, but commits nothing.
-func (w *worker) read(item lane.Item, local time.Time) {
-	w.reader.Took(item)
-	h := &held{Stored: item.Stored, mark: w.cursor.Void(), size: item.Size + heldOverhead}
-	if item.Epoch >= w.fresh {
-		w.clock.observe(item.Sequence, item.At, local)
-		h.mark = w.cursor.Begin(item.Sequence)
-		w.last = lane.Stored{Sequence: h.Sequence, At: h.At}
-	}
-	h.request, h.problem = w.policy.Parse(message.Incoming{
-		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
-	})
-	h.Header = nil
-	w.held++
-	w.heldBytes += h.size
-	now, fresh := w.clock.now(local)
-	if !fresh {
-		w.wheel.Add(h.At, h) // as soon as the time is known
-		return
-	}
-	w.step(h, now)
-}
-
-// adopt begins an epoch. If it is of another history, what is held still goes where it should, but commits nothing.
-func (w *worker) adopt(e lane.Epoch) {
-	if e.Fresh {
-		w.fresh = e.Number
-		w.cursor.Reset()
-		w.commit = commitState{running: w.commit.running}
-		w.last = lane.Stored{}
-	}
-	w.epoch, w.created = e.Number, e.Info.Created
-	w.clock.look(e.Info)
-	w.adopted()
 }
 
 // step decides and acts. What a lane may have stored already is not decided anew, but stored there again under the same

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"testing"
@@ -18,6 +19,17 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	natstest.RemoveBroker()
 	os.Exit(code)
+}
+
+// freeAddress is one that nobody listens on, so that a broker can come back to it.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // load publishes delays at a rate until it is stopped, and remembers what was accepted.

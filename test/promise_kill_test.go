@@ -47,7 +47,7 @@ func TestNothingLostOnKill(t *testing.T) {
 
 // TestNothingLostOnKillEmbedded kills the broker together with the server it embeds.
 func TestNothingLostOnKillEmbedded(t *testing.T) {
-	const address = "127.0.0.1:24222"
+	address := freeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
 	kills := 6
 	if testing.Short() {

@@ -94,7 +94,7 @@ func TestReadmeProgram(t *testing.T) {
 	if err := os.WriteFile(file, []byte(program[1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const address = "127.0.0.1:24223"
+	address := freeAddress(t)
 	p := natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
 	defer p.Terminate()
 	cmd := exec.CommandContext(t.Context(), "go", "run", file)

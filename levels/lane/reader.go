@@ -24,25 +24,6 @@ const (
 	inactiveThreshold = 5 * time.Minute
 )
 
-// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before the
-// first of its items; items of the epoch before may still be waiting then.
-type Epoch struct {
-	Number uint64
-	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash
-	// of its server. What was read before is not in it under the same sequences, so cursors mean nothing any more.
-	Fresh bool
-	Info  Sample
-}
-
-// Sample is a look at a stream through its leader.
-type Sample struct {
-	ServerTime time.Time // the leader's clock when it answered; it cannot be later than that now
-	Received   time.Time // our clock when the answer was here
-	Leader     string    // empty on a single server
-	Created    time.Time // tells two streams of one name apart
-	LastSeq    uint64
-}
-
 // Item is a stored message, with the number of the epoch in which it was read.
 type Item struct {
 	Epoch uint64
@@ -254,15 +235,6 @@ func (r *Reader) request(ctx context.Context, ask func(context.Context) error) e
 			}
 		}
 	}
-}
-
-// SampleOf takes what matters from a stream's info, received at the given moment.
-func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
-	s := Sample{ServerTime: info.TimeStamp, Received: received, Created: info.Created, LastSeq: info.State.LastSeq}
-	if info.Cluster != nil {
-		s.Leader = info.Cluster.Leader
-	}
-	return s
 }
 
 // hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was lost:

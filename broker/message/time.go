@@ -1,0 +1,55 @@
+package message
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
+// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes more than the RFC does.
+func parseTime(s string) (time.Time, *Problem) {
+	if s != "" && strings.Trim(s, "0123456789") == "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case err != nil || len(s) > 14:
+			return time.Time{}, badTime(s)
+		case len(s) <= 11:
+			return time.Unix(n, 0).UTC(), nil
+		}
+		return time.UnixMilli(n).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || !rfc3339(s) || !writable(t) {
+		return time.Time{}, badTime(s)
+	}
+	return t.UTC(), nil
+}
+
+// writable reports whether RFC 3339 can say t in UTC. A zone moves the ends of year 0 and 9999 out of it, and a state
+// header that the next lane cannot read would lose the message.
+func writable(t time.Time) bool {
+	year := t.UTC().Year()
+	return 0 <= year && year <= 9999
+}
+
+// rfc3339 checks the shape "2026-11-20T10:00:00[.digits](Z|±hh:mm)".
+func rfc3339(s string) bool {
+	const seconds = len("2006-01-02T15:04:05")
+	if len(s) <= seconds || strings.IndexByte(s, ',') >= 0 || s[13] != ':' {
+		return false
+	}
+	rest := s[seconds:]
+	if rest[0] == '.' {
+		zone := strings.TrimLeft(rest[1:], "0123456789")
+		if digits := len(rest) - 1 - len(zone); digits < 1 || digits > 9 {
+			return false
+		}
+		rest = zone
+	}
+	return rest == "Z" || len(rest) == len("+00:00")
+}
+
+func badTime(s string) *Problem {
+	return Problemf(BadTime, "the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds", excerpt(s))
+}

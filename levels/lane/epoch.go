@@ -1,0 +1,35 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before the
+// first of its items; items of the epoch before may still be waiting then.
+type Epoch struct {
+	Number uint64
+	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash
+	// of its server. What was read before is not in it under the same sequences, so cursors mean nothing any more.
+	Fresh bool
+	Info  Sample
+}
+
+// Sample is a look at a stream through its leader.
+type Sample struct {
+	ServerTime time.Time // the leader's clock when it answered; it cannot be later than that now
+	Received   time.Time // our clock when the answer was here
+	Leader     string    // empty on a single server
+	Created    time.Time // tells two streams of one name apart
+	LastSeq    uint64
+}
+
+// SampleOf takes what matters from a stream's info, received at the given moment.
+func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
+	s := Sample{ServerTime: info.TimeStamp, Received: received, Created: info.Created, LastSeq: info.State.LastSeq}
+	if info.Cluster != nil {
+		s.Leader = info.Cluster.Leader
+	}
+	return s
+}
