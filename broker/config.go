@@ -38,9 +38,6 @@ type Links struct {
 	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
 }
 
-// OneLink uses one connection for everything.
-func OneLink(nc *nats.Conn) Links { return Links{Read: nc, Write: nc, Deliver: nc, Control: nc} }
-
 // Config says how a broker works. The zero value of every field is its default.
 type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.

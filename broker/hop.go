@@ -59,11 +59,7 @@ func (w *worker) retry(h *held, wait levels.Level) {
 // bury stores a message among the dead letters.
 func (w *worker) bury(h *held, p *message.Problem) {
 	h.problem = p
-	target := h.request.Target
-	if w.policy.CheckTarget(target) != nil {
-		target = ""
-	}
-	w.append(h, w.names.Dead(p.Code, target), h.salted(h.request.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(h.request.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
 		w.again(h, now)
 	})

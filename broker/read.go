@@ -25,12 +25,9 @@ func (w *worker) hungry(local time.Time) bool {
 	if w.full() {
 		return false
 	}
-	if w.held < readLeast && w.heldBytes < readLeastBytes {
-		return true
-	}
 	now, _ := w.clock.now(local)
-	resume, far := w.resumeReading()
-	return !far || !now.Before(resume)
+	resume, later := w.resumeReading()
+	return !later || !now.Before(resume)
 }
 
 // full reports whether nothing more fits into memory. For the intake, the near half of the bound is not used up by what

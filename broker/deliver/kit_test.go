@@ -133,14 +133,3 @@ func (v *verdict) check(t *testing.T, took time.Duration, want string) {
 		t.Fatalf("%s after %s, want %s after %s", got, v.took, want, took)
 	}
 }
-
-// checkOpen sees no result yet.
-func (v *verdict) checkOpen(t *testing.T) {
-	t.Helper()
-	synctest.Wait()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.all) > 0 {
-		t.Fatalf("results %+v, want none yet", v.all)
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -26,7 +25,7 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first == nil {
-		l.first = errors.New(fmt.Sprintf(format, v...))
+		l.first = fmt.Errorf(format, v...)
 	}
 }
 

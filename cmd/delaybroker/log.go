@@ -14,7 +14,7 @@ func newLogger(w io.Writer, c logConfig) *slog.Logger {
 	if c.format == "json" || c.format == "auto" && !isTerminal(w) {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.level}))
 	}
-	return slog.New(tint.NewHandler(w, &tint.Options{
+	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:      c.level,
 		TimeFormat: "15:04:05.000",
 		NoColor:    !isTerminal(w) || os.Getenv("NO_COLOR") != "",

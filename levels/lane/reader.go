@@ -240,12 +240,10 @@ func (r *Reader) request(ctx context.Context, ask func(context.Context) error) e
 // hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was lost:
 // what it has would be committed, and the stream may not be the same any more.
 func (r *Reader) hand(ctx context.Context, it Item) error {
-	items := r.items
 	for {
+		items := r.items
 		if r.bytes.Load() >= bufferBytes {
 			items = nil
-		} else if items == nil {
-			items = r.items
 		}
 		select {
 		case items <- it:

@@ -25,7 +25,6 @@ type load struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	inbox    string
-	sent     int64
 	accepted atomic.Int64
 	refused  atomic.Int64
 }
