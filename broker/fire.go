@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"delaybroker/broker/deliver"
@@ -47,22 +48,32 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 	case deliver.Unknown:
 		// The target did not refuse it: repeat in place, under the same id.
 		w.repeat(h, r.Err, now)
+	case deliver.NoRoom:
+		w.complain(now, slog.LevelError, "JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some", "reason", r.Reason)
+		w.park(h, now)
 	case deliver.Stalled:
-		// Out of the way, as far as the retry lanes go: it may be long.
-		waits := w.cfg.RetryLadder.Levels()
-		last := waits[len(waits)-1]
-		h.request.RetryAt = now.Add(last.Delay)
-		w.retry(h, last)
+		w.park(h, now)
 	case deliver.Refused:
-		h.tries, h.silent = 0, 0
+		h.silent = 0
 		if r.Code == reply.CodeTooLarge {
-			w.bury(h, message.Problemf(message.TooLarge, "%d bytes and headers are more than the target takes: %s", len(h.Data), r.Reason))
+			w.bury(h, message.Problemf(message.TooLarge, "%d bytes and headers are more than the target takes: %s", len(h.Data), r.Reason), h.request)
 			return
 		}
 		s := decideRefused(w.cfg.RetryLadder, w.cfg.Attempts, h.request, now, r.Reason)
-		if s.Kind == Retry {
-			h.request = h.request.Refused(now, s.At)
+		then := h.request.Refused(now, s.At)
+		if s.Kind == Dead {
+			w.bury(h, s.Problem, then)
+			return
 		}
-		w.act(h, s, now)
+		w.retry(h, s.Level, then)
 	}
+}
+
+// park gets a message out of the way, as far as the retry lanes go, and counts no attempt: the target has not refused it.
+func (w *worker) park(h *held, now time.Time) {
+	waits := w.cfg.RetryLadder.Levels()
+	last := waits[len(waits)-1]
+	parked := h.request
+	parked.RetryAt = now.Add(last.Delay)
+	w.retry(h, last, parked)
 }

@@ -24,7 +24,7 @@ const verifiers = 16
 func (w *worker) hop(h *held, level levels.Level) {
 	w.append(h, w.names.Hop(level.Name, h.request.Target), h.salted(h.request.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		if h.below = level.Name; refusal.Code == reply.CodeTooLarge {
-			w.bury(h, tooLarge(len(h.Data)))
+			w.bury(h, tooLarge(len(h.Data)), h.request)
 			return
 		}
 		if _, ok := w.cfg.Ladder.Below(level); ok {
@@ -47,20 +47,24 @@ func (w *worker) roomy(h *held, level levels.Level) levels.Level {
 	return level
 }
 
-// retry moves a message whose delivery was refused into a retry lane.
-func (w *worker) retry(h *held, wait levels.Level) {
-	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.salted(h.request.HopHeader()), func(now time.Time, refusal reply.Ack) {
-		// It stays here and is delivered from here; nothing is purged that has not arrived.
+// retry moves a message into a retry lane, as what its request is then. An attempt counts when it has been stored: what no
+// lane takes stays as it was and is delivered from here, however long it takes.
+func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
+	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.salted(then.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelWarn, "a retry lane takes nothing; trying again from here", "lane", wait.Name, "reason", refusal.Description)
 		w.again(h, now)
 	})
 }
 
-// bury stores a message among the dead letters.
-func (w *worker) bury(h *held, p *message.Problem) {
+// bury stores a message among the dead letters, as what its request is then. Of a last attempt that is not stored there
+// goes what goes for the others: the target may take the message before there is room here.
+func (w *worker) bury(h *held, p *message.Problem, then message.Request) {
 	h.problem = p
-	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(h.request.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(then.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
+		if then.Attempts > h.request.Attempts {
+			h.problem = nil
+		}
 		w.again(h, now)
 	})
 }

@@ -208,10 +208,8 @@ func (w *worker) act(h *held, s Step, now time.Time) {
 		w.hop(h, w.roomy(h, s.Level))
 	case Fire:
 		w.fire(h)
-	case Retry:
-		w.retry(h, s.Level)
 	case Dead:
-		w.bury(h, s.Problem)
+		w.bury(h, s.Problem, h.request)
 	}
 }
 

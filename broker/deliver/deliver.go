@@ -43,13 +43,14 @@ const (
 	Refused           // the target, or the server in its place, said no
 	Unknown           // it may have arrived or not; to be repeated under the same id
 	Stalled           // not sent: its target has answered nothing for a while; no attempt
+	NoRoom            // refused for want of room in the account or server; no attempt
 )
 
 // Result is an outcome with its reason.
 type Result struct {
 	Outcome Outcome
 	Code    int    // of a refusal: see reply.Ack
-	Reason  string // for people; empty when delivered
+	Reason  string // for people; of what was refused
 	Err     error  // of an unknown outcome: an error of package reply or of the connection, or ErrDraining
 }
 

@@ -71,6 +71,8 @@ func (d *Deliverer) acked(dl *delivery, ack reply.Ack) (wait bool) {
 	case ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
 		// Nobody refused it: the first copy is not stored yet, or the stream is busy.
 		d.finish(dl, Result{Outcome: Unknown, Err: errors.New(ack.Description)})
+	case ack.NoRoom():
+		d.finish(dl, Result{Outcome: NoRoom, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)})
 	case ack.Refused():
 		d.finish(dl, Result{Outcome: Refused, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)})
 	default:

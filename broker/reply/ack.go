@@ -13,6 +13,11 @@ const (
 	CodeTooLarge = 10054 // message size exceeds maximum allowed
 	CodeInFlight = 10158 // the first copy of this id is not stored yet
 	CodeTooMany  = 10167 // the stream's queue is full
+
+	codeAccountFull = 10002 // resource limits exceeded for account
+	codeServerFull  = 10023 // insufficient resources
+	codeMemoryFull  = 10028 // insufficient memory resources available
+	codeStorageFull = 10047 // insufficient storage resources available
 )
 
 // Ack is what a stream, or the server in its place, answered to a publish.
@@ -28,6 +33,16 @@ type Ack struct {
 
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
+
+// NoRoom reports whether the account or the server, and not the stream, is at a limit: no fault of the message, nor of the
+// stream.
+func (a Ack) NoRoom() bool {
+	switch a.Code {
+	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
+		return true
+	}
+	return false
+}
 
 // ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
