@@ -91,7 +91,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
-	deliverer := deliver.New(targets, b.js, b.cfg.Deliver, b.log)
+	deliverer := deliver.New(targets, b.js, deliver.Config{
+		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Log: b.log,
+	})
 	b.deliver = deliverer
 
 	// What the workers lean on outlives them.

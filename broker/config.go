@@ -20,7 +20,9 @@ import (
 const (
 	DefaultMaxDelay      = 366 * 24 * time.Hour
 	DefaultAttempts      = 20
+	DefaultRetry         = "1s 5s 30s"
 	DefaultDedupWindow   = 30 * time.Second
+	DefaultReplyTimeout  = 10 * time.Second
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 32 << 20
@@ -47,7 +49,7 @@ type Config struct {
 	// Defaults to levels.Default.
 	Ladder levels.Ladder
 	// RetryLadder is the waits between attempts to deliver: the first after the first refusal, and so on; the last for
-	// all that follow. Defaults to 1s 5s 30s.
+	// all that follow. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
@@ -69,6 +71,14 @@ type Config struct {
 	HeaderTargets []string
 	// Deliver says how targets are reached where a message does not. Defaults to auto everywhere.
 	Deliver deliver.Modes
+	// ReplyTimeout is how long a service may take to reply in mode request. Defaults to DefaultReplyTimeout.
+	ReplyTimeout time.Duration
+	// Rates bounds how many messages a second a target gets from this instance. Defaults to no bound.
+	Rates deliver.Rates
+	// MaxPending and MaxPendingBytes bound what each level and the intake hold: beyond it clients are refused, and
+	// messages on their way take a smaller level. Zero is no bound.
+	MaxPending      int64
+	MaxPendingBytes int64
 
 	// HoldMessages and HoldBytes bound what each lane keeps in memory. Beyond them the intake stores what is not due
 	// soon in the smallest level, and other lanes stop reading. Default to DefaultHoldMessages and DefaultHoldBytes.
@@ -96,6 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 	or(&c.Attempts, DefaultAttempts)
 	or(&c.DedupWindow, DefaultDedupWindow)
 	or(&c.MaxDelay, DefaultMaxDelay)
+	or(&c.ReplyTimeout, DefaultReplyTimeout)
 	or(&c.ShutdownGrace, DefaultShutdownGrace)
 	or(&c.HoldMessages, DefaultHoldMessages)
 	or(&c.HoldBytes, DefaultHoldBytes)
@@ -104,7 +115,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if len(c.RetryLadder.Levels()) == 0 {
 		var err error
-		if c.RetryLadder, err = levels.Parse("1s 5s 30s"); err != nil {
+		if c.RetryLadder, err = levels.Parse(DefaultRetry); err != nil {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
@@ -174,21 +185,41 @@ func (c Config) check() error {
 	if c.HoldBytes < 64<<10 {
 		refuse("hold bytes %d: at least %d", c.HoldBytes, 64<<10)
 	}
+	if c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > time.Hour {
+		refuse("reply timeout %s: 1ms to 1h", c.ReplyTimeout)
+	}
+	if c.MaxPending < 0 || c.MaxPendingBytes < 0 {
+		refuse("max pending %d, max pending bytes %d: not negative", c.MaxPending, c.MaxPendingBytes)
+	}
 	if c.ShutdownGrace < 0 {
 		refuse("shutdown grace %s: not negative", c.ShutdownGrace)
 	}
 	if c.JSDomain != "" && c.APIPrefix != "$JS."+c.JSDomain+".API" {
 		refuse("JetStream domain %q and API prefix %q: set one of them", c.JSDomain, c.APIPrefix)
 	}
-	for _, pattern := range slices.Concat(c.Targets, c.HeaderTargets) {
+	for _, pattern := range c.patterns() {
 		if !validPattern(pattern) {
 			refuse("target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
 		}
 	}
-	if err := c.Deliver.Validate(); err != nil {
-		refuse("%v", err)
+	for _, err := range []error{c.Deliver.Validate(), c.Rates.Validate()} {
+		if err != nil {
+			refuse("%v", err)
+		}
 	}
 	return errors.Join(all...)
+}
+
+// patterns are all target patterns of the configuration.
+func (c Config) patterns() []string {
+	all := slices.Concat(c.Targets, c.HeaderTargets)
+	for _, r := range c.Deliver.Rules {
+		all = append(all, r.Pattern)
+	}
+	for _, r := range c.Rates {
+		all = append(all, r.Pattern)
+	}
+	return all
 }
 
 func validPattern(p string) bool {

@@ -20,12 +20,17 @@ type Deliverer interface {
 }
 
 // fire delivers a message to its target.
-func (w *worker) fire(h *held) {
+func (w *worker) fire(h *held, now time.Time) {
 	if w.draining {
 		return // the successor fires it
 	}
 	w.underway++
-	m := deliver.Message{Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data}
+	m := deliver.Message{
+		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Paced: h.request.Paced,
+	}
+	if expires := h.request.Expires; !expires.IsZero() {
+		m.Expires = time.Now().Add(expires.Sub(now))
+	}
 	w.deliver.Deliver(m, func(r deliver.Result) {
 		w.mail.put(func(now time.Time) {
 			w.underway--
@@ -48,6 +53,12 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 	case deliver.Unknown:
 		// The target did not refuse it: repeat in place, under the same id.
 		w.repeat(h, r.Err, now)
+	case deliver.Paced:
+		h.request.RetryAt, h.request.Paced = now.Add(time.Until(r.Turn)), true
+		w.step(h, now)
+	case deliver.Expired:
+		w.bury(h, message.Problemf(message.Expired, "it waited behind others for its target when Delay-Expires %s passed",
+			h.request.Expires.UTC().Format(time.RFC3339Nano)), h.request)
 	case deliver.NoRoom:
 		w.complain(now, slog.LevelError, "JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some", "reason", r.Reason)
 		w.park(h, now)

@@ -28,6 +28,7 @@ func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
 		s.Kind, s.Stream, s.Name, s.Delay = lane.Level, e.names.LevelStream(l.Name), l.Name, l.Delay
 		s.Subjects = append(e.clientSubjects(l.Name), e.names.HopFilter(l.Name))
 		s.MaxMsgSize = int32(maxPayload - levelReserve)
+		s.MaxMsgs, s.MaxBytes = e.cfg.MaxPending, e.cfg.MaxPendingBytes
 		all = append(all, s)
 	}
 	for _, l := range e.cfg.RetryLadder.Levels() {
@@ -39,6 +40,7 @@ func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
 	}
 	intake := base
 	intake.Kind, intake.Stream, intake.MaxMsgSize = lane.Intake, e.names.IntakeStream(), int32(maxPayload-intakeReserve)
+	intake.MaxMsgs, intake.MaxBytes = e.cfg.MaxPending, e.cfg.MaxPendingBytes
 	intake.Subjects = []string{e.names.InFilter(), e.names.AtFilter()}
 	for _, plain := range levels.Whole() {
 		if _, isLevel := e.cfg.Ladder.Lookup(plain); !isLevel {

@@ -207,7 +207,7 @@ func (w *worker) act(h *held, s Step, now time.Time) {
 	case Hop:
 		w.hop(h, w.roomy(h, s.Level))
 	case Fire:
-		w.fire(h)
+		w.fire(h, now)
 	case Dead:
 		w.bury(h, s.Problem, h.request)
 	}

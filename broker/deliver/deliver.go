@@ -32,6 +32,10 @@ type Message struct {
 	Mode   message.Mode // empty: as configured
 	Header message.Header
 	Data   []byte
+	// Expires is when it must not be sent any more, by our clock; zero means never.
+	Expires time.Time
+	// Paced means that it comes in the turn that an earlier result gave it.
+	Paced bool
 }
 
 // Outcome is what became of a delivery.
@@ -44,21 +48,32 @@ const (
 	Unknown           // it may have arrived or not; to be repeated under the same id
 	Stalled           // not sent: its target has answered nothing for a while; no attempt
 	NoRoom            // refused for want of room in the account or server; no attempt
+	Paced             // not sent: its target's rate gives it a turn later; no attempt
+	Expired           // not sent: it expired while it waited
 )
 
 // Result is an outcome with its reason.
 type Result struct {
 	Outcome Outcome
-	Code    int    // of a refusal: see reply.Ack
-	Reason  string // for people; of what was refused
-	Err     error  // of an unknown outcome: an error of package reply or of the connection, or ErrDraining
+	Code    int       // of a refusal: see reply.Ack
+	Reason  string    // for people; of what was refused
+	Err     error     // of silence or an unknown outcome: of package reply, of the connection, or ErrDraining
+	Turn    time.Time // when paced: when to come again, by our clock
+}
+
+// Config says how targets are reached.
+type Config struct {
+	Modes        Modes
+	Rates        Rates
+	ReplyTimeout time.Duration // of mode request
+	Log          *slog.Logger
 }
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 type Deliverer struct {
+	Config
 	box     *reply.Box
 	streams *streams
-	modes   Modes
 
 	mu      sync.Mutex // never held while publishing
 	targets map[string]*target
@@ -79,6 +94,9 @@ type target struct {
 	answered time.Time // when it last did, or was first asked
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // when it did
+
+	interval time.Duration // between two messages; zero is no bound
+	free     time.Time     // the next turn that nobody has
 }
 
 // delivery is one message on its way to its target.
@@ -89,8 +107,8 @@ type delivery struct {
 }
 
 // New makes a deliverer that publishes through box and looks streams up with lookup. Don't forget to Run it.
-func New(box *reply.Box, lookup Lookup, modes Modes, log *slog.Logger) *Deliverer {
-	return &Deliverer{box: box, streams: newStreams(lookup, log), modes: modes, targets: make(map[string]*target)}
+func New(box *reply.Box, lookup Lookup, cfg Config) *Deliverer {
+	return &Deliverer{Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), targets: make(map[string]*target)}
 }
 
 // Run looks streams up until ctx ends. The box is run by its owner.
@@ -111,6 +129,13 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		d.mu.Unlock()
 		done(Result{Outcome: Stalled})
 		return
+	}
+	if now := time.Now(); t.interval > 0 {
+		if turn := t.takeTurn(now, m.Paced); turn.After(now) {
+			d.mu.Unlock()
+			done(Result{Outcome: Paced, Turn: turn})
+			return
+		}
 	}
 	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
 		d.sentLocked(t)
@@ -145,14 +170,15 @@ func (d *Deliverer) targetLocked(subject string) *target {
 		return t
 	}
 	if len(d.targets) >= max(remember, d.sweepAt) {
+		now := time.Now()
 		for s, old := range d.targets {
-			if old.sent == 0 && len(old.waiting) == 0 {
+			if old.sent == 0 && len(old.waiting) == 0 && !old.free.After(now) {
 				delete(d.targets, s)
 			}
 		}
 		d.sweepAt = 2 * len(d.targets) // those left are busy: not again for each new one
 	}
-	t = &target{subject: subject}
+	t = &target{subject: subject, interval: d.Rates.interval(subject)}
 	d.targets[subject] = t
 	return t
 }
@@ -207,12 +233,18 @@ func (d *Deliverer) pump() {
 
 // send publishes one delivery, which counts as outstanding until finish.
 func (d *Deliverer) send(dl *delivery) {
+	if !dl.Expires.IsZero() && time.Now().After(dl.Expires) {
+		d.finish(dl, Result{Outcome: Expired})
+		return
+	}
 	m := &nats.Msg{Subject: dl.Target, Header: dl.Header, Data: dl.Data}
-	switch d.modes.of(dl.Mode, dl.Target) {
+	switch d.Modes.of(dl.Mode, dl.Target) {
 	case message.Stream:
 		d.box.Publish(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromStream(dl, answer, err) })
 	case message.Core:
 		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromCore(dl, answer, err) })
+	case message.Reply:
+		d.box.Publish(m, d.ReplyTimeout, func(answer *nats.Msg, err error) bool { return d.fromService(dl, answer, err) })
 	default:
 		publish := d.box.PublishCurious
 		if d.acksLately(dl) { // its silence would say nothing, and to listen for it costs a flush
@@ -227,12 +259,12 @@ func (d *Deliverer) finish(dl *delivery, r Result) {
 	t := dl.target
 	d.mu.Lock()
 	var back []*delivery
-	if errors.Is(r.Err, reply.ErrTimeout) {
-		if t.stalled() {
-			back, t.waiting = t.waiting, nil
-		}
-	} else {
+	switch {
+	case r.Outcome == Expired: // nobody was asked
+	case !errors.Is(r.Err, reply.ErrTimeout):
 		t.answered = time.Now()
+	case t.stalled():
+		back, t.waiting = t.waiting, nil
 	}
 	d.sent--
 	t.sent--

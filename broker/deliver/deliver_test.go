@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	silence  = 50 * time.Millisecond // until a silence means something
-	timedOut = "unknown: no answer in time"
+	replyTimeout = 10 * time.Second
+	silence      = 50 * time.Millisecond // until a silence means something
+	timedOut     = "unknown: no answer in time"
 )
 
 func TestStreamTarget(t *testing.T) {

@@ -3,6 +3,7 @@ package deliver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,6 +36,37 @@ func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bo
 		if ack, ok := reply.ParseAck(answer); ok && ack.Code == 503 {
 			return d.acked(dl, ack)
 		}
+	}
+	d.finish(dl, Result{Outcome: Delivered})
+	return false
+}
+
+// Headers by which a service says that it failed: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
+const (
+	serviceError     = "Nats-Service-Error"
+	serviceErrorCode = "Nats-Service-Error-Code"
+)
+
+// fromService takes any reply for an acknowledgement but one that says it failed. A stream on the subject acknowledges
+// for itself and not for the service.
+func (d *Deliverer) fromService(dl *delivery, answer *nats.Msg, err error) (wait bool) {
+	if errors.Is(err, reply.ErrTimeout) {
+		d.finish(dl, Result{Outcome: Refused, Err: err, Reason: fmt.Sprintf("no reply within %s", d.ReplyTimeout)})
+		return false
+	}
+	if err != nil {
+		return d.noAnswer(dl, err)
+	}
+	code, text := answer.Header.Get(serviceErrorCode), answer.Header.Get(serviceError)
+	if code != "" || text != "" {
+		d.finish(dl, Result{Outcome: Refused, Reason: strings.TrimSpace("the service says " + code + " " + text)})
+		return false
+	}
+	if ack, ok := reply.ParseAck(answer); ok {
+		if ack.Code == 503 {
+			return d.acked(dl, ack)
+		}
+		return true
 	}
 	d.finish(dl, Result{Outcome: Delivered})
 	return false

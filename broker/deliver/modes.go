@@ -21,8 +21,6 @@ type Rule struct {
 	Mode    message.Mode
 }
 
-var modes = []message.Mode{message.Auto, message.Stream, message.Core}
-
 // ParseModes reads "auto", or rules before a default as in "shop.>=stream,ui.*=core,auto".
 func ParseModes(s string) (Modes, error) {
 	var m Modes
@@ -43,8 +41,8 @@ func ParseModes(s string) (Modes, error) {
 func (m Modes) Validate() error {
 	var all []error
 	check := func(mode message.Mode, where string) {
-		if !slices.Contains(modes, mode) {
-			all = append(all, fmt.Errorf("delivery mode %q%s: want auto, stream or core", mode, where))
+		if !slices.Contains(message.Modes(), mode) {
+			all = append(all, fmt.Errorf("delivery mode %q%s: want auto, stream, core or request", mode, where))
 		}
 	}
 	if m.Default != "" {

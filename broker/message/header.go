@@ -13,7 +13,7 @@ const (
 	HeaderUntil   = "Delay-Until"   // absolute due; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
 	HeaderExpires = "Delay-Expires" // latest useful delivery: a duration after due, or a time
-	HeaderDeliver = "Delay-Deliver" // auto, stream or core
+	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
 )
@@ -28,10 +28,11 @@ const (
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
 	HeaderHop          = "Delay-Hop"           // publishes into our streams so far
-	HeaderAttempts     = "Delay-Attempts"      // deliveries refused so far
+	HeaderAttempts     = "Delay-Attempts"      // deliveries refused so far; at the target too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
-	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal
+	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
+	HeaderPaced        = "Delay-Paced"    // "true": Delay-Retry-At is its turn at the target's rate
 
 	// On dead letters only.
 	HeaderErrorCode = "Delay-Error-Code"
@@ -61,7 +62,7 @@ var canonical = func() map[string]string {
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
-		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt,
+		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderErrorCode, HeaderError, HeaderSubject,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name

@@ -93,6 +93,7 @@ func TestOptions(t *testing.T) {
 		{"Delay-Deliver: auto", message.Request{Mode: message.Auto}},
 		{"Delay-Deliver: Stream", message.Request{Mode: message.Stream}},
 		{"DELAY-DELIVER: CORE ", message.Request{Mode: message.Core}},
+		{"Delay-Deliver: request", message.Request{Mode: message.Reply}},
 		{"Delay-Deliver: ", message.Request{}},
 		{"Delay-TTL: 1s", message.Request{TTL: "1"}},
 		{"Delay-TTL: 1001ms", message.Request{TTL: "2"}},
@@ -126,7 +127,7 @@ func TestOptions(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	tests := []struct{ line, hint string }{
-		{"Delay-Deliver: request", `"request": want auto, stream or core`},
+		{"Delay-Deliver: service", `"service": want auto, stream, core or request`},
 		{"Delay-Deliver: auto,core", `"auto,core"`},
 		{"Delay-TTL: 999ms", `"999ms"`},
 		{"Delay-TTL: 0s", "1s"},

@@ -17,7 +17,11 @@ const (
 	Auto   Mode = "auto"
 	Stream Mode = "stream"
 	Core   Mode = "core"
+	Reply  Mode = "request" // the reply of a service acknowledges
 )
+
+// Modes returns all modes.
+func Modes() []Mode { return []Mode{Auto, Stream, Core, Reply} }
 
 // Incoming is a stored message as a lane reads it.
 type Incoming struct {
@@ -46,10 +50,11 @@ type Request struct {
 	Attempts     int // deliveries refused so far
 	FirstFailure time.Time
 	LastFailure  time.Time
-	RetryAt      time.Time // after a refusal: not before
+	RetryAt      time.Time // after a refusal, or by the target's rate: not before
+	Paced        bool      // RetryAt is a turn of its own at the target's rate
 }
 
-// When is the moment to deliver: when due, or later when a delivery was refused.
+// When is the moment to deliver: when due, or later when a delivery was refused or its target has a rate.
 func (r Request) When() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
@@ -63,7 +68,7 @@ func (r Request) Refused(now, again time.Time) Request {
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
-	r.LastFailure, r.RetryAt = now, again
+	r.LastFailure, r.RetryAt, r.Paced = now, again, false
 	return r
 }
 
@@ -218,10 +223,10 @@ func (r Request) options(s split) (Request, *Problem) {
 		return r, problem
 	}
 	switch mode := Mode(strings.ToLower(deliver)); mode {
-	case "", Auto, Stream, Core:
+	case "", Auto, Stream, Core, Reply:
 		r.Mode = mode
 	default:
-		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream or core", excerpt(deliver))
+		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", excerpt(deliver))
 	}
 	expires, problem := s.one(HeaderExpires)
 	if problem != nil {

@@ -17,7 +17,7 @@ func (r Request) DeadMsgID() string { return r.ID + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
 // hop said, so headers do not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(13)
+	h := r.userHeader(14)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(Format))
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
@@ -25,15 +25,21 @@ func (r Request) HopHeader() Header {
 	set(h, HeaderTTL, r.TTL)
 	setTime(h, HeaderExpires, r.Expires)
 	setTime(h, HeaderRetryAt, r.RetryAt)
+	if r.Paced {
+		set(h, HeaderPaced, paced)
+	}
 	r.failures(h)
 	return h
 }
 
 // TargetHeader is the header of the message at its target.
 func (r Request) TargetHeader() Header {
-	h := r.userHeader(6)
+	h := r.userHeader(7)
 	r.identify(h, r.ID)
 	set(h, headerNatsTTL, r.TTL)
+	if r.Attempts > 0 {
+		set(h, HeaderAttempts, strconv.Itoa(r.Attempts))
+	}
 	return h
 }
 
@@ -85,6 +91,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		FirstFailure: f.moment(HeaderFirstFailure, optional),
 		LastFailure:  f.moment(HeaderLastFailure, optional),
 		RetryAt:      f.moment(HeaderRetryAt, optional),
+		Paced:        f.text(HeaderPaced) == paced,
 	}
 	format := f.count(HeaderFormat, required)
 	switch {
@@ -99,6 +106,8 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 const (
 	required = true
 	optional = false
+
+	paced = "true"
 )
 
 // fields reads state headers and keeps the last problem.

@@ -27,6 +27,20 @@ func full(t testing.TB) message.Request {
 	return r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour)).Refused(at.Add(5*time.Hour), at.Add(6*time.Hour))
 }
 
+// paced is a request that its target's rate gave a turn.
+func paced(r message.Request) message.Request {
+	r.RetryAt, r.Paced = r.Due.Add(time.Minute), true
+	return r
+}
+
+// TestRefusedInItsTurn: what was refused waits for its retry, and then for a new turn.
+func TestRefusedInItsTurn(t *testing.T) {
+	r := paced(mustParse(t, "delay.1h.x"))
+	if r.Refused(at, at.Add(2*time.Hour)).Paced {
+		t.Error("a refused delivery keeps the turn that it had")
+	}
+}
+
 func TestHopRoundTrip(t *testing.T) {
 	requests := map[string]message.Request{
 		"plain":    mustParse(t, "delay.1h.orders.expire"),
@@ -34,6 +48,7 @@ func TestHopRoundTrip(t *testing.T) {
 		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
 		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute)),
 		"the lot":  full(t),
+		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
 	for what, r := range requests {
@@ -94,7 +109,7 @@ func TestTargetHeader(t *testing.T) {
 	r := full(t)
 	want := message.Header{
 		"traceparent": {"00-abc-def-01"}, "X-Order": {"42", "43"}, "x-order": {"44"},
-		"Nats-Msg-Id": {r.ID}, "Nats-TTL": {"90"}, "Delay-Id": {r.ID}, "Delay-Msg-Id": {"order-42"},
+		"Nats-Msg-Id": {r.ID}, "Nats-TTL": {"90"}, "Delay-Id": {r.ID}, "Delay-Msg-Id": {"order-42"}, "Delay-Attempts": {"2"},
 		"Delay-Due": {"2026-11-20T12:00:00.123456789Z"}, "Delay-Accepted": {"2026-11-20T09:00:00.123456789Z"},
 	}
 	if got := wire(t, r.TargetHeader()); !reflect.DeepEqual(got, want) {

@@ -19,6 +19,7 @@ const (
 	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
 	minMaxDelay, maxMaxDelay       = time.Second, 10 * 366 * 24 * time.Hour
 	minAttempts, maxAttempts       = 1, 1_000_000
+	minReply, maxReply             = time.Millisecond, time.Hour
 	minReplicas, maxReplicas       = 1, 5 // of nats-server
 
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
@@ -81,11 +82,15 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		Attempts:      p.number("DELAY_ATTEMPTS", s.Attempts, minAttempts, maxAttempts),
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow, minDedupWindow, maxDedupWindow),
 		MaxDelay:      p.duration("DELAY_MAX_DELAY", s.MaxDelay, minMaxDelay, maxMaxDelay),
+		ReplyTimeout:  p.duration("DELAY_REPLY_TIMEOUT", s.ReplyTimeout, minReply, maxReply),
 		ShutdownGrace: p.duration("DELAY_SHUTDOWN_GRACE", s.ShutdownGrace, minGrace, maxGrace),
-		Targets:       list(s.Targets),
-		HeaderTargets: list(s.HeaderTargets),
-		JSDomain:      s.JSDomain,
-		InboxPrefix:   s.InboxPrefix,
+
+		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
+		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
+		Targets:         list(s.Targets),
+		HeaderTargets:   list(s.HeaderTargets),
+		JSDomain:        s.JSDomain,
+		InboxPrefix:     s.InboxPrefix,
 	}
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {
@@ -94,15 +99,28 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 	if c.Ladder, err = levels.Parse(s.Levels); err != nil {
 		p.refuse("DELAY_LEVELS", s.Levels, "%w", err)
 	}
+	if c.RetryLadder, err = levels.Parse(s.Retry); err != nil {
+		p.refuse("DELAY_RETRY", s.Retry, "%w", err)
+	}
 	if c.Deliver, err = deliver.ParseModes(s.Deliver); err != nil {
 		p.refuse("DELAY_DELIVER", s.Deliver, "%w", err)
 	}
-	// The broker knows what a pattern is. It is asked about each setting alone, so that the variable can be named.
-	if err = (broker.Config{Targets: c.Targets}).Validate(); err != nil {
-		p.refuse("DELAY_TARGETS", s.Targets, "%w", err)
+	if c.Rates, err = deliver.ParseRates(s.Rate); err != nil {
+		p.refuse("DELAY_RATE", s.Rate, "%w", err)
 	}
-	if err = (broker.Config{HeaderTargets: c.HeaderTargets}).Validate(); err != nil {
-		p.refuse("DELAY_HEADER_TARGETS", s.HeaderTargets, "%w", err)
+	// The broker knows what a pattern is. It is asked about each setting alone, so that the variable can be named.
+	for _, e := range []struct {
+		name, value string
+		config      broker.Config
+	}{
+		{"DELAY_TARGETS", s.Targets, broker.Config{Targets: c.Targets}},
+		{"DELAY_HEADER_TARGETS", s.HeaderTargets, broker.Config{HeaderTargets: c.HeaderTargets}},
+		{"DELAY_DELIVER", s.Deliver, broker.Config{Deliver: deliver.Modes{Rules: c.Deliver.Rules}}},
+		{"DELAY_RATE", s.Rate, broker.Config{Rates: c.Rates}},
+	} {
+		if err := e.config.Validate(); err != nil && !p.has(e.name) {
+			p.refuse(e.name, e.value, "%w", err)
+		}
 	}
 	if s.StreamReplicas != "auto" {
 		c.Replicas = p.replicas(s.StreamReplicas, embedded)

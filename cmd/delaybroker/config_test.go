@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -60,6 +61,10 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"attempts", c.broker.Attempts, broker.DefaultAttempts},
 		{"dedup window", c.broker.DedupWindow, broker.DefaultDedupWindow},
 		{"max delay", c.broker.MaxDelay, broker.DefaultMaxDelay},
+		{"retry", c.broker.RetryLadder.String(), broker.DefaultRetry},
+		{"reply timeout", c.broker.ReplyTimeout, broker.DefaultReplyTimeout},
+		{"rates", len(c.broker.Rates), 0},
+		{"max pending", c.broker.MaxPending + c.broker.MaxPendingBytes, int64(0)},
 		{"shutdown grace", c.broker.ShutdownGrace, broker.DefaultShutdownGrace},
 		{"replicas", c.broker.Replicas, 0},
 		{"deliver", c.broker.Deliver.Default, message.Auto},
@@ -94,6 +99,16 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_MAX_DELAY", levels.FormatDuration(maxMaxDelay + step), longest(maxMaxDelay + step), false},
 		{"DELAY_ATTEMPTS", strconv.Itoa(minAttempts), broker.Config{Attempts: minAttempts}, true},
 		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
+		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(minReply), broker.Config{ReplyTimeout: minReply}, true},
+		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(maxReply), broker.Config{ReplyTimeout: maxReply}, true},
+		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(maxReply + step), broker.Config{ReplyTimeout: maxReply + step}, false},
+		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
+		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
+		{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
+		{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 1}}}, true},
+		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
+		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
+		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "shop.>.x", Mode: message.Core}}}}, false},
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas), broker.Config{Replicas: maxReplicas}, true},
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas + 1), broker.Config{Replicas: maxReplicas + 1}, false},
 	} {
@@ -112,30 +127,35 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	clearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 	wrong := map[string]string{
-		"NATS_CREDS":            "/nowhere/creds",
-		"NATS_NKEY":             "/nowhere/seed",
-		"NATS_CERT":             "/nowhere/cert",
-		"NATS_CA":               "/nowhere/ca",
-		"NATS_PASSWORD":         "x",
-		"DELAY_PREFIX":          "Delay",
-		"DELAY_LEVELS":          "1x",
-		"DELAY_MAX_DELAY":       "0s",
-		"DELAY_ATTEMPTS":        "0",
-		"DELAY_DELIVER":         "maybe",
-		"DELAY_TARGETS":         "a..b",
-		"DELAY_HEADER_TARGETS":  ">.a",
-		"DELAY_DEDUP_WINDOW":    "500",
-		"DELAY_STREAM_REPLICAS": "6",
-		"DELAY_PROVISION":       "maybe",
-		"DELAY_JS_DOMAIN":       "a.b",
-		"DELAY_INBOX_PREFIX":    "inbox.>",
-		"DELAY_HTTP_ADDR":       "8422",
-		"DELAY_SHUTDOWN_GRACE":  "2h",
-		"DELAY_LOG_LEVEL":       "loud",
-		"DELAY_LOG_FORMAT":      "xml",
-		"DELAY_EMBEDDED_LISTEN": "x",
-		"DELAY_EMBEDDED_DIR":    "x",
-		"DELAY_EMBEDDED_SYNC":   "x",
+		"NATS_CREDS":              "/nowhere/creds",
+		"NATS_NKEY":               "/nowhere/seed",
+		"NATS_CERT":               "/nowhere/cert",
+		"NATS_CA":                 "/nowhere/ca",
+		"NATS_PASSWORD":           "x",
+		"DELAY_PREFIX":            "Delay",
+		"DELAY_LEVELS":            "1x",
+		"DELAY_MAX_DELAY":         "0s",
+		"DELAY_ATTEMPTS":          "0",
+		"DELAY_DELIVER":           "maybe",
+		"DELAY_RETRY":             "1s,x",
+		"DELAY_RATE":              "a..b=1",
+		"DELAY_REPLY_TIMEOUT":     "2h",
+		"DELAY_MAX_PENDING":       "-1",
+		"DELAY_MAX_PENDING_BYTES": "1 zettabite",
+		"DELAY_TARGETS":           "a..b",
+		"DELAY_HEADER_TARGETS":    ">.a",
+		"DELAY_DEDUP_WINDOW":      "500",
+		"DELAY_STREAM_REPLICAS":   "6",
+		"DELAY_PROVISION":         "maybe",
+		"DELAY_JS_DOMAIN":         "a.b",
+		"DELAY_INBOX_PREFIX":      "inbox.>",
+		"DELAY_HTTP_ADDR":         "8422",
+		"DELAY_SHUTDOWN_GRACE":    "2h",
+		"DELAY_LOG_LEVEL":         "loud",
+		"DELAY_LOG_FORMAT":        "xml",
+		"DELAY_EMBEDDED_LISTEN":   "x",
+		"DELAY_EMBEDDED_DIR":      "x",
+		"DELAY_EMBEDDED_SYNC":     "x",
 	}
 	for name, value := range wrong {
 		t.Setenv(name, value)
@@ -287,7 +307,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 29; got != want {
+	if got, want := len(names), 34; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

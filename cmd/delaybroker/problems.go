@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"delaybroker/levels"
 )
@@ -49,6 +52,38 @@ func (p *problems) number(name, value string, low, high int) int {
 		p.refuse(name, value, "want a whole number from %d to %d", low, high)
 	}
 	return n
+}
+
+// unbounded is what says that there is no limit.
+const unbounded = "none"
+
+// count is a limit on messages, zero for none.
+func (p *problems) count(name, value string) int64 {
+	if value == unbounded {
+		return 0
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 1 {
+		p.refuse(name, value, "want a whole number from 1, or %s", unbounded)
+	}
+	return n
+}
+
+// bytes is a limit on bytes, zero for none.
+func (p *problems) bytes(name, value string) int64 {
+	if value == unbounded {
+		return 0
+	}
+	n, err := humanize.ParseBytes(value)
+	if err != nil || n < 1 || n > math.MaxInt64 {
+		p.refuse(name, value, "want bytes such as 500MB or 10GiB, or %s", unbounded)
+	}
+	return int64(n)
+}
+
+// has reports whether something is wrong with the setting already.
+func (p *problems) has(name string) bool {
+	return slices.ContainsFunc(*p, func(err error) bool { return strings.HasPrefix(err.Error(), name+"=") })
 }
 
 func (p *problems) oneOf(name, value string, allowed ...string) string {

@@ -47,25 +47,30 @@ type settings struct {
 	NATSKey      string `envconfig:"NATS_KEY" desc:"TLS client key file"`
 	NATSCA       string `envconfig:"NATS_CA" desc:"TLS authorities file, instead of the system's"`
 
-	Prefix         string `split_words:"true" default:"delay" desc:"root of all subjects and, in upper case, of all stream names"`
-	Levels         string `split_words:"true" default:"default" desc:"levels that new messages take: default, rocketmq, short, or names such as 1s,30s,5m,1h"`
-	MaxDelay       string `split_words:"true" default:"366d" desc:"longest delay accepted"`
-	Attempts       string `split_words:"true" default:"20" desc:"refused deliveries before a message becomes a dead letter"`
-	Deliver        string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream or core; by target as in shop.>=stream,auto"`
-	Targets        string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
-	HeaderTargets  string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
-	DedupWindow    string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
-	StreamReplicas string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
-	Provision      string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
-	JSDomain       string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
-	InboxPrefix    string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
-	HTTPAddr       string `split_words:"true" desc:"address of /healthz, /readyz and /status, or off"`
-	ShutdownGrace  string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
-	LogLevel       string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
-	LogFormat      string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
-	EmbeddedListen string `split_words:"true" desc:"address of the embedded server"`
-	EmbeddedDir    string `split_words:"true" desc:"data of the embedded server"`
-	EmbeddedSync   string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+	Prefix          string `split_words:"true" default:"delay" desc:"root of all subjects and, in upper case, of all stream names"`
+	Levels          string `split_words:"true" default:"default" desc:"levels that new messages take: default, rocketmq, short, or names such as 1s,30s,5m,1h"`
+	MaxDelay        string `split_words:"true" default:"366d" desc:"longest delay accepted"`
+	Attempts        string `split_words:"true" default:"20" desc:"refused deliveries before a message becomes a dead letter"`
+	Retry           string `split_words:"true" default:"1s,5s,30s" desc:"waits between refused deliveries: after the first, the second, and so on; the last for all others"`
+	Deliver         string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream, core or request; by target as in shop.>=stream,auto"`
+	ReplyTimeout    string `split_words:"true" default:"10s" desc:"how long a service may take to reply in mode request"`
+	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
+	MaxPending      string `split_words:"true" default:"none" desc:"messages that each level and the intake may hold"`
+	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`
+	Targets         string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
+	HeaderTargets   string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
+	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
+	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
+	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
+	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
+	InboxPrefix     string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
+	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz and /status, or off"`
+	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
+	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
+	LogFormat       string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
+	EmbeddedListen  string `split_words:"true" desc:"address of the embedded server"`
+	EmbeddedDir     string `split_words:"true" desc:"data of the embedded server"`
+	EmbeddedSync    string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
 }
 
 // readSettings reads the environment.

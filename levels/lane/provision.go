@@ -31,7 +31,8 @@ type Provisioner struct {
 
 // Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
 // wants any more included: the streams are the truth, and a level that left the configuration is served until it is
-// empty. Of existing streams it changes the subjects of those it marked itself, and nothing else.
+// empty. Of existing streams it changes the subjects of those it marked itself, and the bounds on what they hold if any
+// are asked for, and nothing else.
 //
 // A subject may move from one stream to another (a level that comes or goes leaves it to the intake), and no two
 // streams may listen on one subject. So everything first lets go, then everything takes.
@@ -148,8 +149,9 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			continue
 		}
 		has := info.Config
-		if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-			has.Subjects = append(slices.Clone(has.Subjects), missing...)
+		missing := minus(s.Subjects, has.Subjects)
+		has.Subjects = append(slices.Clone(has.Subjects), missing...)
+		if limit(&has, s) || len(missing) > 0 {
 			if err := p.update(ctx, has); err != nil {
 				return err
 			}
@@ -158,10 +160,25 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
+// limit applies the bounds that are asked for; without one, what is there stays. A bound below what a stream holds removes
+// nothing where it discards new messages.
+func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
+	if has.Discard != jetstream.DiscardNew {
+		return false // then it would; the drift says so
+	}
+	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
+		has.MaxMsgs, changed = want.MaxMsgs, true
+	}
+	if want.MaxBytes > 0 && has.MaxBytes != want.MaxBytes {
+		has.MaxBytes, changed = want.MaxBytes, true
+	}
+	return changed
+}
+
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
 	_, err := p.Streams.UpdateStream(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("update the subjects of stream %s: %w", cfg.Name, err)
+		return fmt.Errorf("update stream %s: %w", cfg.Name, err)
 	}
 	return nil
 }

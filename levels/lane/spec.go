@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,6 +44,8 @@ type Spec struct {
 	Subjects []string
 
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
+	MaxMsgs    int64         // messages pending; zero for no bound
+	MaxBytes   int64         // and their bytes; zero for no bound
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 }
@@ -57,6 +60,8 @@ func (s Spec) Config() jetstream.StreamConfig {
 		Retention:   jetstream.LimitsPolicy,
 		Discard:     jetstream.DiscardNew,
 		MaxMsgSize:  s.MaxMsgSize,
+		MaxMsgs:     cmp.Or(s.MaxMsgs, -1),
+		MaxBytes:    cmp.Or(s.MaxBytes, -1),
 		Replicas:    s.Replicas,
 		Duplicates:  s.Duplicates,
 		AllowDirect: true, // for viewing; the broker itself never reads that way
@@ -145,6 +150,12 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
 		report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
 	}
+	if above(has.MaxMsgs, s.MaxMsgs) {
+		report(false, "max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)
+	}
+	if above(has.MaxBytes, s.MaxBytes) {
+		report(false, "max_bytes is %d, want %d: more is accepted than was asked for", has.MaxBytes, s.MaxBytes)
+	}
 	if has.Duplicates < s.Duplicates {
 		report(false, "duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
 	}
@@ -153,6 +164,9 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	}
 	return all
 }
+
+// above reports whether a limit is missing or higher than the one that is wanted, if any.
+func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }
 
 // minus is what a holds and b does not.
 func minus(a, b []string) []string {
