@@ -60,7 +60,7 @@ func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
 // goes what goes for the others: the target may take the message before there is room here.
 func (w *worker) bury(h *held, p *message.Problem, then message.Request) {
 	h.problem = p
-	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(then.DeadHeader(p, h.Subject)), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(then.DeadHeader(p)), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
 		if then.Attempts > h.request.Attempts {
 			h.problem = nil

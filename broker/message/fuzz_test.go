@@ -33,7 +33,7 @@ func FuzzSubject(f *testing.F) {
 				if r.Target != "" && p.CheckTarget(r.Target) != nil {
 					t.Errorf("%q: the dead letter's target %q", subject, r.Target)
 				}
-				encode(t, r.DeadHeader(problem, subject))
+				encode(t, r.DeadHeader(problem))
 				continue
 			}
 			checkAccepted(t, p, subject, r)
@@ -69,8 +69,8 @@ func FuzzHeaders(f *testing.F) {
 		}
 		subject := []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x", "delay.1h"}[choice%4]
 		r, problem := p.Parse(incoming(subject, message.Header(h)))
-		checkAllClean(t, "block", r, problem, subject)
-		if got, want := len(encode(t, r.DeadHeader(orProblem(problem), subject))), len(block)+reserve; got > want {
+		checkAllClean(t, "block", r, problem)
+		if got, want := len(encode(t, r.DeadHeader(orProblem(problem)))), len(block)+reserve; got > want {
 			t.Errorf("the dead letter's headers have %d bytes, want at most %d", got, want)
 		}
 		if problem != nil {

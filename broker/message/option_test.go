@@ -152,7 +152,7 @@ func TestOptionsRefused(t *testing.T) {
 		if got, want := r.Target, "orders.x"; got != want {
 			t.Errorf("%s: target %q, want %q", tt.line, got, want)
 		}
-		checkAllClean(t, tt.line, r, problem, "delay.1h.orders.x")
+		checkAllClean(t, tt.line, r, problem)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 			}
 			r := mustParse(t, subject, lines...)
 			checkSame(t, subject, r, plain)
-			checkAllClean(t, subject, r, nil, subject)
+			checkAllClean(t, subject, r, nil)
 		}
 	}
 }

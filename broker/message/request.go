@@ -37,6 +37,7 @@ type Incoming struct {
 // what is known.
 type Request struct {
 	ID       string
+	Subject  string    // where it was published; escaped, at most 256 bytes
 	Accepted time.Time // when the first stream stored it
 	Due      time.Time
 	Target   string // empty unless it passes the policy
@@ -76,6 +77,7 @@ func (r Request) Refused(now, again time.Time) Request {
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	r := Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
+		Subject:  escapeSubject(in.Subject),
 		Accepted: in.At,
 		Due:      in.At,
 	}
@@ -271,9 +273,11 @@ func parseTTL(ttl string) (string, *Problem) {
 }
 
 // escapeSubject makes a header value of what a stranger published on.
-func escapeSubject(s string) string {
+func escapeSubject(s string) string { return bounded(url.PathEscape(s)) }
+
+// bounded cuts an escaped subject where it is too long for a header, between two escapes.
+func bounded(escaped string) string {
 	const most = 256
-	escaped := url.PathEscape(s)
 	if len(escaped) <= most {
 		return escaped
 	}

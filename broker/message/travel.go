@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 )
@@ -17,9 +18,10 @@ func (r Request) DeadMsgID() string { return r.ID + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
 // hop said, so headers do not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(14)
+	h := r.userHeader(15)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(Format))
+	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderDeliver, string(r.Mode))
 	set(h, HeaderTTL, r.TTL)
@@ -43,8 +45,8 @@ func (r Request) TargetHeader() Header {
 	return h
 }
 
-// DeadHeader is the header of the message's dead letter. Subject is where it was published.
-func (r Request) DeadHeader(p *Problem, subject string) Header {
+// DeadHeader is the header of the message's dead letter.
+func (r Request) DeadHeader(p *Problem) Header {
 	h := r.userHeader(14)
 	r.identify(h, r.DeadMsgID())
 	set(h, HeaderDeliver, string(r.Mode))
@@ -53,7 +55,7 @@ func (r Request) DeadHeader(p *Problem, subject string) Header {
 	r.failures(h)
 	set(h, HeaderErrorCode, string(p.Code))
 	set(h, HeaderError, p.Sentence)
-	set(h, HeaderSubject, escapeSubject(subject))
+	set(h, HeaderSubject, r.Subject)
 	return h
 }
 
@@ -78,6 +80,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 	f := fields{split: s}
 	in := Request{
 		ID:           f.id(),
+		Subject:      cmp.Or(bounded(f.text(HeaderSubject)), r.Subject),
 		Target:       r.Target,
 		Accepted:     f.moment(HeaderAccepted, required),
 		Due:          f.moment(HeaderDue, required),

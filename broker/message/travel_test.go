@@ -124,10 +124,10 @@ func TestTargetHeader(t *testing.T) {
 func TestDeadHeader(t *testing.T) {
 	r := full(t)
 	problem := message.Problemf(message.Undelivered, "the target refused:\r\nNats-Rollup: all\x00")
-	h := wire(t, r.DeadHeader(problem, "delay.1h.órders\r\n.x y"))
+	h := wire(t, r.DeadHeader(problem))
 	for name, want := range map[string]string{
 		"Nats-Msg-Id": r.ID + "/dead", "Delay-Id": r.ID, "Delay-Error-Code": "undelivered", "Delay-Attempts": "2",
-		"Delay-Error": "the target refused:  Nats-Rollup: all ", "Delay-Subject": "delay.1h.%C3%B3rders%0D%0A.x%20y",
+		"Delay-Error": "the target refused:  Nats-Rollup: all ", "Delay-Subject": "delay.1h.orders.expire",
 		"X-Order": "42", "Delay-TTL": "90", "Delay-Deliver": "stream", "Delay-Msg-Id": "order-42",
 		"Delay-First-Failure": "2026-11-20T13:00:00.123456789Z", "Delay-Last-Failure": "2026-11-20T14:00:00.123456789Z",
 	} {
@@ -140,11 +140,28 @@ func TestDeadHeader(t *testing.T) {
 	}
 }
 
-func TestDeadLetterSubjectHeaderIsBounded(t *testing.T) {
-	r := mustParse(t, "delay.1h.x")
+// TestSubjectIsKept: a dead letter says where its message was published, through all hops, in bounds.
+func TestSubjectIsKept(t *testing.T) {
+	for subject, want := range map[string]string{
+		"delay.1h.orders.x": "delay.1h.orders.x", "delay.1h.órders\r\n.x y": "delay.1h.%C3%B3rders%0D%0A.x%20y", "delay.1h.50%25": "delay.1h.50%2525",
+	} {
+		r, problem := policy.Parse(incoming(subject, nil))
+		if got := r.DeadHeader(orProblem(problem))["Delay-Subject"][0]; got != want {
+			t.Errorf("%q: %q, want %q", subject, got, want)
+		}
+		r.Target = "x"
+		for range 3 {
+			if r, problem = policy.Parse(incoming(policy.Names.Hop("1h", "x"), wire(t, r.HopHeader()))); problem != nil {
+				t.Fatal(problem)
+			}
+		}
+		if got := r.DeadHeader(orProblem(problem))["Delay-Subject"][0]; got != want {
+			t.Errorf("%q after three hops: %q, want %q", subject, got, want)
+		}
+	}
 	for pad := range 8 { // so that the cut falls on each byte of an escape
-		h := r.DeadHeader(message.Problemf(message.BadTarget, "bad"), strings.Repeat("a", pad)+strings.Repeat("\x00ÿ%", 2000))
-		got := h["Delay-Subject"][0]
+		r, problem := policy.Parse(incoming("delay."+strings.Repeat("a", pad)+strings.Repeat("\x00ÿ%", 2000), nil))
+		got := r.DeadHeader(problem)["Delay-Subject"][0]
 		if len(got) > 256 || len(got) < 254 {
 			t.Errorf("%d bytes, want 254 to 256", len(got))
 		}
@@ -152,13 +169,19 @@ func TestDeadLetterSubjectHeaderIsBounded(t *testing.T) {
 			t.Errorf("an escape is cut: …%s", got[i:])
 		}
 	}
+	forged := full(t).HopHeader()
+	forged["Delay-Subject"] = []string{strings.Repeat("x", 60000)}
+	r, _ := policy.Parse(incoming(policy.Names.Hop("1h", "x"), forged))
+	if got := len(r.HopHeader()["Delay-Subject"][0]); got > 256 {
+		t.Errorf("a forged one has %d bytes on the next hop, want at most 256", got)
+	}
 }
 
 // TestHeadersAreFresh: what one message becomes does not change what it becomes next.
 func TestHeadersAreFresh(t *testing.T) {
 	r := full(t)
 	want := maps.Clone(r.User)
-	for _, h := range []message.Header{r.HopHeader(), r.TargetHeader(), r.DeadHeader(message.Problemf(message.Expired, "late"), "x")} {
+	for _, h := range []message.Header{r.HopHeader(), r.TargetHeader(), r.DeadHeader(message.Problemf(message.Expired, "late"))} {
 		h["X-Order"] = nil
 		h["Nats-Msg-Id"][0] += "+salt"
 	}
@@ -199,7 +222,7 @@ func TestBadInternal(t *testing.T) {
 		if got.ID == r.ID {
 			t.Errorf("%s: the id is believed", name)
 		}
-		checkAllClean(t, name, got, problem, subject)
+		checkAllClean(t, name, got, problem)
 	}
 	for name, values := range bad {
 		for _, value := range values {

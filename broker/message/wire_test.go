@@ -120,10 +120,11 @@ func reservedName(name string) bool {
 
 // sets are the reserved names that each kind of header may have, in lower case.
 var (
-	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id"}
+	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-attempts"}
 	hopSet    = []string{
 		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-format", "delay-hop",
-		"delay-deliver", "delay-ttl", "delay-expires", "delay-retry-at", "delay-attempts", "delay-first-failure", "delay-last-failure",
+		"delay-deliver", "delay-ttl", "delay-expires", "delay-retry-at", "delay-paced", "delay-attempts", "delay-first-failure", "delay-last-failure",
+		"delay-subject",
 	}
 	deadSet = []string{
 		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-deliver", "delay-ttl", "delay-expires",
@@ -160,9 +161,9 @@ func checkClean(t testing.TB, what string, h message.Header, set []string, natsM
 }
 
 // checkAllClean checks everything that can become of r.
-func checkAllClean(t testing.TB, what string, r message.Request, problem *message.Problem, subject string) {
+func checkAllClean(t testing.TB, what string, r message.Request, problem *message.Problem) {
 	t.Helper()
-	checkClean(t, what+": dead letter", r.DeadHeader(orProblem(problem), subject), deadSet, r.DeadMsgID(), "")
+	checkClean(t, what+": dead letter", r.DeadHeader(orProblem(problem)), deadSet, r.DeadMsgID(), "")
 	if problem == nil {
 		checkClean(t, what+": hop", r.HopHeader(), hopSet, r.NatsMsgID(r.Hop+1), "")
 		checkClean(t, what+": delivery", r.TargetHeader(), targetSet, r.ID, r.TTL)

@@ -1,0 +1,282 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// service answers requests on a subject and notes them. Answer returns nil for no answer.
+func (c *client) service(subject string, answer func(n int) *nats.Msg) *inbox {
+	c.t.Helper()
+	in := c.subscribe(subject)
+	n := 0
+	if _, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		n++
+		if a := answer(n); a != nil {
+			_ = m.RespondMsg(a)
+		}
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+	return in
+}
+
+// fails is how a service says that it failed.
+func fails(text string) *nats.Msg {
+	return &nats.Msg{Header: nats.Header{"Nats-Service-Error": {text}, "Nats-Service-Error-Code": {"500"}}}
+}
+
+// offsets are the times of arrival after start, with the attempts that each says were refused before it.
+func offsets(all []arrival, start time.Time) string {
+	var words []string
+	for _, a := range all {
+		words = append(words, a.At.Sub(start).String()+"/"+a.Header.Get(message.HeaderAttempts))
+	}
+	return strings.Join(words, " ")
+}
+
+// TestRetries has a service that fails five times: each attempt comes exactly when the setting says, carries the number of
+// those before it, and is the same message.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{RetryLadder: ladder(t, "2s 10s 1m")})
+		c := newClient(t, s)
+		in := c.service("svc", func(n int) *nats.Msg {
+			if n <= 5 {
+				return fails("not yet")
+			}
+			return &nats.Msg{}
+		})
+		start := time.Now()
+		c.publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
+		time.Sleep(time.Hour)
+		got := in.all()
+		if got, want := offsets(got, start), "5s/ 7s/1 17s/2 1m17s/3 2m17s/4 3m17s/5"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		for _, a := range got {
+			if a.ID != got[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID || a.Body != "x" {
+				t.Errorf("%s with message id %s, want both %s", a.ID, a.Header.Get("Nats-Msg-Id"), got[0].ID)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestLastAttempt turns what a service refuses for good into a dead letter that says everything about it.
+func TestLastAttempt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 3, Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "svc.>", Mode: message.Reply}}}})
+		c := newClient(t, s)
+		in := c.service("svc.a", func(int) *nats.Msg { return fails("no stock") })
+		start := time.Now()
+		c.publish("delay.5s.svc.a", "payload", "X-Order", "42", "Nats-Msg-Id", "order-42")
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.all(), start), "5s/ 6s/1 11s/2"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		letters := c.dead()[string(message.Undelivered)]
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		stamp := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
+		l := letters[0]
+		for name, want := range map[string]string{
+			message.HeaderAttempts: "3", message.HeaderFirstFailure: stamp(5 * time.Second), message.HeaderLastFailure: stamp(11 * time.Second),
+			message.HeaderSubject: "delay.5s.svc.a", message.HeaderID: in.all()[0].ID, message.HeaderMsgID: "order-42", "X-Order": "42",
+			message.HeaderError: "the target refused all of 3 attempts, lastly: the service says 500 no stock",
+		} {
+			if got := l.Header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		if l.Body != "payload" || l.Subject != "delaydead.undelivered.svc.a" || !l.At.Equal(start.Add(11*time.Second)) {
+			t.Errorf("the dead letter %q is on %s since %s", l.Body, l.Subject, l.At)
+		}
+		c.checkEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestSilentService: silence is a refusal after the time that a reply may take, and a late reply changes nothing.
+func TestSilentService(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 2, ReplyTimeout: 3 * time.Second})
+		c := newClient(t, s)
+		in := c.service("svc", func(int) *nats.Msg { return nil })
+		start := time.Now()
+		c.publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.all(), start), "5s/ 9s/1"; got != want { // 3s of silence, 1s of waiting
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		if letters := c.dead()[string(message.Undelivered)]; len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "no reply within 3s") {
+			t.Errorf("dead letters %v, want one that says so", letters)
+		}
+	})
+}
+
+// TestExpires delivers up to the last nanosecond and not after it.
+func TestExpires(t *testing.T) { // not in parallel: the server is restarted
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		failing := c.service("svc", func(int) *nats.Msg { return fails("no") })
+		start := time.Now()
+		at := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
+		c.publish("delay.5s.orders.x", "in time", message.HeaderExpires, "1ms")
+		c.publish("delay.5s.orders.x", "to the nanosecond", message.HeaderExpires, at(5*time.Second))
+		c.publish("delay.1m.orders.x", "still good", message.HeaderExpires, at(time.Hour))
+		c.publish("delay.1m.orders.x", "too late", message.HeaderExpires, at(time.Hour-1))
+		c.publish("delay.5s.svc", "no time to retry", message.HeaderExpires, at(10*time.Second), message.HeaderDeliver, "request")
+		time.Sleep(30 * time.Second)
+		b.stop()
+		time.Sleep(time.Until(start.Add(time.Hour)))
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Hour)
+		if got, want := bodies(in.all()), "in time still good to the nanosecond"; got != want {
+			t.Errorf("delivered %q, want %q", got, want)
+		}
+		if got, want := offsets(failing.all(), start), "5s/ 6s/1"; got != want { // the next would be at 11s
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		letters := c.dead()[string(message.Expired)]
+		if got, want := bodies(letters), "no time to retry too late"; got != want {
+			t.Fatalf("expired: %q, want %q", got, want)
+		}
+		for _, l := range letters {
+			if want := map[string]time.Duration{"no time to retry": 6 * time.Second, "too late": time.Hour}[l.Body]; !l.At.Equal(start.Add(want)) {
+				t.Errorf("%q is a dead letter after %s, want %s", l.Body, l.At.Sub(start), want)
+			}
+		}
+	})
+}
+
+// TestTTL lets the target's stream forget a message some time after it was delivered, and not after it was published.
+func TestTTL(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true}); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delay.1h.orders.x", "x", message.HeaderTTL, "10s")
+		time.Sleep(time.Hour + 9*time.Second)
+		if got := bodies(c.arrivals("ORDERS")); got != "x" {
+			t.Errorf("9s after the delivery the target holds %q, want it", got)
+		}
+		time.Sleep(5 * time.Second)
+		if got := bodies(c.arrivals("ORDERS")); got != "" {
+			t.Errorf("14s after the delivery the target still holds %q", got)
+		}
+	})
+}
+
+// TestFloodOfOneTarget has 3,000 messages for a target that takes 50 a second, all due at once: they come at exactly that
+// rate, through a restart of the broker, and a hundred for others that are due meanwhile are all on time.
+func TestFloodOfOneTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood, rate, others = 3000, 50, 100
+		cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}, HoldMessages: 256}
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		slow, fast := c.subscribe("slow.>"), c.subscribe("orders.>")
+		due := time.Now().Add(10 * time.Second)
+		c.many("delay.10s.slow.x", flood)
+		for i := range others {
+			c.publish("delay.10s.orders.x", strconv.Itoa(i))
+			c.publish(fmt.Sprintf("delayin.%dms.orders.y", 10_000+997*i), strconv.Itoa(i))
+		}
+		time.Sleep(time.Until(due.Add(29*time.Second + 999*time.Millisecond)))
+		synctest.Wait()
+		if got, want := len(slow.all()), 30*rate; got != want {
+			t.Fatalf("after 30s %d came, want %d", got, want)
+		}
+		away := time.Now()
+		b.stop()
+		startBroker(t, s, cfg)
+		back := time.Now()
+		time.Sleep(time.Hour)
+		got := slow.all()
+		if len(got) != flood {
+			t.Fatalf("%d of the flood came, want %d, each once", len(got), flood)
+		}
+		for i, a := range got {
+			want := due.Add(time.Duration(i) * time.Second / rate)
+			if want.After(away) && want.Before(back) {
+				want = back
+			}
+			if !a.At.Equal(want) {
+				t.Fatalf("message %d of the flood came %s after it was due, want %s", i, a.At.Sub(due), want.Sub(due))
+			}
+		}
+		if got := len(fast.all()); got != 2*others {
+			t.Errorf("%d of the others came, want %d", got, 2*others)
+		}
+		for _, a := range fast.all() {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s on %s came %s late", a.Body, a.Subject, a.At.Sub(a.Due))
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestPendingLimits refuses clients where a level is full, and no message that is on its way already. A bound that is
+// lowered below what a level holds removes nothing.
+func TestPendingLimits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), MaxPending: 100})
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delayin.21m.orders.x", "chained") // its second leg finds the level full, by itself among others
+		for range 99 {
+			c.publish("delay.10m.orders.x", "x")
+		}
+		_, err := c.js.Publish(context.Background(), "delay.10m.orders.x", []byte("one too many"), jetstream.WithRetryAttempts(0))
+		if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") {
+			t.Errorf("got %v, want a refusal that says so", err)
+		}
+		b.stop()
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), MaxPending: 10})
+		level, err := c.js.Stream(context.Background(), "DELAY_10m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := level.CachedInfo(); info.State.Msgs != 100 || info.Config.MaxMsgs != 10 {
+			t.Errorf("the level holds %d and may hold %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
+		}
+		checkExactly(t, in, start.Add(21*time.Minute), 99)
+		if got, want := bodies(in.all()), "chained x×99"; got != want {
+			t.Errorf("delivered %q, want %q", got, want)
+		}
+		for _, a := range in.all() {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s came %s late", a.Body, a.At.Sub(a.Due))
+			}
+		}
+		c.checkNoDead()
+	})
+}
