@@ -34,7 +34,7 @@ const (
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // "true": Delay-Retry-At is its turn at the target's rate
 
-	HeaderSubject      = "Delay-Subject"       // where it was published, escaped, at most 256 bytes
+	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
 
 	// On dead letters only.
 	HeaderErrorCode = "Delay-Error-Code"
