@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/poison"
 )
 
 func FuzzSubject(f *testing.F) {
@@ -53,9 +54,9 @@ func FuzzSubject(f *testing.F) {
 
 // FuzzHeaders takes the raw bytes of a header block, as a client may send it.
 func FuzzHeaders(f *testing.F) {
-	for i, how := range smuggled {
-		f.Add([]byte(block("X-Order: 42", how.write(harmful[i%len(harmful)]), "traceparent: 00-a-b-01")), uint8(i))
-		f.Add([]byte(block(how.write("Delay-Until: 2026-11-20T12:00:00Z"), how.write("Nats-Msg-Id: 1"))), uint8(0))
+	for i, how := range poison.Ways {
+		f.Add([]byte(block("X-Order: 42", how.Write(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")), uint8(i))
+		f.Add([]byte(block(how.Write("Delay-Until: 2026-11-20T12:00:00Z"), how.Write("Nats-Msg-Id: 1"))), uint8(0))
 	}
 	f.Add([]byte("NATS/1.0 503 No Responders\r\n\r\n"), uint8(1))
 	f.Add([]byte("NATS/1.0\nA:\nA:\nDelay-TTL:1w\nDelay-Expires: 9999-12-31T23:59:59-23:59\n\n"), uint8(2))
@@ -171,7 +172,7 @@ func FuzzTime(f *testing.F) {
 }
 
 func FuzzTarget(f *testing.F) {
-	for target := range forbidden() {
+	for target := range poison.Targets(policy.Names.Roots()) {
 		f.Add(target)
 	}
 	good := regexp.MustCompile(`^[!-~]+$`)

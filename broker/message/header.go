@@ -79,10 +79,11 @@ type split struct {
 	msgID string              // the client's Nats-Msg-Id
 }
 
-// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Status, Description and KV-Operation,
-// in any case and with any padding: on our streams they would act on hops, on the target's stream they would purge,
-// expire, schedule or hide messages, and in front of a consumer they look like control messages. Internal means that
-// the message came on a subject below delaysys.
+// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
+// KV-Operation, in any case and with any padding: on our streams they would act on hops, on the target's stream they
+// would purge, expire, schedule or hide messages, and in front of a consumer they look like control messages. Nmqtt-Pub
+// stands on what an MQTT client has published with QoS 1 or 2, and makes nats-server withhold a copy from MQTT
+// subscribers, who are to get it from another stream. Internal means that the message came on a subject below delaysys.
 //
 // On a problem the user's headers are still within the bounds, since they go with the dead letter, and nats-server
 // stores no header block above 64 KiB.
@@ -110,7 +111,7 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 				s.msgID = vs[0]
 				size += len(s.msgID)
 			}
-		case name == "status", name == "description", name == "kv-operation":
+		case strings.HasPrefix(name, "nmqtt-"), name == "status", name == "description", name == "kv-operation":
 		case !validKey(k):
 			unsafe = least(unsafe, excerpt(k))
 		default:

@@ -7,67 +7,16 @@ import (
 	"testing"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/poison"
 )
-
-// harmful are the headers that must not be passed on, each with a value that does its harm.
-var harmful = []string{
-	"Nats-Msg-Id: forged", "Nats-Expected-Stream: OTHER", "Nats-Expected-Last-Sequence: 1",
-	"Nats-Expected-Last-Subject-Sequence: 1", "Nats-Expected-Last-Subject-Sequence-Subject: a", "Nats-Expected-Last-Msg-Id: a",
-	"Nats-Rollup: all", "Nats-Rollup: sub", "Nats-TTL: 1", "Nats-Schedule: @at 2030-01-01T00:00:00Z", "Nats-Schedule-Target: a",
-	"Nats-Schedule-Source: a", "Nats-Schedule-TTL: 1s", "Nats-Schedule-Time-Zone: UTC", "Nats-Schedule-Rollup: sub",
-	"Nats-Schedule-Next: purge", "Nats-Scheduler: a", "Nats-Batch-Id: a", "Nats-Batch-Sequence: 1", "Nats-Batch-Commit: 1",
-	"Nats-Incr: +1", "Nats-Counter-Sources: {}", "Nats-Trace-Dest: a", "Nats-Trace-Only: true", "Nats-Trace-Hop: 1",
-	"Nats-Trace-Origin-Account: A", "Nats-Request-Info: {}", "Nats-Server-Xkey: a", "Nats-Stream-Source: a", "Nats-Stream: a",
-	"Nats-Subject: a", "Nats-Sequence: 1", "Nats-Last-Sequence: 1", "Nats-Time-Stamp: a", "Nats-Num-Pending: 1",
-	"Nats-UpTo-Sequence: 1", "Nats-Consumer-Stalled: a", "Nats-Last-Consumer: 1", "Nats-Last-Stream: 1", "Nats-Pending-Messages: 1",
-	"Nats-Pending-Bytes: 1", "Nats-Pin-Id: a", "Nats-Msg-Size: 1", "Nats-Response-Type: a", "Nats-Required-Api-Level: 9",
-	"Nats-Marker-Reason: MaxAge", "Nats-Stream-Identity: a", "Nats-Of-Tomorrow: a", "Nats-: a",
-	"Status: 409", "Status: 100", "Description: Idle Heartbeat", "KV-Operation: PURGE",
-	"Delay-Id: a-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z", "Delay-Msg-Id: forged",
-	"Delay-Format: 9", "Delay-Hop: 9", "Delay-Attempts: 9", "Delay-First-Failure: 2020-01-01T00:00:00Z",
-	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: a", "Delay-Error: a",
-	"Delay-Subject: a",
-}
-
-// smuggled are the ways to write a header so that somebody does not see it, as raw lines of a block.
-var smuggled = []struct {
-	name  string
-	write func(line string) string
-}{
-	{"plain", func(l string) string { return l }},
-	{"lower case", strings.ToLower},
-	{"upper case", strings.ToUpper},
-	{"odd case", func(l string) string {
-		return strings.ToUpper(l[:2]) + strings.ToLower(l[2:5]) + strings.ToUpper(l[5:])
-	}},
-	{"bare LF in a value", func(l string) string { return "X-Harmless: 1\n" + l }},
-	{"bare LF, lower case", func(l string) string { return "X-Harmless: 1\n" + strings.ToLower(l) }},
-	{"two bare LF in a value", func(l string) string { return "X-Harmless: 1\nX-Other: 2\n" + l }},
-	{"bare LF behind", func(l string) string { return l + "\nX-Harmless: 1" }},
-	{"CR LF LF", func(l string) string { return "X-Harmless: 1\r\r\n" + l }},
-	{"bare CR in a value", func(l string) string { return "X-Harmless: 1\r" + l }},
-	{"twice", func(l string) string { return l + "\r\n" + l }},
-	{"twice in two cases", func(l string) string { return l + "\r\n" + strings.ToLower(l) }},
-	{"padded before", func(l string) string { return " " + l }},
-	{"tab before", func(l string) string { return "\t" + l }},
-	{"padded behind", func(l string) string { return strings.Replace(l, ":", " :", 1) }},
-	{"tab behind", func(l string) string { return strings.Replace(l, ":", "\t:", 1) }},
-	{"CR behind", func(l string) string { return strings.Replace(l, ":", "\r:", 1) }},
-	{"no space", func(l string) string { return strings.Replace(l, ": ", ":", 1) }},
-	{"no-break space", func(l string) string { return "\u00a0" + l }},
-	{"folded", func(l string) string { return "X-Harmless: 1\r\n " + l }},
-	{"colon first", func(l string) string { return ":" + l }},
-	{"inside a value", func(l string) string { return "X-Harmless: " + l }},
-	{"Kelvin sign", func(l string) string { return strings.NewReplacer("K", "\u212a", "k", "\u212a").Replace(l) }},
-}
 
 // TestReservedHeadersAreDropped: whatever a client writes, on its own subjects no reserved header comes out but ours,
 // read by nats-server or by nats.go, and the client's own survive.
 func TestReservedHeadersAreDropped(t *testing.T) {
-	for _, how := range smuggled {
-		for _, evil := range harmful {
-			what := fmt.Sprintf("%s, %s", evil, how.name)
-			b := block("X-Order: 42", how.write(evil), "Nats-Msg-Id: mine", "traceparent: 00-abc-def-01", "Delay-TTL: 90s")
+	for _, how := range poison.Ways {
+		for _, evil := range poison.Headers {
+			what := fmt.Sprintf("%s, %s", evil, how.Name)
+			b := block("X-Order: 42", how.Write(evil), "Nats-Msg-Id: mine", "traceparent: 00-abc-def-01", "Delay-TTL: 90s")
 			r, problem := policy.Parse(incoming("delay.1h.x", decode(t, b)))
 			checkAllClean(t, what, r, problem)
 			if problem != nil {
@@ -93,12 +42,12 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 // On our own subjects it may be a newer broker's, and is left out.
 func TestMisspeltHeader(t *testing.T) {
 	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a", "Delay-Of-Tomorrow: a"} {
-		for _, how := range smuggled {
-			if how.name == "bare CR in a value" || how.name == "inside a value" || how.name == "colon first" {
+		for _, how := range poison.Ways {
+			if how.Name == "bare CR in a value" || how.Name == "inside a value" || how.Name == "colon first" {
 				continue // no header at all
 			}
-			what := fmt.Sprintf("%s, %s", evil, how.name)
-			line := how.write(evil)
+			what := fmt.Sprintf("%s, %s", evil, how.Name)
+			line := how.Write(evil)
 			r, problem := policy.Parse(incoming("delay.1h.x", decode(t, block("X-Order: 42", line))))
 			if problem == nil || problem.Code != message.BadOption {
 				t.Errorf("%s: got %v, want bad_option", what, problem)
@@ -119,13 +68,13 @@ func TestMisspeltHeader(t *testing.T) {
 // TestReservedHeadersAreDroppedBetweenLanes: the same after a hop, with what another version may have let through.
 func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	hop := mustParse(t, "delay.1h.x", "X-Order: 42", "Delay-TTL: 90s").HopHeader()
-	for _, how := range smuggled {
-		for _, evil := range harmful {
+	for _, how := range poison.Ways {
+		for _, evil := range poison.Headers {
 			if strings.HasPrefix(evil, "Delay-") {
 				continue // there we vouch for them
 			}
-			what := fmt.Sprintf("%s, %s, on a hop", evil, how.name)
-			b := strings.TrimSuffix(encode(t, hop), "\r\n") + how.write(evil) + "\r\n\r\n"
+			what := fmt.Sprintf("%s, %s, on a hop", evil, how.Name)
+			b := strings.TrimSuffix(encode(t, hop), "\r\n") + how.Write(evil) + "\r\n\r\n"
 			r, problem := policy.Parse(incoming("delaysys.hop.1h.x", decode(t, b)))
 			if problem != nil {
 				t.Errorf("%s: %v", what, problem)

@@ -114,7 +114,7 @@ func lines(block, eol string) []line {
 }
 
 func reservedName(name string) bool {
-	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "delay-") ||
+	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "nmqtt-") || strings.HasPrefix(name, "delay-") ||
 		name == "status" || name == "description" || name == "kv-operation"
 }
 

@@ -1,0 +1,62 @@
+package poison
+
+import "strings"
+
+// Headers are those that must not be passed on, each with a value that does its harm. What the server and its client know
+// is compared with their sources: see TestCanaryHeaders.
+var Headers = []string{
+	"Nats-Msg-Id: forged", "Nats-Expected-Stream: OTHER", "Nats-Expected-Last-Sequence: 1",
+	"Nats-Expected-Last-Subject-Sequence: 1", "Nats-Expected-Last-Subject-Sequence-Subject: a", "Nats-Expected-Last-Msg-Id: a",
+	"Nats-Rollup: all", "Nats-Rollup: sub", "Nats-TTL: 1", "Nats-Schedule: @at 2030-01-01T00:00:00Z", "Nats-Schedule-Target: a",
+	"Nats-Schedule-Source: a", "Nats-Schedule-TTL: 1s", "Nats-Schedule-Time-Zone: UTC", "Nats-Schedule-Rollup: sub",
+	"Nats-Schedule-Next: purge", "Nats-Scheduler: a", "Nats-Batch-Id: a", "Nats-Batch-Sequence: 1", "Nats-Batch-Commit: 1",
+	"Nats-Incr: +1", "Nats-Counter-Sources: {}", "Nats-Trace-Dest: a", "Nats-Trace-Only: true", "Nats-Trace-Hop: 1",
+	"Nats-Trace-Origin-Account: A", "Nats-Request-Info: {}", "Nats-Server-Xkey: a", "Nats-Stream-Source: a", "Nats-Stream: a",
+	"Nats-Subject: a", "Nats-Sequence: 1", "Nats-Last-Sequence: 1", "Nats-Time-Stamp: a", "Nats-Num-Pending: 1",
+	"Nats-UpTo-Sequence: 1", "Nats-Consumer-Stalled: a", "Nats-Last-Consumer: 1", "Nats-Last-Stream: 1", "Nats-Pending-Messages: 1",
+	"Nats-Pending-Bytes: 1", "Nats-Pin-Id: a", "Nats-Msg-Size: 1", "Nats-Response-Type: a", "Nats-Required-Api-Level: 9",
+	"Nats-Marker-Reason: MaxAge", "Nats-Stream-Identity: a", "Nats-Service-Error: a", "Nats-Service-Error-Code: 500",
+	"Nats-No-Masking: 1", "Nats-Wrong-Pin-Id: a", "Nats-Of-Tomorrow: a", "Nats-: a",
+	"Nmqtt-Pub: 1", "Nmqtt-Subject: a", "Nmqtt-Mapped: a", "Nmqtt-PubRel: 1", "Nmqtt-RTopic: a", "Nmqtt-ROrigin: a",
+	"Nmqtt-RFlags: 1", "Nmqtt-RSource: a", "Nmqtt-Of-Tomorrow: a",
+	"Status: 409", "Status: 100", "Description: Idle Heartbeat", "KV-Operation: PURGE",
+	"Delay-Id: a-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z", "Delay-Msg-Id: forged",
+	"Delay-Format: 9", "Delay-Hop: 9", "Delay-Attempts: 9", "Delay-First-Failure: 2020-01-01T00:00:00Z",
+	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: a", "Delay-Error: a",
+	"Delay-Subject: a",
+}
+
+// A Way is a way to write a header line so that somebody does not see it, as raw lines of a block.
+type Way struct {
+	Name  string
+	Write func(line string) string
+}
+
+// Ways are those that have worked somewhere.
+var Ways = []Way{
+	{"plain", func(l string) string { return l }},
+	{"lower case", strings.ToLower},
+	{"upper case", strings.ToUpper},
+	{"odd case", func(l string) string {
+		return strings.ToUpper(l[:2]) + strings.ToLower(l[2:5]) + strings.ToUpper(l[5:])
+	}},
+	{"bare LF in a value", func(l string) string { return "X-Harmless: 1\n" + l }},
+	{"bare LF, lower case", func(l string) string { return "X-Harmless: 1\n" + strings.ToLower(l) }},
+	{"two bare LF in a value", func(l string) string { return "X-Harmless: 1\nX-Other: 2\n" + l }},
+	{"bare LF behind", func(l string) string { return l + "\nX-Harmless: 1" }},
+	{"CR LF LF", func(l string) string { return "X-Harmless: 1\r\r\n" + l }},
+	{"bare CR in a value", func(l string) string { return "X-Harmless: 1\r" + l }},
+	{"twice", func(l string) string { return l + "\r\n" + l }},
+	{"twice in two cases", func(l string) string { return l + "\r\n" + strings.ToLower(l) }},
+	{"padded before", func(l string) string { return " " + l }},
+	{"tab before", func(l string) string { return "\t" + l }},
+	{"padded behind", func(l string) string { return strings.Replace(l, ":", " :", 1) }},
+	{"tab behind", func(l string) string { return strings.Replace(l, ":", "\t:", 1) }},
+	{"CR behind", func(l string) string { return strings.Replace(l, ":", "\r:", 1) }},
+	{"no space", func(l string) string { return strings.Replace(l, ": ", ":", 1) }},
+	{"no-break space", func(l string) string { return "\u00a0" + l }},
+	{"folded", func(l string) string { return "X-Harmless: 1\r\n " + l }},
+	{"colon first", func(l string) string { return ":" + l }},
+	{"inside a value", func(l string) string { return "X-Harmless: " + l }},
+	{"Kelvin sign", func(l string) string { return strings.NewReplacer("K", "\u212a", "k", "\u212a").Replace(l) }},
+}
