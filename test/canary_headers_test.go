@@ -1,0 +1,178 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/poison"
+)
+
+// notOurs are the headers that the server reads or writes and that belong to clients all the same.
+var notOurs = map[string]string{
+	"Accept-Encoding":  "asks a monitoring endpoint for compression",
+	"Content-Encoding": "what such an endpoint answers with",
+}
+
+// TestCanaryHeaders reads the sources of the server and of the client for the names of headers. Each must be in
+// poison.Headers, so that an upgrade that brings a new one shows it here and the tests of reserved headers try it, and
+// none may be passed on by the broker.
+func TestCanaryHeaders(t *testing.T) {
+	t.Parallel()
+	listed := make(map[string]bool)
+	for _, line := range poison.Headers {
+		name, _, _ := strings.Cut(line, ":")
+		listed[name] = true
+	}
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := message.Policy{Names: names}
+	found := make(map[string]bool)
+	for _, pkg := range []string{
+		"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go", "github.com/nats-io/nats.go/jetstream", "github.com/nats-io/nats.go/micro",
+	} {
+		for name, where := range headersIn(t, pkg) {
+			found[name] = true
+			if notOurs[name] != "" {
+				continue
+			}
+			if !listed[name] {
+				t.Errorf("%s: a header %s that poison.Headers does not have", where, name)
+			}
+			r, problem := policy.Parse(message.Incoming{Stream: "DELAY_1s", Subject: "delay.1s.x", Header: message.Header{name: {"forged"}}})
+			for kind, h := range map[string]message.Header{"hop": r.HopHeader(), "delivery": r.TargetHeader()} {
+				if vs := h[name]; problem == nil && len(vs) > 0 && vs[0] == "forged" {
+					t.Errorf("%s: a header %s that the broker passes on to a %s", where, name, kind)
+				}
+			}
+		}
+	}
+	// That it still finds them, however they are written there.
+	for _, name := range []string{"Nats-Rollup", "Nats-Trace-Dest", "Nats-Service-Error", "Nats-Last-Consumer", "Nmqtt-Pub", "KV-Operation", "Status", "Description"} {
+		if !found[name] {
+			t.Errorf("%s is not found in the sources any more", name)
+		}
+	}
+}
+
+var (
+	headerFunc = regexp.MustCompile(`^(get|slice|set|gen)Header$|^removeHeaderIf|^getHeaderKeyIndex$`)
+	headerName = regexp.MustCompile(`^(Nats|Nmqtt)-[A-Za-z-]*[A-Za-z]$`)
+	// inBlock are names in a literal such as "NATS/1.0\r\nNats-Stream: %s\r\n".
+	inBlock = regexp.MustCompile(`(?:\r\n|^)([A-Za-z][A-Za-z-]+): ?`)
+)
+
+// headersIn are the names of headers in a package's sources, each with a place: what its header functions are called
+// with, what looks like one, constants that are called one, and what stands in a header block.
+func headersIn(t *testing.T, pkg string) map[string]string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", pkg, err)
+	}
+	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has %d files: %v", pkg, len(paths), err)
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	constants := make(map[string]string)
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+		ast.Inspect(f, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
+				for i, name := range v.Names {
+					if s, ok := literal(v.Values[i]); ok {
+						constants[name.Name] = s
+					}
+				}
+			}
+			return true
+		})
+	}
+	found := make(map[string]string)
+	note := func(name string, at token.Pos) {
+		if !strings.HasSuffix(name, "-") { // that would be a prefix of several
+			found[name] = filepath.Base(set.Position(at).String())
+		}
+	}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				s, ok := literal(n)
+				if ok && headerName.MatchString(s) {
+					note(s, n.Pos())
+				}
+				if _, block, begins := strings.Cut(s, "NATS/1.0"); begins {
+					for _, m := range inBlock.FindAllStringSubmatch(block, -1) {
+						note(m[1], n.Pos())
+					}
+				}
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if low := strings.ToLower(name.Name); i < len(n.Values) && (strings.HasSuffix(low, "hdr") || strings.HasPrefix(low, "kvop")) {
+						if s, ok := literal(n.Values[i]); ok && headerLike(s) {
+							note(s, n.Pos())
+						}
+					}
+				}
+			case *ast.CallExpr:
+				if !headerFunc.MatchString(called(n.Fun)) {
+					return true
+				}
+				for _, arg := range n.Args {
+					s, ok := literal(arg)
+					if id, named := arg.(*ast.Ident); named {
+						s, ok = constants[id.Name]
+					}
+					if ok && headerLike(s) {
+						note(s, arg.Pos())
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(l.Value)
+	return s, err == nil
+}
+
+func called(e ast.Expr) string {
+	switch f := e.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// headerLike tells names from the values that the same functions take.
+func headerLike(s string) bool {
+	return s != "" && 'A' <= s[0] && s[0] <= 'Z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
+}

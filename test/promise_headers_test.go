@@ -1,0 +1,215 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+	"delaybroker/test/poison"
+)
+
+// userLines are a client's own headers, as lines: they go with every poisonous one, and come through as they are.
+var userLines = []string{
+	"X-Order: 42", "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b,c=d",
+	"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90", "X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7",
+	"X-Multi: one", "X-Multi: two", "x-multi: three", "Nats: kept", "X-Status: kept",
+}
+
+// TestReservedHeaders publishes each reserved header in each way that hides one, on the raw wire, and looks at the raw
+// bytes of what became of it wherever it passes: in the next level, in a retry lane, at the target and among the dead
+// letters. Read as the server does and as its client does, there is no reserved header but ours, and each user header.
+func TestReservedHeaders(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 3s 7s 30s"), Attempts: 2, RetryLadder: ladder(t, "5s")})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		raw := dialRaw(t, s)
+		start := time.Now()
+		type vector struct{ what, block string }
+		sent := make(map[string]vector) // by body
+		route := make(map[string]int)   // which publish
+		for _, way := range poison.Ways {
+			for _, line := range poison.Headers {
+				v := vector{line + ", " + way.Name, "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + way.Write(line) + "\r\n\r\n"}
+				for name, subject := range map[string]string{"hop ": "delayin.10s.orders.x", "retry ": "delay.1s.nobody.x"} {
+					body := name + v.what
+					sent[body] = v
+					route[body] = raw.publish(subject, v.block, body)
+				}
+			}
+		}
+		stored := raw.accepted()
+		accepted := make(map[string]bool)
+		for body, n := range route {
+			if accepted[body] = stored[n]; stored[n] {
+				continue
+			}
+			// Only the server's own headers in the server's own spelling may keep a stream from storing it.
+			if !slices.ContainsFunc(rawLines(sent[body].block, "\r\n"), func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
+				t.Errorf("%q was not stored", body)
+			}
+		}
+
+		// check compares what a stream holds with what was accepted on one route.
+		check := func(stream, route string, due time.Duration, set []string, suffix string) {
+			t.Helper()
+			seen := make(map[string]bool)
+			for _, m := range c.rawMessages(stream) {
+				if !strings.HasPrefix(m.body, route) {
+					continue
+				}
+				if seen[m.body] || !accepted[m.body] {
+					t.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
+				}
+				seen[m.body] = true
+				// The client's own id is handed on under a name of ours.
+				allowed := set
+				if slices.ContainsFunc(rawLines(sent[m.body].block, "\n"), func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
+					allowed = append(slices.Clone(set), "delay-msg-id")
+				}
+				for _, eol := range []string{"\r\n", "\n"} {
+					checkRaw(t, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol), rawLines(m.block, eol), allowed, start.Add(due), suffix)
+				}
+			}
+			for body, ok := range accepted {
+				if ok && strings.HasPrefix(body, route) && !seen[body] {
+					t.Errorf("%s does not hold %q", stream, body)
+				}
+			}
+		}
+		all := 0
+		for _, ok := range accepted {
+			if ok {
+				all++
+			}
+		}
+		if most := 2 * len(poison.Ways) * len(poison.Headers); all < most*3/4 || all == most {
+			t.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, most)
+		}
+
+		target := []string{"nats-msg-id", "delay-id", "delay-due", "delay-accepted"}
+		hop := append(slices.Clone(target), "delay-format", "delay-hop")
+		failed := []string{"delay-attempts", "delay-first-failure", "delay-last-failure"}
+		check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
+		time.Sleep(time.Second)
+		check("DELAY_RETRY_5s", "retry ", time.Second, slices.Concat(hop, failed, []string{"delay-retry-at"}), "/1")
+		time.Sleep(time.Minute)
+		check("ORDERS", "hop ", 10*time.Second, target, "")
+		check("DELAY_DEAD", "retry ", time.Second, slices.Concat(target, failed, []string{"delay-error-code", "delay-error", "delay-subject"}), "/dead")
+		c.checkEmptyLanes()
+		if letters := c.dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
+			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
+		}
+	})
+}
+
+type rawHeader struct{ name, value string }
+
+// rawLines splits a header block: nats-server ends a line at CRLF alone, nats.go at LF.
+func rawLines(block, eol string) []rawHeader {
+	var all []rawHeader
+	for _, l := range strings.Split(block, eol)[1:] {
+		if name, value, ok := strings.Cut(l, ":"); ok {
+			all = append(all, rawHeader{name, strings.TrimSpace(value)})
+		}
+	}
+	return all
+}
+
+// folded is a name as the most forgiving reader might take it: in lower case, and without what is no letter of one.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '-':
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// checkRaw fails for each reserved header that is not in the set, twice there, or not ours, and for each user header that
+// is not as it was sent.
+func checkRaw(t *testing.T, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
+	t.Helper()
+	reserved := make(map[string]string)
+	var user []string
+	for _, l := range lines {
+		name := folded(l.name)
+		switch {
+		case strings.HasPrefix(name, "nats-"), strings.HasPrefix(name, "nmqtt-"), strings.HasPrefix(name, "delay-"),
+			name == "status", name == "description", name == "kv-operation":
+			if _, twice := reserved[name]; twice || !slices.Contains(set, name) {
+				t.Errorf("%s: it has %s: %s", what, l.name, l.value)
+			}
+			reserved[name] = l.value
+		default:
+			user = append(user, l.name+": "+l.value)
+		}
+	}
+	for _, name := range set {
+		if _, ok := reserved[name]; !ok {
+			t.Errorf("%s: it has no %s", what, name)
+		}
+	}
+	if _, err := message.ParseID(reserved["delay-id"]); err != nil || reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
+		t.Errorf("%s: id %q as %q", what, reserved["delay-id"], reserved["nats-msg-id"])
+	}
+	if got, want := reserved["delay-due"], due.UTC().Format(time.RFC3339Nano); got != want {
+		t.Errorf("%s: due %s, want %s", what, got, want)
+	}
+	for _, line := range userLines {
+		if !slices.Contains(user, line) {
+			t.Errorf("%s: the user header %q is gone", what, line)
+		}
+	}
+	if slices.Index(user, "X-Multi: one") > slices.Index(user, "X-Multi: two") {
+		t.Errorf("%s: the values of X-Multi changed places", what)
+	}
+}
+
+// rawMessage is a stored message with its header block as it stands.
+type rawMessage struct{ subject, block, body string }
+
+// rawMessages reads a whole stream, from its leader.
+func (c *client) rawMessages(stream string) []rawMessage {
+	c.t.Helper()
+	var all []rawMessage
+	for next := uint64(1); ; {
+		m, err := c.nc.RequestWithContext(context.Background(), "$JS.API.STREAM.MSG.GET."+stream, fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, next))
+		if err != nil {
+			c.t.Fatalf("read %s: %v", stream, err)
+		}
+		var answer struct {
+			Error *struct {
+				ErrCode int `json:"err_code"`
+			} `json:"error"`
+			Message struct {
+				Subject  string `json:"subject"`
+				Sequence uint64 `json:"seq"`
+				Header   []byte `json:"hdrs"`
+				Data     []byte `json:"data"`
+			} `json:"message"`
+		}
+		if err := json.Unmarshal(m.Data, &answer); err != nil {
+			c.t.Fatalf("read %s: %v", stream, err)
+		}
+		if answer.Error != nil {
+			if answer.Error.ErrCode != 10037 { // no message found
+				c.t.Fatalf("read %s: %s", stream, m.Data)
+			}
+			return all
+		}
+		all = append(all, rawMessage{answer.Message.Subject, string(answer.Message.Header), string(answer.Message.Data)})
+		next = answer.Message.Sequence + 1
+	}
+}

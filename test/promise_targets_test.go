@@ -1,0 +1,145 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+	"delaybroker/test/poison"
+)
+
+// TestForbiddenTargets asks for delivery to each subject that nobody may reach: in every form of request, by a header
+// where headers may name every target, on the broker's own subjects with forged state, and outside DELAY_TARGETS. Nothing
+// is delivered, each request is a dead letter with a reason, and healthy traffic beside it is on time.
+func TestForbiddenTargets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		// A server that takes subjects of 5,000 bytes; one that does not closes the connection of who publishes them.
+		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, MaxControlLine: 16 << 10})
+		few := ladder(t, "1s 5s")
+		startBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
+		startBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow", Targets: []string{"orders.>", "mail.*.send", "exact"}})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		in := c.subscribe(">")
+		raw := dialRaw(t, s)
+		start := time.Now()
+
+		codes := make(map[string][]message.Code) // by body, what it may become
+		number := make(map[string]int)
+		targets := make(map[string]string)
+		ask := func(subject, block, target string, may ...message.Code) {
+			body := fmt.Sprintf("%.60q %.60q %.60q %d", target, subject, block, len(codes))
+			codes[body], targets[body] = may, target
+			number[body] = raw.publish(subject, block, body)
+		}
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const healthy = 200
+		for i := range healthy / 2 {
+			c.publish("delay.1s.orders.healthy", fmt.Sprint("before ", i))
+		}
+		all := poison.Targets(names.Roots())
+		for target := range all {
+			if !strings.ContainsAny(target, " \t\r\n") { // those would end the subject
+				ask("delay.1s."+target, "", target, message.BadTarget)
+				ask("delayin.1500ms."+target, "", target, message.BadTarget, message.BadTime)
+				ask(fmt.Sprintf("delayat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget, message.BadTime)
+				for _, kind := range []string{"hop", "retry"} {
+					ask("delaysys."+kind+".1s."+target, "", target, message.BadInternal)
+					ask("delaysys."+kind+".1s."+target, forgedState(len(codes), start), target, message.BadTarget)
+				}
+			}
+			if trimmed := strings.TrimSpace(target); all[trimmed] != "" {
+				// A line feed in it makes a line that is no header.
+				ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget, message.BadHeaders)
+			}
+		}
+		for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send", "mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
+			ask("narrow.1s."+target, "", target, message.BadTarget)
+			ask("narrowin.1500ms."+target, "", target, message.BadTarget)
+			ask(fmt.Sprintf("narrowat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget)
+			ask("narrowsys.hop.1s."+target, forgedState(len(codes), start), target, message.BadTarget)
+		}
+		for i := range healthy / 2 {
+			c.publish("delay.1s.orders.healthy", fmt.Sprint("behind ", i))
+		}
+		accepted := raw.accepted()
+		time.Sleep(time.Minute)
+
+		letters := append(c.arrivals("DELAY_DEAD"), c.arrivals("NARROW_DEAD")...)
+		times := make(map[string]int)
+		for _, a := range letters {
+			times[a.Body]++
+			code := message.Code(a.Header.Get(message.HeaderErrorCode))
+			if !slices.Contains(codes[a.Body], code) {
+				t.Errorf("%s is a dead letter %s, want %v", a.Body, code, codes[a.Body])
+			}
+			if _, token, _ := strings.Cut(a.Subject, "."); token != string(code) {
+				t.Errorf("%s is a dead letter on %s, want no target in it", a.Body, a.Subject)
+			}
+			if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
+				t.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
+			}
+		}
+		refused := make(map[string]bool)
+		for body, n := range number {
+			want := 0
+			if accepted[n] {
+				want = 1
+				refused[targets[body]] = true
+			}
+			if got := times[body]; got != want {
+				t.Errorf("%s is %d dead letters, want %d", body, got, want)
+			}
+			// Of subjects, the server refuses those with an empty token by itself.
+			if !accepted[n] && !slices.Contains(strings.Split(targets[body], "."), "") {
+				t.Errorf("%s was not stored", body)
+			}
+		}
+		for _, target := range targets { // one that the server refuses in one form reaches the broker in another
+			if !refused[target] {
+				t.Errorf("nobody but the server refused %.60q", target)
+			}
+		}
+		if got := len(refused); got < 100 {
+			t.Errorf("%d targets were tried", got)
+		}
+		for _, a := range in.all() {
+			// Only what is delivered has an id and no state of the broker's.
+			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" && a.Subject != "orders.healthy" {
+				t.Errorf("%q was delivered to %.60q", a.Body, a.Subject)
+			}
+		}
+		on := c.arrivals("ORDERS")
+		for _, a := range on {
+			if want := start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
+				t.Errorf("%s came to %s at %s, want %s", a.Body, a.Subject, a.At, want)
+			}
+		}
+		if len(on) != healthy {
+			t.Errorf("%d healthy messages arrived, want %d", len(on), healthy)
+		}
+		c.checkEmptyLanes()
+	})
+}
+
+// forgedState is the header block of a message on its way, by somebody who was given too many rights. Its id is nobody
+// else's: who may publish there can also make a dead letter look like a copy of another's.
+func forgedState(n int, at time.Time) string {
+	now := at.UTC().Format(time.RFC3339Nano)
+	return fmt.Sprintf("NATS/1.0\r\n%s: %d\r\n%s: 1\r\n%s: FORGED-%d-%d\r\n%s: %s\r\n%s: %s\r\n\r\n", message.HeaderFormat, message.Format,
+		message.HeaderHop, message.HeaderID, n+1, at.UnixNano(), message.HeaderDue, now, message.HeaderAccepted, now)
+}
