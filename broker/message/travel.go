@@ -3,6 +3,7 @@ package message
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -86,7 +87,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Due:          f.moment(HeaderDue, required),
 		Mode:         Mode(f.text(HeaderDeliver)),
 		Expires:      f.moment(HeaderExpires, optional),
-		TTL:          f.text(HeaderTTL),
+		TTL:          f.ttl(),
 		MsgID:        f.text(HeaderMsgID),
 		User:         r.User,
 		Hop:          f.count(HeaderHop, required),
@@ -145,6 +146,15 @@ func (f *fields) moment(name string, needed bool) time.Time {
 		f.refuse(name, excerpt(v))
 	}
 	return t
+}
+
+// ttl reads what parseTTL wrote: it goes to the target as it stands.
+func (f *fields) ttl() string {
+	v := f.text(HeaderTTL)
+	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
+		f.refuse(HeaderTTL, excerpt(v))
+	}
+	return v
 }
 
 // count reads a number of at least one; an optional one may be missing.

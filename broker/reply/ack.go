@@ -81,9 +81,19 @@ func parsePlain(data []byte) (Ack, bool) {
 	name, rest, found := bytes.Cut(rest, []byte(`",`))
 	digits, numbered := bytes.CutPrefix(bytes.TrimPrefix(rest, []byte(" ")), []byte(`"seq":`))
 	digits, closed := bytes.CutSuffix(digits, []byte(`}`))
-	if !ok || !found || !numbered || !closed || len(name) == 0 || bytes.ContainsAny(name, `\"`) {
+	if !ok || !found || !numbered || !closed || !plainName(name) || len(digits) > 1 && digits[0] == '0' {
 		return Ack{}, false
 	}
 	sequence, err := strconv.ParseUint(string(digits), 10, 64)
 	return Ack{Stream: string(name), Sequence: sequence}, err == nil
+}
+
+// plainName reports whether a name stands in JSON as it is.
+func plainName(name []byte) bool {
+	for _, c := range name {
+		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return len(name) > 0
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,8 +17,6 @@ const (
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
-	// tooSmall is how a request ends that has no room for the next message.
-	tooSmall = "Message Size Exceeds MaxBytes"
 	// ConsumerPrefix begins the names of the consumers by which brokers read.
 	ConsumerPrefix = "delaybroker-"
 	// codeNoMessage is nats-server's JSNoMessageFoundErr.
@@ -193,34 +189,24 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	if m.Subject != p.sub.Subject {
 		return nil
 	}
-	status := m.Header.Get("Status")
-	if status == "100" {
-		if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last > p.consumer {
-			return errLost
-		}
-		return p.compare(ctx)
-	}
-	if left, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages")); err == nil {
-		p.wanted = max(0, p.wanted-left)
-	}
-	description := m.Header.Get("Description")
+	c := parseControl(m.Header)
+	p.wanted = max(0, p.wanted-c.left)
 	switch {
-	case status == "409" && p.idle && strings.HasPrefix(description, tooSmall):
-		return errTooSmall // a new consumer looks at the stream's limit again
-	case status == "408", status == "409" && ends(description):
-		if p.wanted <= pullBatch/2 {
-			return p.ask()
-		}
+	case c.kind == nothing:
 		return nil
-	case status == "":
-		return nil // no server writes that
+	case c.kind == heartbeat && c.last > p.consumer:
+		return errLost
+	case c.kind == heartbeat:
+		return p.compare(ctx)
+	case c.kind == noRoom && p.idle:
+		return errTooSmall // a new consumer looks at the stream's limit again
+	case c.kind == consumerEnded:
+		return fmt.Errorf("the server says %s", c.words)
 	}
-	return fmt.Errorf("the server says %s %s", status, description)
-}
-
-// ends reports whether a 409 ends a request and not its consumer.
-func ends(description string) bool {
-	return strings.HasPrefix(description, tooSmall) || strings.HasPrefix(description, "Batch Completed")
+	if p.wanted <= pullBatch/2 {
+		return p.ask()
+	}
+	return nil
 }
 
 // compare asks the leader of a clustered stream whether we lack something.

@@ -93,7 +93,7 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
 		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
 	}
-	if spec.Format, err = strconv.Atoi(cfg.Metadata[metaFormat]); err != nil {
+	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
 		return Spec{}, false, fmt.Errorf("stream %s: metadata %s: %w", cfg.Name, metaFormat, err)
 	}
 	if kind == Level || kind == Retry {
@@ -179,8 +179,17 @@ func minus(a, b []string) []string {
 
 // newer reports whether a newer broker made the stream.
 func newer(has jetstream.StreamConfig) bool {
-	format, err := strconv.Atoi(has.Metadata[metaFormat])
+	format, err := parseFormat(has.Metadata[metaFormat])
 	return err == nil && format > Format
+}
+
+// parseFormat reads a version as it is written: another spelling is somebody else's.
+func parseFormat(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || strconv.Itoa(n) != s {
+		return 0, fmt.Errorf("%.20q is no version: want 1 or more", s)
+	}
+	return n, nil
 }
 
 // sameMarks reports whether a stream carries our own marks, so that it may be changed.

@@ -1,0 +1,114 @@
+package lane
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels"
+)
+
+// TestParseControl reads what nats-server writes, and what others may.
+func TestParseControl(t *testing.T) {
+	for _, tt := range []struct {
+		block string
+		want  control
+	}{
+		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n", control{kind: heartbeat, last: 7}},
+		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
+		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: requestEnded, left: 3}},
+		{"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestEnded, left: 3}},
+		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: noRoom, left: 3}},
+		{"NATS/1.0 409 Consumer Deleted\r\n\r\n", control{kind: consumerEnded}},
+		{"NATS/1.0 409 Leadership Change\r\n\r\n", control{kind: consumerEnded}},
+		{"NATS/1.0 409 Server Shutdown\r\nNats-Pending-Messages: 500\r\n\r\n", control{kind: consumerEnded, left: 500}},
+		{"NATS/1.0 503\r\n\r\n", control{kind: consumerEnded}},
+		{"NATS/1.0\r\nNats-Pending-Messages: 500\r\n\r\n", control{}},
+		{"NATS/1.0 408\r\nNats-Pending-Messages: -500\r\n\r\n", control{kind: requestEnded}},
+		{"NATS/1.0 408\r\nNats-Pending-Messages: 9223372036854775808\r\n\r\n", control{kind: requestEnded}},
+		{"NATS/1.0 100\r\nNats-Last-Consumer: -1\r\n\r\n", control{kind: heartbeat}},
+	} {
+		h, err := nats.DecodeHeadersMsg([]byte(tt.block))
+		if err != nil {
+			t.Fatalf("%q: %v", tt.block, err)
+		}
+		got := parseControl(h)
+		if got.words = ""; got != tt.want {
+			t.Errorf("%q: %+v, want %+v", tt.block, got, tt.want)
+		}
+	}
+}
+
+// FuzzControl: only a status makes a control message, and none makes more to be wanted than was asked for, which would keep
+// the reader from asking again.
+func FuzzControl(f *testing.F) {
+	f.Add([]byte("NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\n\r\n"))
+	f.Add([]byte("NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: -9223372036854775808\r\n\r\n"))
+	f.Add([]byte("NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n"))
+	f.Add([]byte("NATS/1.0\r\nStatus: 409\r\nDescription: Batch Completed\r\nStatus: 100\r\n\r\n"))
+	f.Add([]byte("NATS/1.0\r\nstatus: 409\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, block []byte) {
+		h, err := nats.DecodeHeadersMsg(block)
+		if err != nil {
+			return
+		}
+		c := parseControl(h)
+		status := h.Get("Status")
+		if got, want := c.kind == nothing, status == ""; got != want {
+			t.Errorf("status %q: nothing is %t", status, got)
+		}
+		if got, want := c.kind == heartbeat, status == "100"; got != want {
+			t.Errorf("status %q: heartbeat is %t", status, got)
+		}
+		if (c.kind == requestEnded || c.kind == noRoom) && status != "408" && status != "409" {
+			t.Errorf("status %q ends a request", status)
+		}
+		if c.left < 0 || c.left > 0 && (c.kind == nothing || c.kind == heartbeat) || c.last > 0 && c.kind != heartbeat {
+			t.Errorf("%q: %+v", block, c)
+		}
+	})
+}
+
+// FuzzSpec: whoever may create streams may write the marks. What is taken for ours says what it is, and carries the marks
+// with which we would have made it.
+func FuzzSpec(f *testing.F) {
+	f.Add("level", "30m", "delay", "1")
+	f.Add("retry", "5s", "delay", "1")
+	f.Add("intake", "", "delay", "1")
+	f.Add("dead", "", "delay", "2")
+	f.Add("timers", "x", "delay", "-1")
+	f.Add("level", "", "delay", "1")
+	f.Add("level", "1.5s", "delay", "01")
+	f.Add("", "30m", "delay", "1")
+	f.Add("level", "30m", "late", "1")
+	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
+		cfg := jetstream.StreamConfig{Name: "DELAY_x", Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
+		s, ok, err := specOf(cfg, "delay", levels.ParseDuration)
+		switch {
+		case err != nil:
+			if ok || !strings.Contains(err.Error(), "DELAY_x") {
+				t.Errorf("%v, %t: want the stream's name", err, ok)
+			}
+			return
+		case !ok:
+			if kind != "" && prefix == "delay" {
+				t.Errorf("%+v is not ours", cfg.Metadata)
+			}
+			return
+		}
+		if s.Format <= 0 {
+			t.Errorf("format %q is %d", format, s.Format)
+		}
+		if _, err := levels.ParseDuration(level); (s.Kind == Level || s.Kind == Retry) && (err != nil || s.Delay < 0) {
+			t.Errorf("a level %q of %s: %v", level, s.Delay, err)
+		}
+		if got, want := newer(cfg), s.Format > Format; got != want {
+			t.Errorf("format %q: newer is %t, want %t", format, got, want)
+		}
+		if has := s.Config(); s.Format == Format && !sameMarks(has, cfg) {
+			t.Errorf("made with %+v, not %+v", has.Metadata, cfg.Metadata)
+		}
+	})
+}
