@@ -99,7 +99,7 @@ func (a *app) showFindings(worst severity, findings []finding) error {
 		})
 	}
 	for _, one := range findings {
-		t.AppendRow(row(one.Check, one.State.String(), printable(one.Detail, 1000), one.Do))
+		t.AppendRow(row(one.Check, one.State.String(), one.Detail, one.Do))
 	}
 	t.Render()
 	return nil

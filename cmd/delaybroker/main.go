@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"delaybroker/broker"
 	"delaybroker/levels/lane"
@@ -27,7 +28,9 @@ func (l logged) Unwrap() error { return l.error }
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
-		fmt.Fprintln(os.Stderr, "delaybroker:", err)
+		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
+			fmt.Fprintln(os.Stderr, printable(line, 16*maxCell)) // it may quote a server, or a stream's name
+		}
 	}
 	os.Exit(exitCode(err))
 }

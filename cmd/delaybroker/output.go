@@ -27,8 +27,19 @@ func (a *app) table() table.Writer {
 	return t
 }
 
-// row is a row of a table; go-pretty wants it of its own type.
-func row(cells ...any) table.Row { return cells }
+// maxCell is how much of what a stranger wrote a table shows.
+const maxCell = 1000
+
+// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say what
+// they like, so nothing in it reaches the terminal but what can be printed.
+func row(cells ...any) table.Row {
+	for i, cell := range cells {
+		if s, ok := cell.(string); ok {
+			cells[i] = printable(s, maxCell)
+		}
+	}
+	return cells
+}
 
 // bareStyle is for pipes: what awk and people in a log want to see.
 var bareStyle = table.Style{

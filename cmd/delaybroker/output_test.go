@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 )
 
 func TestTableInAPipe(t *testing.T) {
@@ -34,6 +37,38 @@ func TestPrintable(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
 		}
 	}
+}
+
+// FuzzPrintable: whatever a stranger wrote, a table of it stays one line for each row, no wider than it may be, and has
+// nothing in it that a terminal acts on.
+func FuzzPrintable(f *testing.F) {
+	for i, s := range []string{
+		"plain", "two\nlines\r\t", "\x1b[2J\x1b]0;title\x07", "\u009b2J", "\u202egnp.exe", "\u200b\ufeff\u2028", "\xff\xfe", "e\u0301", "\x7f\x08", "süß 世界 😀", "%!s(MISSING)",
+		"<b>&amp;</b>", "| a | b |", "\u0085\u00a0",
+	} {
+		f.Add(s, uint16(i))
+	}
+	f.Fuzz(func(t *testing.T, s string, most uint16) {
+		bound := int(most) + 1
+		got := printable(s, bound)
+		if n := utf8.RuneCountInString(got); n > bound {
+			t.Errorf("%q has %d characters, want at most %d", got, n, bound)
+		}
+		var out bytes.Buffer
+		a := &app{stdout: &out}
+		table := a.table()
+		table.AppendRow(row("a", s, 1))
+		table.AppendRow(row("b", "c", 2))
+		table.Render()
+		for _, shown := range []string{got, strings.Replace(out.String(), "\n", "", 2)} {
+			if i := strings.IndexFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(shown) {
+				t.Errorf("%q is shown as %q", s, shown)
+			}
+		}
+		if again := printable(got, bound); again != got {
+			t.Errorf("%q, and once more %q", got, again)
+		}
+	})
 }
 
 func TestVersionJSON(t *testing.T) {
