@@ -80,7 +80,8 @@ func FuzzSpec(f *testing.F) {
 	f.Add("dead", "", "delay", "2")
 	f.Add("timers", "x", "delay", "-1")
 	f.Add("level", "", "delay", "1")
-	f.Add("level", "1.5s", "delay", "01")
+	f.Add("level", "1.5s", "delay", "1")
+	f.Add("level", "30m", "delay", "01")
 	f.Add("", "30m", "delay", "1")
 	f.Add("level", "30m", "late", "1")
 	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
