@@ -55,9 +55,9 @@ func TestParseIDRefuses(t *testing.T) {
 func TestMessageIDsOfOneMessage(t *testing.T) {
 	r := mustParse(t, "delay.30m.x")
 	for want, got := range map[string]string{
-		r.ID + "/1":    r.NatsMsgID(1),
-		r.ID + "/12":   r.NatsMsgID(12),
-		r.ID + "/dead": r.DeadMsgID(),
+		r.ID + "/1":      r.NatsMsgID(1),
+		r.ID + "/12":     r.NatsMsgID(12),
+		r.ID + "/0/dead": r.DeadMsgID(),
 	} {
 		if got != want {
 			t.Errorf("message id %q, want %q", got, want)

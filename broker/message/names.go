@@ -122,3 +122,14 @@ func (n Names) Parse(subject string) Address {
 	token, target, _ := strings.Cut(rest, ".")
 	return Address{Form: form, Token: token, Target: target}
 }
+
+// ParseDead takes the subject of a dead letter apart; ok is false for any other. Target is empty where the letter has
+// none.
+func (n Names) ParseDead(subject string) (code Code, target string, ok bool) {
+	root, rest, ok := strings.Cut(subject, ".")
+	if !ok || root != n.dead {
+		return "", "", false
+	}
+	token, target, _ := strings.Cut(rest, ".")
+	return Code(token), target, true
+}

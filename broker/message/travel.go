@@ -13,8 +13,9 @@ import (
 // included: a message that passes one level twice under one id would be answered "duplicate" and be lost.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
-// DeadMsgID is the id of the message's dead letter.
-func (r Request) DeadMsgID() string { return r.ID + "/dead" }
+// DeadMsgID is the id of the message's dead letter. The hop is part of it: a letter that is resent and dies again at
+// once must not be swallowed as a copy of the one that is about to be removed.
+func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
 // HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
 // hop said, so headers do not grow on the way.
@@ -48,8 +49,12 @@ func (r Request) TargetHeader() Header {
 
 // DeadHeader is the header of the message's dead letter.
 func (r Request) DeadHeader(p *Problem) Header {
-	h := r.userHeader(14)
+	h := r.userHeader(16)
 	r.identify(h, r.DeadMsgID())
+	set(h, HeaderFormat, strconv.Itoa(Format))
+	if r.Hop > 0 {
+		set(h, HeaderHop, strconv.Itoa(r.Hop))
+	}
 	set(h, HeaderDeliver, string(r.Mode))
 	set(h, HeaderTTL, r.TTL)
 	setTime(h, HeaderExpires, r.Expires)

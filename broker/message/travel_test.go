@@ -126,7 +126,7 @@ func TestDeadHeader(t *testing.T) {
 	problem := message.Problemf(message.Undelivered, "the target refused:\r\nNats-Rollup: all\x00")
 	h := wire(t, r.DeadHeader(problem))
 	for name, want := range map[string]string{
-		"Nats-Msg-Id": r.ID + "/dead", "Delay-Id": r.ID, "Delay-Error-Code": "undelivered", "Delay-Attempts": "2",
+		"Nats-Msg-Id": r.ID + "/0/dead", "Delay-Id": r.ID, "Delay-Error-Code": "undelivered", "Delay-Attempts": "2",
 		"Delay-Error": "the target refused:  Nats-Rollup: all ", "Delay-Subject": "delay.1h.orders.expire",
 		"X-Order": "42", "Delay-TTL": "90", "Delay-Deliver": "stream", "Delay-Msg-Id": "order-42",
 		"Delay-First-Failure": "2026-11-20T13:00:00.123456789Z", "Delay-Last-Failure": "2026-11-20T14:00:00.123456789Z",

@@ -129,6 +129,7 @@ var (
 	deadSet = []string{
 		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-deliver", "delay-ttl", "delay-expires",
 		"delay-attempts", "delay-first-failure", "delay-last-failure", "delay-error-code", "delay-error", "delay-subject",
+		"delay-format", "delay-hop",
 	}
 )
 

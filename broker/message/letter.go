@@ -1,0 +1,70 @@
+package message
+
+import "time"
+
+// Letter is a dead letter, as its stream gives it back.
+type Letter struct {
+	// Request is what the message asked for, as far as it was understood. Its target is empty where there was none to
+	// deliver to, and where it was guessed from a time that a dot cut in two.
+	Request
+	Code     Code
+	Sentence string // what was wrong and what to change
+	Subject  string // where it was published: escaped, cut at 256 bytes
+}
+
+// ParseLetter reads what DeadHeader wrote. On a problem the letter holds what is known of it, and cannot be resent:
+// somebody else wrote it, or a newer broker.
+func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
+	var l Letter
+	var ok bool
+	if l.Code, l.Target, ok = n.ParseDead(in.Subject); !ok {
+		return l, Problemf(BadInternal, "the subject %s is no dead letter's", excerpt(in.Subject))
+	}
+	if l.Code == BadTime && dotted(l.Target) {
+		l.Target = ""
+	}
+	if in.Undecodable {
+		return l, Problemf(BadHeaders, "the headers of the dead letter cannot be decoded")
+	}
+	s, problem := splitHeader(in.Header, true)
+	l.User = s.user
+	f := fields{split: s, problem: problem}
+	l.ID = f.id()
+	l.Accepted = f.moment(HeaderAccepted, required)
+	l.Due = f.moment(HeaderDue, required)
+	l.Mode = Mode(f.text(HeaderDeliver))
+	l.Expires = f.moment(HeaderExpires, optional)
+	l.TTL = f.text(HeaderTTL)
+	l.MsgID = f.text(HeaderMsgID)
+	l.Hop = f.count(HeaderHop, optional)
+	l.Attempts = f.count(HeaderAttempts, optional)
+	l.FirstFailure = f.moment(HeaderFirstFailure, optional)
+	l.LastFailure = f.moment(HeaderLastFailure, optional)
+	l.Sentence = f.text(HeaderError)
+	l.Subject = f.text(HeaderSubject)
+	if format := f.count(HeaderFormat, optional); format > Format {
+		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
+	}
+	return l, f.problem
+}
+
+// Understood reports whether the broker knew when and where to deliver the message before it became a dead letter.
+// Otherwise due is the time of acceptance, and says nothing.
+func (l Letter) Understood() bool {
+	switch l.Code {
+	case Undelivered, Expired, TooLarge, BadTarget:
+		return true
+	}
+	return false
+}
+
+// ResentHeader is the header of the message on its way back into our lanes: the attempts start anew, all else goes on.
+// The same letter to the same target has the same Nats-Msg-Id however often it is resent, so that a repetition is stored
+// once; and it is no hop's, so that "duplicate" can be only an earlier resend.
+func (l Letter) ResentHeader() Header {
+	r := l.Request
+	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt = 0, time.Time{}, time.Time{}, time.Time{}
+	h := r.HopHeader()
+	set(h, headerNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
+	return h
+}

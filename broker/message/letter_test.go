@@ -1,0 +1,169 @@
+package message_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+)
+
+// letterOf is the dead letter of r as its stream gives it back.
+func letterOf(t testing.TB, r message.Request, p *message.Problem, subject string) (message.Letter, *message.Problem) {
+	t.Helper()
+	return policy.Names.ParseLetter(incoming(policy.Names.Dead(p.Code, r.Target), wire(t, r.DeadHeader(p, subject))))
+}
+
+func TestLetterRoundTrip(t *testing.T) {
+	retried := full(t)
+	retried.Hop = 7
+	for what, r := range map[string]message.Request{
+		"plain":   mustParse(t, "delay.1h.orders.expire"),
+		"the lot": retried,
+	} {
+		p := message.Problemf(message.Undelivered, "the target refused")
+		l, problem := letterOf(t, r, p, "delay.1h.orders.expire")
+		if problem != nil {
+			t.Errorf("%s: %v", what, problem)
+			continue
+		}
+		r.RetryAt = time.Time{} // nobody waits for it any more
+		checkSame(t, what, l.Request, r)
+		if l.Code != p.Code || l.Sentence != p.Sentence || l.Subject != "delay.1h.orders.expire" {
+			t.Errorf("%s: got %+v", what, l)
+		}
+
+		h := wire(t, l.ResentHeader())
+		again, problem := policy.Parse(incoming(policy.Names.Retry("1s", l.Target), h))
+		if problem != nil {
+			t.Errorf("%s: resent: %v", what, problem)
+			continue
+		}
+		want := r
+		want.Hop, want.Attempts, want.FirstFailure, want.LastFailure = r.Hop+1, 0, time.Time{}, time.Time{}
+		checkSame(t, what+", resent", again, want)
+		if again.DeadMsgID() == r.DeadMsgID() {
+			t.Errorf("%s: another death has the id %s of the first", what, r.DeadMsgID())
+		}
+		id := h["Nats-Msg-Id"][0]
+		for n := range 20 {
+			if id == r.NatsMsgID(n) {
+				t.Errorf("%s: resent under the id of a hop, %s", what, id)
+			}
+		}
+		if same := l.ResentHeader()["Nats-Msg-Id"][0]; same != id {
+			t.Errorf("%s: resent twice under %s and %s", what, id, same)
+		}
+		l.Target = "orders.other"
+		if other := l.ResentHeader()["Nats-Msg-Id"][0]; other == id {
+			t.Errorf("%s: resent to another target under the same id %s", what, id)
+		}
+	}
+}
+
+func TestLetterOfAnother(t *testing.T) {
+	r := mustParse(t, "delay.1h.orders.expire")
+	good := r.DeadHeader(message.Problemf(message.Undelivered, "refused"), "delay.1h.orders.expire")
+	const subject = "delaydead.undelivered.orders.expire"
+	for _, tt := range []struct {
+		name, header string
+		values       []string
+		code         message.Code
+		hint         string
+	}{
+		{"no id", "Delay-Id", nil, message.BadInternal, "Delay-Id"},
+		{"a bad id", "Delay-Id", []string{"42"}, message.BadInternal, "Delay-Id"},
+		{"two ids", "Delay-Id", []string{r.ID, r.ID}, message.BadInternal, "Delay-Id"},
+		{"no due", "Delay-Due", nil, message.BadInternal, "Delay-Due"},
+		{"no acceptance", "Delay-Accepted", nil, message.BadInternal, "Delay-Accepted"},
+		{"a bad expiry", "Delay-Expires", []string{"soon"}, message.BadInternal, "Delay-Expires"},
+		{"no attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
+		{"a negative hop", "Delay-Hop", []string{"-1"}, message.BadInternal, "Delay-Hop"},
+		{"a newer format", "Delay-Format", []string{"2"}, message.NewerFormat, "format 2"},
+	} {
+		h := wire(t, good)
+		delete(h, tt.header)
+		if tt.values != nil {
+			h[tt.header] = tt.values
+		}
+		l, problem := policy.Names.ParseLetter(incoming(subject, h))
+		wantProblem(t, tt.name, problem, tt.code, tt.hint)
+		if l.Code != message.Undelivered || l.Target != "orders.expire" {
+			t.Errorf("%s: got %+v, want what the subject says", tt.name, l)
+		}
+	}
+	_, problem := policy.Names.ParseLetter(incoming("delay.1h.orders.expire", wire(t, good)))
+	wantProblem(t, "another subject", problem, message.BadInternal, "no dead letter")
+	in := incoming(subject, nil)
+	in.Undecodable = true
+	_, problem = policy.Names.ParseLetter(in)
+	wantProblem(t, "undecodable", problem, message.BadHeaders, "decoded")
+
+	// What an earlier version wrote: no format, and no hop.
+	old := wire(t, good)
+	delete(old, "Delay-Format")
+	delete(old, "Delay-Hop")
+	if l, problem := policy.Names.ParseLetter(incoming(subject, old)); problem != nil || l.Hop != 0 {
+		t.Errorf("an old letter: got %+v and %v", l, problem)
+	}
+}
+
+// FuzzLetter takes the raw bytes of a header block, as whoever may publish below delaydead may write it. What is read
+// from it can be put back into a lane without a reserved header, and a broker reads the same there.
+func FuzzLetter(f *testing.F) {
+	lines := []string{
+		"Delay-Id: DELAY_30m-1-1", "Delay-Due: 2026-11-20T12:00:00.5Z", "Delay-Accepted: 2026-11-20T09:00:00Z", "Delay-Hop: 3",
+		"Delay-Attempts: 20", "Delay-First-Failure: 2026-11-20T12:00:01Z", "Delay-Last-Failure: 2026-11-20T13:00:01Z",
+		"Delay-Error: no", "Delay-Error-Code: undelivered", "Delay-Subject: delay.1h.x", "X-Order: 42",
+	}
+	f.Add([]byte(block(lines...)), "delaydead.undelivered.x")
+	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never", "Delay-Deliver: core")...)), "delaydead.expired.orders.x")
+	for i, how := range smuggled {
+		f.Add([]byte(block(append(lines, how.write(harmful[i%len(harmful)]))...)), "delaydead.bad_time.5s.x")
+	}
+	f.Add([]byte(block("Delay-Id: 42")), "delaydead")
+	f.Add([]byte(block("Delay-Format: 99999999999999999999")), "delaydead..")
+	f.Fuzz(func(t *testing.T, raw []byte, subject string) {
+		h, err := nats.DecodeHeadersMsg(raw)
+		if err != nil {
+			return
+		}
+		l, problem := policy.Names.ParseLetter(incoming(subject, message.Header(h)))
+		if problem != nil {
+			checkProblem(t, subject, problem)
+			return
+		}
+		if _, err := message.ParseID(l.ID); err != nil {
+			t.Fatalf("the id %q: %v", l.ID, err)
+		}
+		if !strings.HasPrefix(subject, "delaydead.") || policy.CheckTarget(l.Target) != nil {
+			return // never resent
+		}
+		resent := l.ResentHeader()
+		checkClean(t, "resent", resent, hopSet, resent["Nats-Msg-Id"][0], "")
+		again, problem := policy.Parse(incoming(policy.Names.Retry("1s", l.Target), wire(t, resent)))
+		if problem != nil {
+			t.Fatalf("a broker cannot read it: %v", problem)
+		}
+		if again.ID != l.ID || again.Hop != l.Hop+1 || again.Attempts != 0 || again.Target != l.Target || !again.Due.Equal(l.Due) ||
+			!again.Expires.Equal(l.Expires) || again.TTL != l.TTL || again.Mode != l.Mode || len(again.User) != len(l.User) {
+			t.Errorf("resent %+v, want %+v", again, l.Request)
+		}
+		for name := range l.User {
+			if !slices.Contains(keys(h), name) {
+				t.Errorf("the user header %q is an invention", name)
+			}
+		}
+	})
+}
+
+func keys(h nats.Header) []string {
+	var all []string
+	for k := range h {
+		all = append(all, k)
+	}
+	return all
+}
