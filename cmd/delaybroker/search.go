@@ -3,23 +3,20 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 )
 
 const (
-	// searchBatch is how many headers are asked for at a time.
+	// searchBatch is how many headers are looked at before the time is.
 	searchBatch = 1000
 	// progressPause is how long a search is silent.
 	progressPause = 2 * time.Second
@@ -110,20 +107,14 @@ func (s *search) inLane(in message.Incoming, now time.Time) whereabouts {
 	return w
 }
 
-// inDead tells of a dead letter, which keeps what it was in its headers.
+// inDead tells of a dead letter, which keeps what it was in its headers. What cannot be read of it is not told.
 func (s *search) inDead(in message.Incoming) whereabouts {
-	header := nats.Header(in.Header)
-	w := whereabouts{
+	l, _ := s.names.ParseLetter(in)
+	return whereabouts{
 		ID: s.id.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched, Accepted: s.id.At,
-		Code: header.Get(message.HeaderErrorCode), Reason: header.Get(message.HeaderError),
+		Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
 		Answer: "a dead letter since " + moment(in.At),
 	}
-	w.Due, _ = time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)) // zero when it was not understood
-	_, _ = fmt.Sscan(header.Get(message.HeaderAttempts), &w.Attempts)      // likewise
-	if parts := strings.SplitN(in.Subject, ".", 3); len(parts) == 3 {
-		w.Target = parts[2]
-	}
-	return w
 }
 
 // absent says what it means that a message is nowhere, given the stream that should have accepted it.
@@ -146,18 +137,14 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 // others, clients write what they like.
 func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error) {
 	since := s.id.At.Add(-leaderSkew)
-	config := jetstream.ConsumerConfig{
-		Name:          "where-" + nuid.Next(),
-		Description:   "delaybroker where",
-		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since,
-		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1,
-		InactiveThreshold: time.Minute,
+	scan := lane.Scan{
+		Conn: s.nc, JetStream: s.js, APIPrefix: s.apiPrefix, Stream: l.Stream, For: "where", Since: since, HeadersOnly: true,
 	}
 	switch l.Kind {
 	case lane.Level: // several subjects rather than one, which would take another permission
-		config.FilterSubjects = []string{s.names.HopFilter(l.Level)}
+		scan.Filters = []string{s.names.HopFilter(l.Level)}
 	case lane.Retry:
-		config.FilterSubjects = []string{s.names.RetryFilter(l.Level)}
+		scan.Filters = []string{s.names.RetryFilter(l.Level)}
 	}
 	asking, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
@@ -165,59 +152,19 @@ func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err
 	}
-	if _, err := s.js.CreateConsumer(asking, l.Stream, config); err != nil {
-		return nil, fmt.Errorf("create a consumer: %w", err)
-	}
-	defer func() { // the threshold does it otherwise
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = s.js.DeleteConsumer(ctx, l.Stream, config.Name)
-	}()
-	inbox := s.nc.NewInbox()
-	sub, err := s.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	for {
-		found, some, err := s.batch(ctx, s.apiPrefix+".CONSUMER.MSG.NEXT."+l.Stream+"."+config.Name, sub)
-		if found != nil || err != nil || !some || s.searched >= s.most {
-			if found != nil {
-				found.Stream = l.Stream
-			}
-			return found, err
-		}
-	}
-}
-
-// batch asks for some more headers; some is false when there were none. A message is known by the reply subject that the
-// server gives it and never by its headers: see lane.Reader.
-func (s *search) batch(ctx context.Context, ask string, sub *nats.Subscription) (found *message.Incoming, some bool, err error) {
-	body, err := json.Marshal(map[string]any{"batch": searchBatch, "no_wait": true})
-	if err != nil {
-		return nil, false, fmt.Errorf("bug: encode the request: %w", err)
-	}
-	if err := s.nc.PublishRequest(ask, sub.Subject, body); err != nil {
-		return nil, false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
-	defer cancel()
-	for n := 0; n < searchBatch; n++ {
-		m, err := sub.NextMsgWithContext(ctx)
+	for m, err := range scan.All(ctx) {
 		if err != nil {
-			return nil, some, err
+			return nil, err
 		}
-		meta, err := m.Metadata()
-		if m.Subject == sub.Subject || err != nil { // the server says that there is no more
-			return nil, some, nil
-		}
-		some = true
 		s.count()
-		if m.Header.Get(message.HeaderID) == s.id.String() {
-			return &message.Incoming{Sequence: meta.Sequence.Stream, At: meta.Timestamp, Subject: m.Subject, Header: message.Header(m.Header)}, true, nil
+		if nats.Header(m.Header).Get(message.HeaderID) == s.id.String() {
+			return &message.Incoming{Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header}, nil
+		}
+		if s.searched >= s.most {
+			return nil, nil
 		}
 	}
-	return nil, some, nil
+	return nil, nil
 }
 
 func (s *search) count() {
