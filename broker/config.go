@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -198,7 +197,7 @@ func (c Config) check() error {
 		refuse("JetStream domain %q and API prefix %q: set one of them", c.JSDomain, c.APIPrefix)
 	}
 	for _, pattern := range c.patterns() {
-		if !validPattern(pattern) {
+		if !message.ValidPattern(pattern) {
 			refuse("target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
 		}
 	}
@@ -220,17 +219,4 @@ func (c Config) patterns() []string {
 		all = append(all, r.Pattern)
 	}
 	return all
-}
-
-func validPattern(p string) bool {
-	tokens := strings.Split(p, ".")
-	for i, t := range tokens {
-		if t == "" || strings.ContainsAny(t, " \t\r\n") {
-			return false
-		}
-		if t != "*" && strings.Contains(t, "*") || strings.Contains(t, ">") && (t != ">" || i != len(tokens)-1) {
-			return false
-		}
-	}
-	return true
 }

@@ -83,3 +83,17 @@ func Match(pattern, subject string) bool {
 		pattern, subject = pRest, sRest
 	}
 }
+
+// ValidPattern reports whether Match can make sense of a pattern, and nats-server too.
+func ValidPattern(p string) bool {
+	tokens := strings.Split(p, ".")
+	for i, t := range tokens {
+		if t == "" || strings.ContainsAny(t, " \t\r\n") {
+			return false
+		}
+		if t != "*" && strings.Contains(t, "*") || strings.Contains(t, ">") && (t != ">" || i != len(tokens)-1) {
+			return false
+		}
+	}
+	return true
+}

@@ -50,3 +50,11 @@ func (b *bar) stop() {
 	}
 	<-b.done
 }
+
+// finish is stop for a verb that did all it had to, whatever it had counted on.
+func (b *bar) finish() {
+	if b != nil {
+		b.tracker.MarkAsDone()
+	}
+	b.stop()
+}

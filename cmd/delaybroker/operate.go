@@ -24,7 +24,7 @@ const apiPatience = 5 * time.Second
 // what it goes by.
 func (a *app) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.levelsCommand(), a.whereCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
+		a.levelsCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 	}
 }
 

@@ -154,14 +154,14 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 // over reports whether the server says that a batch has ended, and whether that is an error after so many messages. What
 // it says of an earlier batch does not count.
 func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
-	status, description := m.Header.Get("Status"), m.Header.Get("Description")
+	status := m.Header.Get("Status")
 	switch {
 	case m.Subject != b.inbox+token, status == "":
 		return false, nil
-	case status == "404", status == "408", got > 0 && status == "409" && ends(description):
+	case status == "404", status == "408", got > 0 && status == "409": // if that was the consumer's end, the next batch tells
 		return true, nil
 	}
-	return true, fmt.Errorf("the server says %s %s", status, description)
+	return true, fmt.Errorf("the server says %s %s", status, m.Header.Get("Description"))
 }
 
 var errUnanswered = errors.New("no answer from the consumer")

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/dead"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/levels/lane"
+)
+
+// errNoLetter is returned when a letter was named and is not there. It is an answer and has been printed.
+var errNoLetter = errors.New("there is no such dead letter")
+
+func (a *app) deadCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "dead",
+		Short: "List, show, resend and remove dead letters",
+		Long: `Look after the messages that could not be delivered. Each is a dead letter: payload and headers as they were, with a
+code and a sentence that say why. It stays until it is resent or removed.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadResendCommand(), a.deadRemoveCommand())
+	return c
+}
+
+// A letterChoice is which dead letters a person means.
+type letterChoice struct {
+	codes        []string
+	target       string
+	since, until string
+	ids          []string
+	all          bool
+}
+
+func (c *letterChoice) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
+	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
+	f.StringVar(&c.until, "until", "", "dead before then, likewise")
+	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
+}
+
+// filter says it to the box. Now is the server's time, from which durations count back.
+func (c letterChoice) filter(now time.Time) (dead.Filter, error) {
+	var f dead.Filter
+	known := message.Codes()
+	for _, code := range c.codes {
+		if !slices.Contains(known, message.Code(code)) {
+			return f, fmt.Errorf("%w: --code %q: want one of %s", errUsage, code, joined(known))
+		}
+		f.Codes = append(f.Codes, message.Code(code))
+	}
+	if f.Target = c.target; f.Target != "" && !message.ValidPattern(f.Target) {
+		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, c.target)
+	}
+	var err error
+	if f.Since, err = pastTime("--since", c.since, now); err != nil {
+		return f, err
+	}
+	if f.Until, err = pastTime("--until", c.until, now); err != nil {
+		return f, err
+	}
+	for _, name := range c.ids {
+		if n, err := strconv.ParseUint(name, 10, 63); err == nil && n > 0 {
+			f.Sequences = append(f.Sequences, n)
+			continue
+		}
+		id, err := message.ParseID(name)
+		if err != nil {
+			return f, fmt.Errorf("%w: --id: want a number, or a %w", errUsage, err)
+		}
+		f.IDs = append(f.IDs, id)
+	}
+	return f, nil
+}
+
+// chosen refuses to do something to all letters unless that was said.
+func (c letterChoice) chosen() error {
+	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
+	case none && !c.all:
+		return fmt.Errorf("%w: say which letters: --code, --target, --since, --until, --id, or --all", errUsage)
+	case !none && c.all:
+		return fmt.Errorf("%w: --all together with a choice; leave one of them out", errUsage)
+	}
+	return nil
+}
+
+func joined[T ~string](all []T) string {
+	var words []string
+	for _, w := range all {
+		words = append(words, string(w))
+	}
+	return strings.Join(words, ", ")
+}
+
+// pastTime is zero for an empty value.
+func pastTime(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := levels.ParseDuration(value); err == nil {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)", errUsage, flag, value)
+	}
+	return t, nil
+}
+
+// A desk is where an operator handles dead letters.
+type desk struct {
+	*operator
+	box    *dead.Box
+	filter dead.Filter
+	now    time.Time // by the server's clock, when it was asked
+	asked  time.Time // by ours
+}
+
+// time is the server's, about.
+func (d *desk) time() time.Time { return d.now.Add(time.Since(d.asked)) }
+
+// atDesk connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the server
+// refuses something.
+func (a *app) atDesk(ctx context.Context, c letterChoice, f func(ctx context.Context, d *desk) error) error {
+	if _, err := c.filter(time.Now()); err != nil {
+		return err
+	}
+	o, err := a.operate(ctx)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	ctx, cancel := o.allowed(ctx)
+	defer cancel()
+	d := &desk{operator: o, box: o.box()}
+	if d.now, err = d.box.Now(ctx); err != nil {
+		return because(ctx, err)
+	}
+	d.asked = time.Now()
+	if d.filter, err = c.filter(d.now); err != nil {
+		return err
+	}
+	return because(ctx, f(ctx, d))
+}
+
+// box is the dead letters of the broker that the settings describe.
+func (o *operator) box() *dead.Box {
+	retries := slices.DeleteFunc(o.wanted(), func(s lane.Spec) bool { return s.Kind != lane.Retry })
+	shortest := slices.MinFunc(retries, func(a, b lane.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
+	return dead.New(dead.Config{
+		Conn: o.nc, JetStream: o.js, APIPrefix: o.apiPrefix, Policy: o.streams.Policy(), Lane: shortest.Name,
+	})
+}
+
+// A lookout tells whoever waits how far a verb is: with a bar on a terminal, and with a line now and then elsewhere.
+type lookout struct {
+	app  *app
+	what string
+	rows bool // rows are about to be printed, which a bar would be in the way of
+	bar  *bar
+	told time.Time // zero before the beginning
+}
+
+func (l *lookout) look(looked, of uint64) {
+	if l.told.IsZero() {
+		l.told = time.Now()
+		if !l.rows {
+			l.bar = l.app.bar(l.what, int(of))
+		}
+	}
+	l.bar.step()
+	if l.bar == nil && time.Since(l.told) >= progressPause {
+		l.told = time.Now()
+		l.app.searching(looked, of)
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/dead"
+)
+
+const (
+	defaultLetters = 100
+	// widestReason is how much of a sentence the list shows, in characters; show has all of it.
+	widestReason = 60
+)
+
+// letterView is a dead letter as JSON. What is not known is left out.
+type letterView struct {
+	Number       uint64              `json:"number"` // its sequence in the stream
+	Since        time.Time           `json:"dead_since"`
+	Code         string              `json:"code"`
+	Reason       string              `json:"reason"`
+	ID           string              `json:"id,omitempty"`
+	Target       string              `json:"target,omitempty"`
+	Subject      string              `json:"subject,omitempty"` // where it was published, escaped, at most 256 bytes
+	Accepted     time.Time           `json:"accepted,omitzero"`
+	Due          time.Time           `json:"due,omitzero"`
+	Expires      time.Time           `json:"expires,omitzero"`
+	Attempts     int                 `json:"attempts"`
+	FirstFailure time.Time           `json:"first_failure,omitzero"`
+	LastFailure  time.Time           `json:"last_failure,omitzero"`
+	Size         int                 `json:"size"` // bytes of the payload
+	Headers      map[string][]string `json:"headers,omitempty"`
+	Payload      []byte              `json:"payload,omitempty"` // base64; shown one by one only
+	Unreadable   string              `json:"unreadable,omitempty"`
+}
+
+func viewOfLetter(l dead.Letter) letterView {
+	v := letterView{
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target, Subject: l.Letter.Subject,
+		Accepted: l.Accepted, Due: l.Due, Expires: l.Expires, Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
+		Size: l.Size, Headers: l.User, Payload: l.Data,
+	}
+	if l.Problem != nil {
+		v.Unreadable = l.Problem.Sentence
+	}
+	return v
+}
+
+func (a *app) deadListCommand() *cobra.Command {
+	var choice letterChoice
+	var limit int
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List dead letters, the oldest first",
+		Long: `List dead letters, the oldest first. With --json, each is a line.
+
+exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
+  delaybroker dead ls --since 2h --limit 0 --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
+			}
+			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
+				ctx, stop := interruptible(ctx)
+				defer stop()
+				return a.deadList(ctx, d, limit)
+			})
+		},
+	}
+	choice.flags(c)
+	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
+	return c
+}
+
+func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
+	t := a.table()
+	t.AppendHeader(row("number", "dead since", "code", "target", "refused", "bytes", "delay-id", "reason"))
+	listed, more := 0, false
+	watch := lookout{app: a, rows: true}
+	var failed error
+	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, HeadersOnly: true, Progress: watch.look}) {
+		if failed = err; err != nil {
+			break
+		}
+		if more = limit > 0 && listed == limit; more {
+			break
+		}
+		listed++
+		if a.json {
+			if err := a.printJSON(viewOfLetter(l)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.AppendRow(row(l.Sequence, l.At.UTC().Format(time.DateTime), l.Code, orDash(printable(l.Target, 256)), l.Attempts, l.Size,
+			orDash(printable(l.ID, 256)), printable(reasonOf(l), widestReason)))
+	}
+	switch {
+	case a.json:
+	case listed > 0:
+		t.Render()
+	case failed == nil:
+		if _, err := fmt.Fprintln(a.stdout, none(d.filter)); err != nil {
+			return err
+		}
+	}
+	if more {
+		fmt.Fprintf(a.stderr, "there are more than these %d; see them with --limit\n", limit)
+	}
+	return failed
+}
+
+func none(f dead.Filter) string {
+	if f.All() {
+		return "no dead letters"
+	}
+	return "no such dead letters"
+}
+
+func reasonOf(l dead.Letter) string {
+	if l.Problem != nil && l.Sentence == "" {
+		return l.Problem.Sentence
+	}
+	return l.Sentence
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (a *app) deadShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <Delay-Id or number>",
+		Short: "Show one dead letter, with its headers and payload",
+		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, one Delay-Id may have several.
+With --json, each is a line, and the payload is base64.
+
+exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
+		Args: argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.atDesk(cmd.Context(), letterChoice{ids: args}, func(ctx context.Context, d *desk) error {
+				ctx, stop := interruptible(ctx)
+				defer stop()
+				return a.deadShow(ctx, d)
+			})
+		},
+	}
+}
+
+func (a *app) deadShow(ctx context.Context, d *desk) error {
+	shown := 0
+	watch := lookout{app: a, rows: true}
+	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, Progress: watch.look}) {
+		if err != nil {
+			return err
+		}
+		shown++
+		if err := a.showLetter(l); err != nil {
+			return err
+		}
+	}
+	if shown > 0 {
+		return nil
+	}
+	if !a.json {
+		if _, err := fmt.Fprintln(a.stdout, none(d.filter)); err != nil {
+			return err
+		}
+	}
+	return logged{errNoLetter}
+}
+
+func (a *app) showLetter(l dead.Letter) error {
+	if a.json {
+		return a.printJSON(viewOfLetter(l))
+	}
+	t := a.table()
+	line := func(name, value string, known bool) {
+		if known {
+			t.AppendRow(row(name, printable(value, 2000)))
+		}
+	}
+	line("message", l.ID, l.ID != "")
+	line("number", strconv.FormatUint(l.Sequence, 10), true)
+	line("dead since", moment(l.At), true)
+	line("code", string(l.Code), true)
+	line("reason", l.Sentence, l.Sentence != "")
+	line("unreadable", unreadable(l), l.Problem != nil)
+	line("published on", l.Letter.Subject, l.Letter.Subject != "")
+	line("target", l.Target, l.Target != "")
+	line("accepted", moment(l.Accepted), !l.Accepted.IsZero())
+	line("due", moment(l.Due), !l.Due.IsZero() && l.Understood())
+	line("expires", moment(l.Expires), !l.Expires.IsZero())
+	line("refused", fmt.Sprintf("%d times, from %s to %s", l.Attempts, moment(l.FirstFailure), moment(l.LastFailure)), l.Attempts > 0)
+	line("deliver", string(l.Mode), l.Mode != "")
+	line("TTL", l.TTL, l.TTL != "")
+	line("Nats-Msg-Id", l.MsgID, l.MsgID != "")
+	for _, name := range slices.Sorted(maps.Keys(l.User)) {
+		line("header", name+": "+strings.Join(l.User[name], ", "), true)
+	}
+	line("payload", payload(l.Data), true)
+	t.Render()
+	return nil
+}
+
+func unreadable(l dead.Letter) string {
+	if l.Problem == nil {
+		return ""
+	}
+	return l.Problem.Sentence
+}
+
+// payload is a body for people: text as it is, other bytes as base64.
+func payload(data []byte) string {
+	switch {
+	case len(data) == 0:
+		return "empty"
+	case utf8.Valid(data):
+		return fmt.Sprintf("%d bytes: %s", len(data), data)
+	}
+	return fmt.Sprintf("%d bytes, base64: %s", len(data), base64.StdEncoding.EncodeToString(data))
+}

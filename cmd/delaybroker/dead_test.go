@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/dead"
+	"delaybroker/broker/message"
+)
+
+// letters runs a broker and has it bury one message for each of these subjects, in this order.
+func (o *operated) letters(subjects ...string) {
+	o.t.Helper()
+	o.t.Setenv("DELAY_ATTEMPTS", "1")
+	o.t.Setenv("DELAY_DELIVER", "stream") // what no stream holds is refused
+	o.serve()
+	for i, subject := range subjects {
+		o.publish(subject, "body of "+subject)
+		eventually(o.t, "dead letter of "+subject, func() bool { return o.held("DELAY_DEAD") == uint64(i+1) })
+	}
+}
+
+// held is how many messages a stream holds.
+func (o *operated) held(stream string) uint64 {
+	o.t.Helper()
+	s, err := o.js.Stream(o.t.Context(), stream)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+// summary runs a verb that deals with letters, and returns its end.
+func (o *operated) summary(code int, args ...string) letterSummary {
+	o.t.Helper()
+	out, errs, err := o.run(append([]string{"dead", "--json"}, args...)...)
+	if got := exitCode(err); got != code {
+		o.t.Fatalf("%q: exit code %d (%v), want %d\n%s%s", args, got, err, code, out, errs)
+	}
+	return decode[letterSummary](o.t, out)
+}
+
+func (s letterSummary) String() string {
+	text, _ := json.Marshal(s.Outcomes)
+	return string(text)
+}
+
+func TestDeadListAndShow(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x")
+	out := o.must("dead", "ls")
+	for _, want := range []string{"NUMBER", "undelivered", "orders.expire", "bad_time", "bad_target", "DELAY_INTAKE-1-"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+	all := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(all) != 3 {
+		t.Fatalf("%d letters, want 3", len(all))
+	}
+	first := all[0]
+	if first.Number != 1 || first.Target != "orders.expire" || first.Subject != "delayin.1ms.orders.expire" ||
+		first.Size != len("body of delayin.1ms.orders.expire") || first.Payload != nil || first.Due.IsZero() || first.Unreadable != "" {
+		t.Errorf("got %+v", first)
+	}
+	for _, test := range []struct {
+		args []string
+		want string // numbers
+	}{
+		{[]string{"--code", "bad_time,bad_target"}, "2 3"},
+		{[]string{"--code", "bad_time", "--code", "bad_target"}, "2 3"},
+		{[]string{"--target", "orders.*"}, "1 2"},
+		{[]string{"--id", first.ID}, "1"},
+		{[]string{"--id", "3,1"}, "1 3"},
+		{[]string{"--since", "1h"}, "1 2 3"},
+		{[]string{"--until", "1h"}, ""},
+		{[]string{"--until", moment(all[1].Since)}, "1"},
+		{[]string{"--since", moment(all[1].Since), "--limit", "1"}, "2"},
+	} {
+		var got []string
+		for _, l := range decodeLines[letterView](t, o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)) {
+			got = append(got, string(rune('0'+l.Number)))
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.args, got, test.want)
+		}
+	}
+	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "more than these 2") {
+		t.Errorf("a limit: got %q on stderr", errs)
+	}
+	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "" {
+		t.Errorf("a limit that is none: got %q on stderr", errs)
+	}
+	if got, want := o.must("dead", "ls", "--code", "expired"), "no such dead letters\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	out = o.must("dead", "show", first.ID)
+	for _, want := range []string{first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+	shown := decode[letterView](t, o.must("dead", "show", "3", "--json"))
+	if got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"; got != want || shown.Code != "bad_target" || shown.Target != "" {
+		t.Errorf("got %+v with %q", shown, got)
+	}
+	wantVerbError(t, 1, nil, "dead", "show", "99")
+}
+
+// What nobody wrote as a letter is shown as far as it goes, and harms no terminal.
+func TestDeadListForeign(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	if got, want := o.must("dead", "ls"), "no dead letters\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	msg := nats.NewMsg("delaydead.undelivered.or\x1b[31mders")
+	msg.Header = nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}, "X": {"\x1b[31m"}}
+	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"dead", "ls"}, {"dead", "show", "1"}} {
+		if out := o.must(args...); !strings.Contains(out, "Delay-") {
+			t.Errorf("%q: it does not say what is unreadable:\n%s", args, out)
+		}
+	}
+	s := o.summary(1, "resend", "--all", "--now")
+	if got, want := s.String(), `[{"did":"left","letters":1,"why":"its headers are not what a broker of this version writes: see delaybroker dead show","number":1}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	o.summary(0, "rm", "--all")
+	if got := o.held("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters are left, want none", got)
+	}
+}
+
+func TestDeadWords(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_URL", "127.0.0.1:1") // nobody is asked
+	for _, test := range []struct {
+		parts []string
+		args  []string
+	}{
+		{[]string{"--all"}, []string{"dead", "rm"}},
+		{[]string{"--all"}, []string{"dead", "resend", "--dry-run"}},
+		{[]string{"--all together"}, []string{"dead", "rm", "--all", "--code", "expired"}},
+		{[]string{"lost", "undelivered"}, []string{"dead", "ls", "--code", "lost"}},
+		{[]string{"orders..x"}, []string{"dead", "ls", "--target", "orders..x"}},
+		{[]string{"--since", "yesterday"}, []string{"dead", "ls", "--since", "yesterday"}},
+		{[]string{"--until"}, []string{"dead", "ls", "--until", "2026-11-20T10:00:00"}},
+		{[]string{"<stream>-<sequence>"}, []string{"dead", "ls", "--id", "order-42"}},
+		{[]string{"--limit"}, []string{"dead", "ls", "--limit", "-1"}},
+		{[]string{"show"}, []string{"dead", "show"}},
+		{[]string{"list"}, []string{"dead", "list"}},
+	} {
+		wantVerbError(t, 2, test.parts, test.args...)
+	}
+	if out := mustRunVerb(t, "", "dead"); !strings.Contains(out, "resend") {
+		t.Errorf("dead alone: got %q, want help", out)
+	}
+}
+
+func TestDeadWithoutStreams(t *testing.T) {
+	operateOn(t, server.Options{})
+	wantVerbError(t, 1, []string{"DELAY_DEAD"}, "dead", "ls")
+}
+
+func TestDeadResend(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x", "delayin.1ms.payments.x")
+	before := o.must("dead", "ls", "--json")
+
+	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
+	if got, want := dry.String(), `[{"did":"resent","letters":1},{"did":"left","letters":1,"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once","number":2}]`; got != want || !dry.DryRun {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run"); !strings.Contains(out, "would be left") || !strings.Contains(out, "name one with --to") {
+		t.Errorf("got\n%s", out)
+	}
+	if after := o.must("dead", "ls", "--json"); after != before {
+		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
+	}
+
+	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if out := o.must("dead", "resend", "--target", "orders.>", "--code", "undelivered"); !strings.Contains(out, "resent") {
+		t.Errorf("got\n%s", out)
+	}
+	o.summary(0, "resend", "--id", "2", "--now")
+	o.summary(0, "resend", "--code", "bad_target", "--to", "orders.late")
+	eventually(t, "three deliveries", func() bool { return o.held("ORDERS") == 3 })
+	s, err := o.js.Stream(t.Context(), "ORDERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range decodeLines[letterView](t, before)[:3] {
+		m, err := s.GetMsg(t.Context(), uint64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m.Header.Get(message.HeaderID), l.ID; got != want || string(m.Data) != "body of "+l.Subject && l.Code != "bad_target" {
+			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
+		}
+	}
+	if left := decodeLines[letterView](t, o.must("dead", "ls", "--json")); len(left) != 1 || left[0].Target != "payments.x" {
+		t.Errorf("left are %+v, want the letter that was not chosen", left)
+	}
+	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
+		t.Errorf("what is gone: got %s", got)
+	}
+	wantVerbError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
+}
+
+func TestDeadExpiry(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters()
+	msg := nats.NewMsg("delayin.1ms.orders.expire")
+	msg.Header.Set("Delay-Expires", "1ms")
+	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "dead letter", func() bool { return o.held("DELAY_DEAD") == 1 })
+	if got := o.summary(1, "resend", "--all").String(); !strings.Contains(got, "--drop-expiry") {
+		t.Errorf("got %s", got)
+	}
+	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	o.summary(0, "resend", "--all", "--drop-expiry")
+	eventually(t, "delivery", func() bool { return o.held("ORDERS") == 1 })
+	if got := o.held("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters, want none: it did not expire again", got)
+	}
+}
+
+func TestDeadRemove(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.payments.x")
+	if got, want := o.summary(0, "rm", "--all", "--dry-run").String(), `[{"did":"removed","letters":3}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := o.held("DELAY_DEAD"); got != 3 {
+		t.Errorf("%d letters after a dry run, want 3", got)
+	}
+	if out := o.must("dead", "rm", "--target", "orders.>"); !strings.Contains(out, "removed") || !strings.Contains(out, "2") {
+		t.Errorf("got\n%s", out)
+	}
+	if left := decodeLines[letterView](t, o.must("dead", "ls", "--json")); len(left) != 1 || left[0].Target != "payments.x" {
+		t.Errorf("left are %+v", left)
+	}
+}
+
+// A run that is interrupted finishes the letters that it has begun, begins no other, and says what is done.
+func TestDeadInterrupted(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	const letters = 200
+	for range letters {
+		o.publish("delaydead.expired.x", "")
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	noticed, stop := interruptible(t.Context())
+	defer stop()
+	var out bytes.Buffer
+	var once sync.Once
+	a := &app{stdout: &out, stderr: io.Discard, json: true}
+	err = a.atDesk(t.Context(), letterChoice{all: true}, func(ctx context.Context, d *desk) error {
+		w := letterWork{desk: d, did: "removed"}
+		w.do = func(ctx context.Context, l dead.Letter) error {
+			once.Do(func() {
+				if err := self.Signal(os.Interrupt); err != nil {
+					t.Error(err)
+				}
+			})
+			<-noticed.Done()
+			return d.box.Remove(ctx, l)
+		}
+		return a.work(ctx, &w)
+	})
+	if got, want := exitCode(err), 1; got != want {
+		t.Errorf("exit code %d (%v), want %d", got, err, want)
+	}
+	s := decode[letterSummary](t, out.String())
+	if len(s.Outcomes) != 1 || s.Complete || s.Outcomes[0].Letters >= letters {
+		t.Fatalf("got %+v, want some of %d removed", s, letters)
+	}
+	if got, want := o.held("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
+		t.Errorf("%d letters are left, want %d: what is said is what is done", got, want)
+	}
+}
+
+// The first thing that fails ends a run; what is done is told.
+func TestDeadFails(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.letters("delayin.1ms.orders.a")
+	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
+		t.Fatal(err)
+	}
+	wantVerbError(t, 1, []string{"number 1", "nothing listens on delaysys.retry.1s.orders.a"}, "dead", "resend", "--all")
+	if got := o.held("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters, want it kept", got)
+	}
+}
+
+// What the server does not allow is named, and what a reader needs is no more than this.
+func TestDeadRefused(t *testing.T) {
+	o := operateOn(t, server.Options{NoAuthUser: "all", Users: []*server.User{
+		{Username: "all", Password: "a"},
+		{Username: "reader", Password: "r", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: []string{
+				"$JS.API.STREAM.INFO.DELAY_DEAD", "$JS.API.CONSUMER.CREATE.DELAY_DEAD.*", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*", "$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
+			}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		}},
+	}})
+	o.letters("delayin.1ms.orders.a")
+	t.Setenv("NATS_USER", "reader")
+	t.Setenv("NATS_PASSWORD", "r")
+	if got := len(decodeLines[letterView](t, o.must("dead", "ls", "--json"))); got != 1 {
+		t.Errorf("a reader sees %d letters, want 1", got)
+	}
+	if out := o.must("dead", "show", "1"); !strings.Contains(out, "body of") {
+		t.Errorf("a reader sees\n%s", out)
+	}
+	for _, test := range []struct{ verb, subject string }{{"resend", "delaysys.retry.1s.orders.a"}, {"rm", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD"}} {
+		started := time.Now()
+		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
+		if took := time.Since(started); took > apiPatience {
+			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
+		}
+	}
+	if got := o.held("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters, want it kept", got)
+	}
+}

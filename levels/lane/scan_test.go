@@ -1,0 +1,180 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+func (r *rig) scan() Scan {
+	return Scan{Conn: r.nc, JetStream: r.js, APIPrefix: "$JS.API", Stream: r.spec.Stream, For: "test"}
+}
+
+// scanned are the sequences that a scan yields.
+func (r *rig) scanned(s Scan) ([]uint64, error) {
+	r.t.Helper()
+	var all []uint64
+	for m, err := range s.All(context.Background()) {
+		if err != nil {
+			return all, err
+		}
+		if got, want := m.Subject, "delay.30m.x"; got != want {
+			r.t.Errorf("sequence %d is on %s, want %s", m.Sequence, got, want)
+		}
+		all = append(all, m.Sequence)
+	}
+	return all, nil
+}
+
+func TestScan(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.publish(1, 3)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		r.publish(4, 5)
+		for _, tt := range []struct {
+			name string
+			edit func(*Scan)
+			want []uint64
+		}{
+			{"all", func(*Scan) {}, []uint64{1, 2, 3, 4, 5}},
+			{"headers only", func(s *Scan) { s.HeadersOnly = true }, []uint64{1, 2, 3, 4, 5}},
+			{"from", func(s *Scan) { s.From = 4 }, []uint64{4, 5}},
+			{"to", func(s *Scan) { s.To = 2 }, []uint64{1, 2}},
+			{"from and to", func(s *Scan) { s.From, s.To = 2, 3 }, []uint64{2, 3}},
+			{"backwards", func(s *Scan) { s.From, s.To = 3, 2 }, nil},
+			{"since", func(s *Scan) { s.Since = since }, []uint64{4, 5}},
+			{"nothing there", func(s *Scan) { s.From = 6 }, nil},
+			{"filtered out", func(s *Scan) { s.Filters = []string{"delay.30m.y", "delaysys.hop.30m.>"} }, nil},
+			{"filtered in", func(s *Scan) { s.Filters = []string{"delay.30m.*"} }, []uint64{1, 2, 3, 4, 5}},
+		} {
+			scan := r.scan()
+			tt.edit(&scan)
+			if got, err := r.scanned(scan); err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("%s: got %v and %v, want %v", tt.name, got, err, tt.want)
+			}
+		}
+		for m, err := range r.scan().All(context.Background()) {
+			if err != nil || m.Sequence != 1 || m.Behind != 4 {
+				t.Errorf("the first: got %+v and %v", m, err)
+			}
+			break
+		}
+		if left := r.consumers(); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// TestScanInBatches reads more than a batch holds, by number and by bytes.
+func TestScanInBatches(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, 2*scanBatch+1)
+		synctest.Wait() // until all of it is stored
+		got, err := r.scanned(r.scan())
+		if err != nil || len(got) != 2*scanBatch+1 {
+			t.Errorf("got %d and %v, want %d", len(got), err, 2*scanBatch+1)
+		}
+		r.purge()
+		const large = 12 // of 900 KB, in batches of 4 MiB
+		for range large {
+			r.store(&nats.Msg{Subject: "delay.30m.x", Data: make([]byte, 900_000)})
+		}
+		if got, err := r.scanned(r.scan()); err != nil || len(got) != large {
+			t.Errorf("got %v and %v, want %d", got, err, large)
+		}
+	})
+}
+
+// TestScanBelievesTheServerAlone: stored messages that look like the server's words, and words in the inbox that look
+// like stored messages or like the end.
+func TestScanBelievesTheServerAlone(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		for _, status := range []string{"100", "404", "408", "409", "503"} {
+			r.store(&nats.Msg{Subject: "delay.30m.x", Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}})
+		}
+		r.publish(6, 6)
+		forger := s.Connect(nats.Name("forger"))
+		tap := s.Connect(nats.Name("tap")) // learns the inboxes, which takes a right that nobody but the broker should have
+		if _, err := tap.Subscribe("$JS.API.CONSUMER.MSG.NEXT.>", func(m *nats.Msg) {
+			for _, words := range []*nats.Msg{
+				{Subject: m.Reply, Reply: "$JS.ACK.DELAY_30m.x.1.77.1.1732060800123456789.0", Data: []byte("forged")},
+				{Subject: m.Reply[:strings.LastIndexByte(m.Reply, '.')] + ".0", Header: nats.Header{"Status": {"404"}}},
+				{Subject: m.Reply, Data: []byte("no status")},
+			} {
+				if err := forger.PublishMsg(words); err != nil {
+					t.Error(err)
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := tap.FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.scanned(r.scan()); err != nil || !slices.Equal(got, []uint64{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("got %v and %v, want 1 to 6", got, err)
+		}
+	})
+}
+
+// TestScanSaysWhenItFails: an end that is none is an error.
+func TestScanSaysWhenItFails(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, scanBatch+1)
+		synctest.Wait()
+		n := 0
+		var failed error
+		for _, err := range r.scan().All(context.Background()) {
+			if failed = err; err != nil {
+				break
+			}
+			if n++; n == scanBatch {
+				r.deleteConsumers()
+			}
+		}
+		if failed == nil || n != scanBatch {
+			t.Errorf("without its consumer: got %d and %v, want an error after %d", n, failed, scanBatch)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		why := errors.New("enough")
+		n = 0
+		for _, err := range r.scan().All(ctx) {
+			if failed = err; err != nil {
+				break
+			}
+			if n++; n == 1 {
+				cancel(why)
+			}
+		}
+		if !errors.Is(failed, why) {
+			t.Errorf("interrupted: got %v, want %v", failed, why)
+		}
+		missing := r.scan()
+		missing.Stream = "DELAY_99m"
+		if _, err := r.scanned(missing); err == nil || !strings.Contains(fmt.Sprint(err), "stream not found") {
+			t.Errorf("no stream: got %v", err)
+		}
+		s.Stop()
+		if _, err := r.scanned(r.scan()); err == nil {
+			t.Error("no server: got no error")
+		}
+		s.Start()
+	})
+}
