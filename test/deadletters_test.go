@@ -181,16 +181,17 @@ func TestResentOnce(t *testing.T) {
 }
 
 // TestTenantReadsItsDeadLetters: a tenant with the grants below sees its dead letters when they come, reads those that are
-// stored through a consumer that the operator made for it, and sees none of another tenant's.
+// stored from a consumer that the operator made for it, and sees none of another tenant's.
+//
+// The consumer is one that pushes to a subject of the tenant's. The right to pull, or to get directly, is a way around all
+// other grants: the answer goes to whatever reply subject the request names, where the server publishes the tenant's own
+// payload for it. The right to make a consumer is another, by its deliver subject.
 func TestTenantReadsItsDeadLetters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tenant := func(name string) *server.User {
 		return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: []string{
-				"delay.*." + name + ".>", "delayin.*." + name + ".>",
-				"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD." + name, "$JS.ACK.DELAY_DEAD." + name + ".>",
-			}},
+			Publish:   &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>", "$JS.ACK.DELAY_DEAD." + name + ".>"}},
 			Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>", "_INBOX_" + name + ".>"}},
 		}}
 	}
@@ -201,19 +202,21 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		})
 		startBroker(t, s, impatient(t))
 		operator := newClient(t, s)
+		captured := operator.subscribe("payments.>")
 		tenants := make(map[string]*client)
 		live := make(map[string]*inbox)
 		for _, name := range []string{"orders", "payments"} {
-			if _, err := operator.js.CreateConsumer(context.Background(), "DELAY_DEAD", jetstream.ConsumerConfig{
-				Durable: name, FilterSubject: "delaydead.*." + name + ".>", AckPolicy: jetstream.AckExplicitPolicy,
+			if _, err := operator.js.CreatePushConsumer(context.Background(), "DELAY_DEAD", jetstream.ConsumerConfig{
+				Durable: name, FilterSubject: "delaydead.*." + name + ".>", DeliverSubject: "_INBOX_" + name + ".dead", AckPolicy: jetstream.AckExplicitPolicy,
 			}); err != nil {
 				t.Fatal(err)
 			}
 			tenants[name] = connected(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
 			live[name] = tenants[name].subscribe("delaydead.*." + name + ".>")
 		}
-		everything := tenants["orders"].subscribe("delaydead.>") // refused, and so silent
-		other := tenants["orders"].subscribe("delaydead.*.payments.>")
+		others := []*inbox{ // refused, and so silent
+			tenants["orders"].subscribe("delaydead.>"), tenants["orders"].subscribe("delaydead.*.payments.>"), tenants["orders"].subscribe("_INBOX_payments.>"),
+		}
 		for name, c := range tenants {
 			c.publish("delayin.0s."+name+".expire", "refused of "+name)
 			c.publish("delayin.soon."+name+".expire", "unreadable of "+name)
@@ -227,34 +230,68 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			if got := told(live[name].all()); !slices.Equal(got, want) {
 				t.Errorf("%s sees %q, want %q", name, got, want)
 			}
-			var stored []arrival
-			for m := c.pull(name); m != nil; m = c.pull(name) {
-				stored = append(stored, arrival{Subject: m.Subject, Body: string(m.Data)})
-				if err := m.Ack(); err != nil {
-					t.Error(err)
-				}
-			}
-			if got := told(stored); !slices.Equal(got, want) {
+			if got := told(c.pushed("_INBOX_" + name + ".dead")); !slices.Equal(got, want) {
 				t.Errorf("%s reads %q, want %q", name, got, want)
 			}
+			if again := c.pushed("_INBOX_" + name + ".dead"); len(again) > 0 {
+				t.Errorf("%s reads %q again, which it has acknowledged", name, told(again))
+			}
 		}
-		if got := len(everything.all()) + len(other.all()); got != 0 {
-			t.Errorf("orders sees %d letters that are not its own", got)
+		for _, other := range others {
+			if got := other.all(); len(got) > 0 {
+				t.Errorf("orders sees %q, which is not its own", told(got))
+			}
 		}
+
 		orders := tenants["orders"]
-		if m := orders.pull("payments"); m != nil {
-			t.Errorf("orders reads %s of payments", m.Subject)
+		for _, api := range []string{
+			"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.payments", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.orders", "$JS.ACK.DELAY_DEAD.orders.1.1.1.1.0",
+			"$JS.API.DIRECT.GET.DELAY_DEAD.delaydead.bad_time.orders.expire", "$JS.API.STREAM.MSG.GET.DELAY_DEAD",
+		} {
+			for _, words := range []string{`{"batch":1}`, `{"seq":1}`, "+NXT", ""} {
+				if err := orders.nc.PublishRequest(api, "payments.capture", []byte(words)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		if _, err := orders.js.CreateConsumer(expiring(t), "DELAY_DEAD", jetstream.ConsumerConfig{}); err == nil {
-			t.Error("orders can make a consumer, which could deliver to any subject")
+		if _, err := orders.js.CreatePushConsumer(expiring(t), "DELAY_DEAD", jetstream.ConsumerConfig{DeliverSubject: "payments.capture"}); err == nil {
+			t.Error("orders can make a consumer")
 		}
 		if accepts(orders.js, "delaydead.expired.orders.x", "forged") {
 			t.Error("orders can forge a dead letter")
+		}
+		time.Sleep(time.Minute)
+		for _, m := range captured.all() {
+			if strings.Contains(m.Body, "of orders") {
+				t.Errorf("orders reached payments with %q, on %s", m.Body, m.Subject)
+			}
 		}
 		if left := operator.letters(operator.box()); len(left) != 4 {
 			t.Errorf("%d letters, want 4: reading removes none", len(left))
 		}
 	})
+}
+
+// pushed takes what a consumer pushes while somebody listens.
+func (c *client) pushed(subject string) []arrival {
+	c.t.Helper()
+	in := &inbox{}
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.msgs = append(in.msgs, arrival{Subject: m.Subject, Body: string(m.Data)})
+		if err := m.Ack(); err != nil {
+			c.t.Errorf("acknowledge: %v", err)
+		}
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	time.Sleep(time.Minute) // more than the time after which it would be sent again
+	if err := sub.Unsubscribe(); err != nil {
+		c.t.Fatal(err)
+	}
+	return in.all()
 }
 
 // told are arrivals as words, sorted.
@@ -265,17 +302,6 @@ func told(all []arrival) []string {
 	}
 	slices.Sort(words)
 	return words
-}
-
-// pull reads the next message of a consumer, with the right to nothing else. It is nil when there is none, and when the
-// server does not allow it.
-func (c *client) pull(consumer string) *nats.Msg {
-	c.t.Helper()
-	m, err := c.nc.RequestWithContext(expiring(c.t), "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD."+consumer, []byte(`{"batch":1,"no_wait":true}`))
-	if err != nil || m.Reply == "" {
-		return nil
-	}
-	return m
 }
 
 func expiring(t testing.TB) context.Context {
