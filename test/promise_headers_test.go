@@ -103,7 +103,7 @@ func TestReservedHeaders(t *testing.T) {
 		check("DELAY_RETRY_5s", "retry ", time.Second, slices.Concat(hop, failed, []string{"delay-retry-at"}), "/1")
 		time.Sleep(time.Minute)
 		check("ORDERS", "hop ", 10*time.Second, target, "")
-		check("DELAY_DEAD", "retry ", time.Second, slices.Concat(target, failed, []string{"delay-error-code", "delay-error", "delay-subject"}), "/dead")
+		check("DELAY_DEAD", "retry ", time.Second, slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
 		c.checkEmptyLanes()
 		if letters := c.dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
 			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))

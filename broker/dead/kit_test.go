@@ -58,9 +58,9 @@ func (k *kit) request(n uint64, subject string, headers ...string) (message.Requ
 }
 
 // bury stores a letter as a broker does.
-func (k *kit) bury(r message.Request, p *message.Problem, subject, body string) *jetstream.PubAck {
+func (k *kit) bury(r message.Request, p *message.Problem, body string) *jetstream.PubAck {
 	k.t.Helper()
-	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p, subject)), Data: []byte(body)})
+	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p)), Data: []byte(body)})
 }
 
 func (k *kit) store(m *nats.Msg) *jetstream.PubAck {
@@ -84,7 +84,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		r = r.Refused(time.Now().UTC(), time.Now().UTC())
 	}
 	r.Hop = 2
-	k.bury(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), subject, body)
+	k.bury(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), body)
 	return r
 }
 

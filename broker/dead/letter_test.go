@@ -99,7 +99,7 @@ func TestCutTime(t *testing.T) {
 		if problem == nil || problem.Code != message.BadTime {
 			t.Fatalf("%s: got %v, want bad_time", subject, problem)
 		}
-		l, unread := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target), Header: r.DeadHeader(problem, subject)})
+		l, unread := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target), Header: r.DeadHeader(problem)})
 		if unread != nil || l.Target != want || l.Subject != subject || l.Sentence != problem.Sentence {
 			t.Errorf("%s: got %+v and %v, want the target %q", subject, l, unread, want)
 		}

@@ -9,7 +9,6 @@ type Letter struct {
 	Request
 	Code     Code
 	Sentence string // what was wrong and what to change
-	Subject  string // where it was published: escaped, cut at 256 bytes
 }
 
 // ParseLetter reads what DeadHeader wrote. On a problem the letter holds what is known of it, and cannot be resent:
@@ -34,14 +33,14 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	l.Due = f.moment(HeaderDue, required)
 	l.Mode = Mode(f.text(HeaderDeliver))
 	l.Expires = f.moment(HeaderExpires, optional)
-	l.TTL = f.text(HeaderTTL)
+	l.TTL = f.ttl()
 	l.MsgID = f.text(HeaderMsgID)
 	l.Hop = f.count(HeaderHop, optional)
 	l.Attempts = f.count(HeaderAttempts, optional)
 	l.FirstFailure = f.moment(HeaderFirstFailure, optional)
 	l.LastFailure = f.moment(HeaderLastFailure, optional)
 	l.Sentence = f.text(HeaderError)
-	l.Subject = f.text(HeaderSubject)
+	l.Subject = bounded(f.text(HeaderSubject))
 	if format := f.count(HeaderFormat, optional); format > Format {
 		return l, Problemf(NewerFormat, "format %d is newer than this program's %d", format, Format)
 	}
@@ -63,7 +62,7 @@ func (l Letter) Understood() bool {
 // once; and it is no hop's, so that "duplicate" can be only an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
-	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt = 0, time.Time{}, time.Time{}, time.Time{}
+	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, false
 	h := r.HopHeader()
 	set(h, headerNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
 	return h

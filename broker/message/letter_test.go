@@ -9,12 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/poison"
 )
 
 // letterOf is the dead letter of r as its stream gives it back.
-func letterOf(t testing.TB, r message.Request, p *message.Problem, subject string) (message.Letter, *message.Problem) {
+func letterOf(t testing.TB, r message.Request, p *message.Problem) (message.Letter, *message.Problem) {
 	t.Helper()
-	return policy.Names.ParseLetter(incoming(policy.Names.Dead(p.Code, r.Target), wire(t, r.DeadHeader(p, subject))))
+	return policy.Names.ParseLetter(incoming(policy.Names.Dead(p.Code, r.Target), wire(t, r.DeadHeader(p))))
 }
 
 func TestLetterRoundTrip(t *testing.T) {
@@ -25,7 +26,7 @@ func TestLetterRoundTrip(t *testing.T) {
 		"the lot": retried,
 	} {
 		p := message.Problemf(message.Undelivered, "the target refused")
-		l, problem := letterOf(t, r, p, "delay.1h.orders.expire")
+		l, problem := letterOf(t, r, p)
 		if problem != nil {
 			t.Errorf("%s: %v", what, problem)
 			continue
@@ -66,7 +67,7 @@ func TestLetterRoundTrip(t *testing.T) {
 
 func TestLetterOfAnother(t *testing.T) {
 	r := mustParse(t, "delay.1h.orders.expire")
-	good := r.DeadHeader(message.Problemf(message.Undelivered, "refused"), "delay.1h.orders.expire")
+	good := r.DeadHeader(message.Problemf(message.Undelivered, "refused"))
 	const subject = "delaydead.undelivered.orders.expire"
 	for _, tt := range []struct {
 		name, header string
@@ -121,8 +122,8 @@ func FuzzLetter(f *testing.F) {
 	}
 	f.Add([]byte(block(lines...)), "delaydead.undelivered.x")
 	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never", "Delay-Deliver: core")...)), "delaydead.expired.orders.x")
-	for i, how := range smuggled {
-		f.Add([]byte(block(append(lines, how.write(harmful[i%len(harmful)]))...)), "delaydead.bad_time.5s.x")
+	for i, how := range poison.Ways {
+		f.Add([]byte(block(append(lines, how.Write(poison.Headers[i%len(poison.Headers)]))...)), "delaydead.bad_time.5s.x")
 	}
 	f.Add([]byte(block("Delay-Id: 42")), "delaydead")
 	f.Add([]byte(block("Delay-Format: 99999999999999999999")), "delaydead..")

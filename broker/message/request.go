@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -118,10 +119,9 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 	if due.After(in.At) {
 		r.Due = due
 	}
-	if r.Target, problem = p.target(addr, s, targetProblem); problem != nil {
-		return r, problem
-	}
-	return r.options(s)
+	r.Target, problem = p.target(addr, s, targetProblem)
+	r, unread := r.options(s) // whatever the target: its dead letter may be resent to another
+	return r, cmp.Or(problem, unread)
 }
 
 // due is the moment the subject and Delay-Until ask for.
