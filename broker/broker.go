@@ -84,10 +84,10 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if b.write, err = reply.NewBox(b.links.Write, b.cfg.InboxPrefix); err != nil {
+	if b.write, err = reply.NewBox(b.links.Write, inboxOf(b.links.Write)); err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
-	targets, err := reply.NewBox(b.links.Deliver, b.cfg.InboxPrefix)
+	targets, err := reply.NewBox(b.links.Deliver, inboxOf(b.links.Deliver))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
@@ -194,7 +194,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *wor
 	return &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
-			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: b.cfg.InboxPrefix,
+			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
 			Lane: l, From: lease.From(), Log: b.log,
 		}),
 		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,12 +32,18 @@ const (
 )
 
 // Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
-// it needs and nothing more, and a large read delays no answer.
+// it needs and nothing more, and a large read delays no answer. Answers come below the inbox prefix of each connection:
+// see nats.CustomInboxPrefix.
 type Links struct {
 	Read    *nats.Conn // pulls from the lanes
 	Write   *nats.Conn // publishes into the lanes and the dead letters
 	Deliver *nats.Conn // publishes to the targets
 	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
+}
+
+// inboxOf is the prefix of a connection's inboxes, without the final dot.
+func inboxOf(nc *nats.Conn) string {
+	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
 }
 
 // Config says how a broker works. The zero value of every field is its default.
@@ -87,8 +94,6 @@ type Config struct {
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
 	JSDomain  string
 	APIPrefix string
-	// InboxPrefix is where answers come to. Defaults to "_INBOX".
-	InboxPrefix string
 
 	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
@@ -101,7 +106,6 @@ type Config struct {
 // withDefaults fills what was left open.
 func (c Config) withDefaults() (Config, error) {
 	orString(&c.Prefix, message.DefaultPrefix)
-	orString(&c.InboxPrefix, "_INBOX")
 	or(&c.Attempts, DefaultAttempts)
 	or(&c.DedupWindow, DefaultDedupWindow)
 	or(&c.MaxDelay, DefaultMaxDelay)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -20,16 +19,12 @@ import (
 // every form, and none of the other's, however it asks.
 func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	opts, err := server.ProcessConfigFile("permissions/tenants.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, dir
+	opts := natstest.Options(t, tenantsConf)
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, *opts)
-		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, nats.UserInfo("broker", "b"))
-		admin := connected(t, s.Connect(nats.UserInfo("broker", "b")))
+		s := natstest.RunWith(t, opts)
+		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
+		admin := connected(t, s.Connect(natstest.Everything()))
 		all := admin.subscribe(">")
 
 		forms := func(target string) []string {

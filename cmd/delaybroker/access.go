@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/synadia-io/orbit.go/natscontext"
 )
 
 // access is how to reach NATS. Secrets are inside the options, which nothing prints.
@@ -19,23 +18,23 @@ type access struct {
 
 // access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
 // now, rather than a connection that is retried for ever.
-func (s settings) access(p *problems, context natscontext.Settings) access {
+func (s settings) access(p *problems, from fromContext) access {
 	a := access{url: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
 			err = option(&nats.Options{})
 		}
 		if err != nil {
-			p.refuse(named(name), value, "%w", err)
+			p.refuse(from.named(name), value, "%w", err)
 			return
 		}
 		a.options = append(a.options, option)
 	}
 
-	p.servers(s.NATSURL)
+	p.servers(from.named("NATS_URL"), s.NATSURL)
 	switch {
 	case s.NATSUser == "" && s.NATSPassword != "":
-		p.refuseSecret(named("NATS_PASSWORD"), "set without NATS_USER")
+		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
 		a.options = append(a.options, nats.Token(s.NATSUser)) // as the CLI does
 	case s.NATSUser != "":
@@ -45,7 +44,7 @@ func (s settings) access(p *problems, context natscontext.Settings) access {
 		a.options = append(a.options, nats.Token(s.NATSToken))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
+		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
 	}
 	if s.NATSCreds != "" {
 		path := inHome(s.NATSCreds)
@@ -60,51 +59,80 @@ func (s settings) access(p *problems, context natscontext.Settings) access {
 	case s.NATSCert != "" && s.NATSKey != "":
 		try("NATS_CERT", s.NATSCert, nats.ClientCert(inHome(s.NATSCert), inHome(s.NATSKey)), nil)
 	case s.NATSCert != "":
-		p.refuse(named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+		p.refuse(from.named("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
 	case s.NATSKey != "":
-		p.refuse(named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+		p.refuse(from.named("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
 	}
 	if s.NATSCA != "" {
 		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
 	}
-	if context.TLSFirst {
+	if from.TLSFirst {
 		a.options = append(a.options, nats.TLSHandshakeFirst())
 	}
 	return a
 }
 
 // inbox is apart from access because it goes for the embedded server too.
-func (s settings) inbox(p *problems) []nats.Option {
+func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
 	}
 	option := nats.CustomInboxPrefix(s.InboxPrefix)
 	if err := option(&nats.Options{}); err != nil {
-		p.refuse("DELAY_INBOX_PREFIX", s.InboxPrefix, "%w", err)
+		p.refuse(from.named("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
 	}
 	return []nats.Option{option}
 }
 
+// linkContexts are the links that may have a user of their own, with the variable and the name of its context.
+func (s settings) linkContexts() []struct{ link, variable, context string } {
+	return []struct{ link, variable, context string }{
+		{"read", "DELAY_READ_CONTEXT", s.ReadContext},
+		{"write", "DELAY_WRITE_CONTEXT", s.WriteContext},
+		{"deliver", "DELAY_DELIVER_CONTEXT", s.DeliverContext},
+	}
+}
+
+// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another user's,
+// but the servers where the context names none, and the inbox prefix where the environment gives one to all.
+func (s settings) accessApart(p *problems, control fromContext) map[string]access {
+	apart := make(map[string]access)
+	for _, l := range s.linkContexts() {
+		if l.context == "" {
+			continue
+		}
+		own := settings{NATSContext: l.context}
+		from := own.takeContext(p, l.variable, withoutUsers(s.NATSURL))
+		// The link uses the JetStream that control uses, and the engine asks both in one way.
+		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
+			p.refuse(l.variable, l.context, "jetstream_domain is %q, and %q for the other links; leave it out", own.JSDomain, s.JSDomain)
+		}
+		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
+			p.refuse(l.variable, l.context, "jetstream_api_prefix is %q, and %q for the other links; leave it out", from.JSAPIPrefix, control.JSAPIPrefix)
+		}
+		a := own.access(p, from)
+		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
+			a.options = append(a.options, own.inbox(p, from)...)
+		} else {
+			a.options = append(a.options, s.inbox(new(problems), control)...) // control's problem, if it is one
+		}
+		apart[l.link] = a
+	}
+	return apart
+}
+
 // servers checks a list of URLs, which may hold passwords, and so may what net/url has to say about them.
-func (p *problems) servers(value string) {
+func (p *problems) servers(name, value string) {
 	for i, server := range strings.Split(value, ",") {
 		server = strings.TrimSpace(server)
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
 		if u, err := url.Parse(server); err != nil || u.Hostname() == "" {
-			p.refuseSecret(named("NATS_URL"), "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
+			p.refuseSecret(name, "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
 				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
 		}
 	}
-}
-
-// named says where a setting comes from that may come from a context.
-func named(name string) string {
-	if isSet(name) || !isSet("NATS_CONTEXT") {
-		return name
-	}
-	return name + " in NATS_CONTEXT"
 }
 
 // inHome replaces a leading ~, which contexts may hold and shells have not seen.

@@ -43,12 +43,12 @@ func readClientConfig() (clientConfig, error) {
 		return clientConfig{}, err
 	}
 	var p problems
-	fromContext := s.takeContext(&p)
+	from := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
 		s.NATSURL = "nats://" + dialable(s.EmbeddedListen) // where serve, with the same settings, has its server
 	}
-	c := clientConfig{access: s.access(&p, fromContext), jsDomain: s.JSDomain, apiPrefix: "$JS.API"}
-	c.access.options = append(c.access.options, s.inbox(&p)...)
+	c := clientConfig{access: s.access(&p, from), jsDomain: s.JSDomain, apiPrefix: "$JS.API"}
+	c.access.options = append(c.access.options, s.inbox(&p, from)...)
 	if c.names, err = message.NewNames(s.Prefix); err != nil {
 		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
 	}
@@ -56,8 +56,8 @@ func readClientConfig() (clientConfig, error) {
 	switch {
 	case s.JSDomain != "":
 		c.apiPrefix = "$JS." + s.JSDomain + ".API"
-	case fromContext.JSAPIPrefix != "":
-		c.apiPrefix = strings.TrimSuffix(fromContext.JSAPIPrefix, ".")
+	case from.JSAPIPrefix != "":
+		c.apiPrefix = strings.TrimSuffix(from.JSAPIPrefix, ".")
 	}
 	return c, p.err()
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
@@ -28,10 +30,11 @@ const (
 
 // config is what the settings mean.
 type config struct {
-	broker   broker.Config // all but its Log
-	access   access        // without a URL when the server is embedded
-	embed    *embedConfig  // nil when the server is external
-	httpAddr string        // empty means no HTTP
+	broker   broker.Config     // all but its Log
+	access   access            // without a URL when the server is embedded
+	apart    map[string]access // of the links that have a context of their own, by name
+	embed    *embedConfig      // nil when the server is external
+	httpAddr string            // empty means no HTTP
 	log      logConfig
 }
 
@@ -53,17 +56,18 @@ func readConfig() (config, error) {
 
 func (s settings) config(p *problems) config {
 	var c config
-	fromContext := s.takeContext(p)
+	from := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
 		c.embed = s.embedConfig(p)
 	} else {
 		s.refuseEmbedded(p)
-		c.access = s.access(p, fromContext)
+		c.access = s.access(p, from)
+		c.apart = s.accessApart(p, from)
 	}
-	c.access.options = append(c.access.options, s.inbox(p)...)
+	c.access.options = append(c.access.options, s.inbox(p, from)...)
 	c.broker = s.brokerConfig(p, c.embed != nil)
 	if c.broker.JSDomain == "" {
-		c.broker.APIPrefix = fromContext.JSAPIPrefix
+		c.broker.APIPrefix = from.JSAPIPrefix
 	}
 	if s.HTTPAddr != "off" {
 		c.httpAddr = s.HTTPAddr
@@ -90,7 +94,6 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		Targets:         list(s.Targets),
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
-		InboxPrefix:     s.InboxPrefix,
 	}
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {
@@ -180,6 +183,11 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 	} {
 		if isSet(name) {
 			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
+		}
+	}
+	for _, l := range s.linkContexts() {
+		if l.context != "" {
+			p.refuse(l.variable, l.context, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
 		}
 	}
 	c := &embedConfig{dir: s.EmbeddedDir}

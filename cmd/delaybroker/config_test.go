@@ -156,6 +156,9 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_EMBEDDED_LISTEN":   "x",
 		"DELAY_EMBEDDED_DIR":      "x",
 		"DELAY_EMBEDDED_SYNC":     "x",
+		"DELAY_READ_CONTEXT":      "noreader",
+		"DELAY_WRITE_CONTEXT":     "nowriter",
+		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
 	}
 	for name, value := range wrong {
 		t.Setenv(name, value)
@@ -307,7 +310,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 34; got != want {
+	if got, want := len(names), 37; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

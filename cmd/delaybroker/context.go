@@ -11,35 +11,49 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// takeContext fills the settings that the environment left open from the context of the NATS CLI that NATS_CONTEXT names,
-// and returns the context for what has no setting. Which context is *selected* does not matter: it is a choice for a
-// person's terminal, not for a service.
+// fromContext is a context of the NATS CLI and the variable that names it.
+type fromContext struct {
+	natscontext.Settings
+	variable string
+}
+
+// named says where a setting comes from that may come from the context. In that of a link everything does.
+func (c fromContext) named(name string) string {
+	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
+		return name
+	}
+	return name + " in " + c.variable
+}
+
+// takeContext fills the settings that are open from the context of the NATS CLI in s.NATSContext, which the variable
+// named, and returns the context for what has no setting. One that names no server leads to the fallback. Which context
+// is *selected* does not matter: it is a choice for a person's terminal, not for a service.
 //
 // What the library does not pass on to a connection is refused, because leaving it out would reach something else, or
 // somebody else's account.
-func (s *settings) takeContext(p *problems) natscontext.Settings {
+func (s *settings) takeContext(p *problems, variable, fallback string) fromContext {
 	if s.NATSContext == "" {
-		return natscontext.Settings{}
+		return fromContext{variable: variable}
 	}
 	c, err := readContext(s.NATSContext)
 	if err != nil {
-		p.refuse("NATS_CONTEXT", s.NATSContext, "%w", err)
+		p.refuse(variable, s.NATSContext, "%w", err)
 	}
 	for _, k := range []struct{ key, value string }{
 		{"nsc", c.NSCLookup}, {"user_jwt", c.UserJwt}, {"socks_proxy", c.SocksProxy},
 	} {
 		if k.value != "" {
-			p.refuse("NATS_CONTEXT", s.NATSContext, "the key %s is not supported", k.key)
+			p.refuse(variable, s.NATSContext, "the key %s is not supported", k.key)
 		}
 	}
 	if c.JSDomain != "" && c.JSAPIPrefix != "" {
-		p.refuse("NATS_CONTEXT", s.NATSContext, "jetstream_domain and jetstream_api_prefix exclude each other")
+		p.refuse(variable, s.NATSContext, "jetstream_domain and jetstream_api_prefix exclude each other")
 	}
 	for _, fill := range []struct {
 		setting *string
 		value   string
 	}{
-		{&s.NATSURL, c.URL}, {&s.NATSURL, nats.DefaultURL}, // as the CLI does
+		{&s.NATSURL, c.URL}, {&s.NATSURL, fallback},
 		{&s.NATSUser, c.User}, {&s.NATSPassword, c.Password}, {&s.NATSToken, c.Token},
 		{&s.NATSCreds, c.Creds}, {&s.NATSNKey, c.NKey},
 		{&s.NATSCert, c.Cert}, {&s.NATSKey, c.Key}, {&s.NATSCA, c.CA},
@@ -49,7 +63,7 @@ func (s *settings) takeContext(p *problems) natscontext.Settings {
 			*fill.setting = fill.value
 		}
 	}
-	return c
+	return fromContext{c, variable}
 }
 
 // readContext finds a context by its name, or by its path if that ends in .json.

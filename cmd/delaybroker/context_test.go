@@ -51,7 +51,6 @@ func TestContext(t *testing.T) {
 		{"user", options.User, "somebody"}, // the environment wins
 		{"password", options.Password, "s3cret"},
 		{"inbox", options.InboxPrefix, "_INBOX_me"},
-		{"inbox of the broker", c.broker.InboxPrefix, "_INBOX_me"},
 		{"domain", c.broker.JSDomain, "hub"},
 	} {
 		if test.got != test.want {

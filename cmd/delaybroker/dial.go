@@ -41,7 +41,8 @@ func (l links) forBroker() broker.Links {
 // dialer makes links.
 type dialer struct {
 	access  access
-	version string // of this program
+	apart   map[string]access // instead, for some links by name
+	version string            // of this program
 	// patient means that a server which is not there yet is waited for. The embedded one is there.
 	patient bool
 	// lost is called when a link is closed for good: by the server, after it refused our credentials twice. It is
@@ -54,7 +55,11 @@ type dialer struct {
 func (d dialer) dial() (links, error) {
 	var all links
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		nc, err := nats.Connect(d.access.url, d.options(name)...)
+		access, apart := d.apart[name]
+		if !apart {
+			access = d.access
+		}
+		nc, err := nats.Connect(access.url, append(d.options(name), access.options...)...)
 		if err != nil {
 			all.close()
 			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
@@ -110,7 +115,7 @@ func (d dialer) options(name string) []nats.Option {
 		// it was given up and sent again.
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
-	return append(options, d.access.options...)
+	return options
 }
 
 func reason(nc *nats.Conn) error {

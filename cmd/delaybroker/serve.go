@@ -104,7 +104,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer listener.Close()
 	}
 	build := readBuild()
-	dialer := dialer{access: cfg.access, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
+	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
 	if cfg.embed != nil {
 		server, err := startEmbedded(*cfg.embed, log)
 		if err != nil {

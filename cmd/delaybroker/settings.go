@@ -47,6 +47,10 @@ type settings struct {
 	NATSKey      string `envconfig:"NATS_KEY" desc:"TLS client key file"`
 	NATSCA       string `envconfig:"NATS_CA" desc:"TLS authorities file, instead of the system's"`
 
+	ReadContext    string `split_words:"true" desc:"context of the user that reads the lanes, if it is not the one above"`
+	WriteContext   string `split_words:"true" desc:"context of the user that writes into the lanes and the dead letters, likewise"`
+	DeliverContext string `split_words:"true" desc:"context of the user that publishes to the targets, likewise"`
+
 	Prefix          string `split_words:"true" default:"delay" desc:"root of all subjects and, in upper case, of all stream names"`
 	Levels          string `split_words:"true" default:"default" desc:"levels that new messages take: default, rocketmq, short, or names such as 1s,30s,5m,1h"`
 	MaxDelay        string `split_words:"true" default:"366d" desc:"longest delay accepted"`

@@ -1,0 +1,187 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+)
+
+// This file is what the roles of permissions/tenants.conf are for. Whatever goes wrong is an error and not the end of
+// the test, which takes rights away to see it.
+
+// brokerWorks runs a broker as its four users through all that it asks of NATS on a single server: core subscribers and
+// streams as targets, hops, a refusal with its retry and dead letter, a duplicate to look at, a commit behind a message
+// that waits, and a clean stop.
+func brokerWorks(s *stage) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	heard, err := s.listen(s.all, ">")
+	if err != nil {
+		return err
+	}
+	if err := s.plantDuplicate(ctx); err != nil {
+		return err
+	}
+	stop, err := s.runBroker()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var early *jetstream.PubAck
+	for _, subject := range []string{
+		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x", "delayin.9s.payments.late", "delayin.100ms.payments.early",
+	} {
+		if early, err = s.js.Publish(ctx, subject, nil); err != nil {
+			return err
+		}
+	}
+	time.Sleep(8 * time.Second) // "early" has been delivered and "late", before it, has not
+	intake, err := s.js.Stream(ctx, early.Stream)
+	if err != nil {
+		return err
+	}
+	if _, err := intake.GetMsg(ctx, early.Sequence); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("what was delivered out of order is still stored: %v", err)
+	}
+	time.Sleep(5 * time.Minute)
+	for subject, want := range map[string]int{
+		"payments.core": 1, "payments.early": 1, "payments.late": 1, "payments.twice": 1, "orders.stored.hop": 1, "orders.full.x": 2,
+		"delaydead.undelivered.orders.full.x": 1,
+	} {
+		if got := heard()[subject]; got != want {
+			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
+		}
+	}
+	if err := stop(); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return s.checkClean(ctx)
+}
+
+// plantDuplicate stores a message that is to hop, and under the id that it will hop with somebody else's.
+func (s *stage) plantDuplicate(ctx context.Context) error {
+	ack, err := s.js.Publish(ctx, "delayin.2m.payments.twice", nil)
+	if err != nil {
+		return err
+	}
+	intake, err := s.js.Stream(ctx, ack.Stream)
+	if err != nil {
+		return err
+	}
+	m, err := intake.GetMsg(ctx, ack.Sequence)
+	if err != nil {
+		return err
+	}
+	id := message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}
+	_, err = s.js.Publish(ctx, "delay.1m.payments.decoy", nil, jetstream.WithMsgID(message.Request{ID: id.String()}.NatsMsgID(1)))
+	return err
+}
+
+// checkClean wants nothing left in the lanes: no message and no consumer.
+func (s *stage) checkClean(ctx context.Context) error {
+	list := s.js.ListStreams(ctx)
+	for info := range list.Info() {
+		if kind := info.Config.Metadata["delaybroker.kind"]; kind == "" || kind == "dead" {
+			continue
+		}
+		if info.State.Msgs > 0 || info.State.Consumers > 0 {
+			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs, info.State.Consumers)
+		}
+	}
+	return list.Err()
+}
+
+// runBroker runs a broker as the four users until stop is called, which may be again.
+func (s *stage) runBroker() (stop func() error, err error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Log = slog.New(slog.DiscardHandler)
+	links := broker.Links{
+		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"), Control: s.as("delay-control", "c"),
+	}
+	b, err := broker.New(links, cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	select {
+	case <-b.Ready():
+		return stop, nil
+	case err := <-done:
+		done <- err
+		return nil, fmt.Errorf("the broker ended: %w", err)
+	case <-time.After(time.Minute):
+		return nil, errors.Join(errors.New("the broker is not ready after a minute"), stop())
+	}
+}
+
+// listen counts what comes, by subject.
+func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[string]int, err error) {
+	var mu sync.Mutex // guards got
+	got := make(map[string]int)
+	for _, subject := range subjects {
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[m.Subject]++
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		all := make(map[string]int, len(got))
+		for subject, n := range got {
+			all[subject] = n
+		}
+		return all
+	}, nil
+}
+
+// clientWorks asks for a delay in every form, gets what it asked for, and hears of what became a dead letter.
+func clientWorks(s *stage) error {
+	stop, err := s.runBroker()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	nc := s.as(s.user, s.password)
+	heard, err := s.listen(nc, s.user+".>", "delaydead.*."+s.user+".>")
+	if err != nil {
+		return err
+	}
+	js := s.JetStream(nc)
+	for _, root := range []string{
+		"delay.10s.", "delay.15m.", "delayin.1500ms.", fmt.Sprintf("delayat.%d.", time.Now().Add(time.Minute).Unix()), "delayin.soon.",
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_, err := js.Publish(ctx, root+s.user+".x", nil, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("publish on %s: %w", root+s.user+".x", err)
+		}
+	}
+	time.Sleep(time.Hour)
+	if got := heard(); got[s.user+".x"] != 4 || got["delaydead.bad_time."+s.user+".x"] != 1 {
+		return fmt.Errorf("came: %v, want all four and the dead letter", got)
+	}
+	return nil
+}

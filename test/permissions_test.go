@@ -1,0 +1,194 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+const tenantsConf = "permissions/tenants.conf"
+
+// A role is a user of permissions/tenants.conf, with what he must be able to do and must not.
+type role struct {
+	user, password string
+	can            func(*stage) error
+	cannot         []string // publish on
+}
+
+var roles = []role{
+	{"delay-read", "r", brokerWorks, []string{
+		"orders.x", "delay.1s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST", "$JS.API.STREAM.PURGE.DELAY_10s",
+		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.DELETE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
+	}},
+	{"delay-write", "w", brokerWorks, []string{"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.INFO.DELAY_10s"}},
+	{"delay-deliver", "d", brokerWorks, []string{
+		"delaysys.hop.10s.orders.x", "delaydead.expired.orders.x", "delay.10s.orders.x", "mail.x", "$JS.API.STREAM.LIST", "$JS.ACK.x", "$SYS.x", "_INBOX.x",
+	}},
+	{"delay-control", "c", brokerWorks, []string{
+		"orders.x", "delay.10s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.DELETE.DELAY_10s",
+		"$JS.API.STREAM.PURGE.ORDERS", "$JS.API.STREAM.MSG.DELETE.ORDERS", "$JS.API.STREAM.MSG.GET.ORDERS",
+	}},
+	{"orders", "o", clientWorks, []string{
+		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST",
+	}},
+	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x", "$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},
+	{"provision", "s", provisioningWorks, []string{
+		"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.PURGE.DELAY_10s", "$JS.API.STREAM.CREATE.ORDERS", "$JS.API.STREAM.UPDATE.ORDERS",
+	}},
+}
+
+// readOnCluster is a right that a single server does not show the need of: see TestReadUserOnCluster.
+const readOnCluster = "$JS.API.STREAM.MSG.GET.*"
+
+// TestEveryGrantIsNeeded takes each line out of the permissions in turn, and wants what the role is for to fail, or what
+// it must not be able to do to succeed. The operator has a test of his own, next to his verbs.
+func TestEveryGrantIsNeeded(t *testing.T) {
+	t.Parallel()
+	for _, r := range roles {
+		t.Run(r.user, func(t *testing.T) {
+			t.Parallel()
+			if err := r.try(t); err != nil {
+				t.Errorf("with all of its lines: %v", err)
+			}
+			for _, g := range natstest.Grants(t, tenantsConf, r.user) {
+				if r.user == "delay-read" && g.Subject == readOnCluster {
+					continue
+				}
+				err := r.try(t, g)
+				if err == nil {
+					t.Errorf("nothing breaks without %s", g)
+				}
+				t.Logf("without %s: %v", g, err)
+			}
+		})
+	}
+}
+
+// try plays the role in a bubble, without some of the lines.
+func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
+	opts := natstest.Options(t, tenantsConf, without...)
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{Server: natstest.RunWith(t, opts), role: r}
+		s.all = s.Connect(natstest.Everything())
+		s.js = s.JetStream(s.all)
+		if err = s.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if err = r.can(s); err != nil {
+			return
+		}
+		nc := s.as(r.user, r.password)
+		for _, subject := range r.cannot {
+			if !s.refuses(nc, subject) {
+				err = errors.Join(err, fmt.Errorf("it may publish on %s", subject))
+			}
+		}
+	})
+	return err
+}
+
+// A stage is a server with the users of tenants.conf, and what the scenes on it have in common.
+type stage struct {
+	*natstest.Server
+	role
+	all *nats.Conn // may do everything
+	js  jetstream.JetStream
+
+	mu      sync.Mutex
+	refused []string // what the server said to those who came by as
+}
+
+// as connects as a user, with the inbox that is his.
+func (s *stage) as(user, password string) *nats.Conn {
+	_, inbox, isBroker := strings.Cut(user, "delay-")
+	if !isBroker {
+		inbox = user
+	}
+	return s.Connect(nats.UserInfo(user, password), nats.CustomInboxPrefix("_INBOX_"+inbox),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refused = append(s.refused, err.Error())
+		}))
+}
+
+// refuses reports whether the server lets the connection not publish on a subject. It says so apart, a while later.
+func (s *stage) refuses(nc *nats.Conn, subject string) bool {
+	if err := nc.Publish(subject, nil); err != nil {
+		return false
+	}
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, said := range s.refused {
+		if strings.Contains(said, fmt.Sprintf("Publish to %q", subject)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) config() (broker.Config, error) {
+	ladder, err := levels.Parse("10s 1m")
+	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute}, err
+}
+
+// prepare makes the streams of the broker and of the tenants.
+func (s *stage) prepare() error {
+	cfg, err := s.config()
+	if err != nil {
+		return err
+	}
+	if err := s.provision(s.js, cfg); err != nil {
+		return err
+	}
+	for _, c := range []jetstream.StreamConfig{
+		{Name: "ORDERS", Subjects: []string{"orders.stored.>"}},
+		{Name: "FULL", Subjects: []string{"orders.full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew},
+	} {
+		if _, err := s.js.CreateStream(context.Background(), c); err != nil {
+			return err
+		}
+	}
+	_, err = s.js.Publish(context.Background(), "orders.full.x", nil)
+	return err
+}
+
+// provision is what "delaybroker provision" does.
+func (s *stage) provision(js jetstream.JetStream, cfg broker.Config) error {
+	cfg.Provision = true
+	streams, err := broker.StreamsOf(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, _, err = streams.Provisioner(js).Provision(ctx, streams.Wanted(js.Conn().MaxPayload(), false))
+	return err
+}
+
+// provisioningWorks makes another ladder of the one that is there, which moves subjects from one stream to another.
+func provisioningWorks(s *stage) error {
+	js := s.JetStream(s.as("provision", "s"))
+	cfg, err := s.config()
+	if err != nil {
+		return err
+	}
+	if cfg.Ladder, err = levels.Parse("10s 2m"); err != nil {
+		return err
+	}
+	return s.provision(js, cfg)
+}
