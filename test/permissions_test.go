@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deliver"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -104,8 +105,9 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 type stage struct {
 	*natstest.Server
 	role
-	all *nats.Conn // may do everything
-	js  jetstream.JetStream
+	all   *nats.Conn // may do everything
+	js    jetstream.JetStream
+	modes string // DELAY_DELIVER
 
 	mu      sync.Mutex
 	refused []string // what the server said to those who came by as
@@ -143,7 +145,11 @@ func (s *stage) refuses(nc *nats.Conn, subject string) bool {
 
 func (s *stage) config() (broker.Config, error) {
 	ladder, err := levels.Parse("10s 1m")
-	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute}, err
+	if err != nil {
+		return broker.Config{}, err
+	}
+	modes, err := deliver.ParseModes(s.modes)
+	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes}, err
 }
 
 // prepare makes the streams of the broker and of the tenants.

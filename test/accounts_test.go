@@ -1,0 +1,168 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+const accountsConf = "permissions/accounts.conf"
+
+// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants in accounts of their own, with the imports and exports
+// of permissions/accounts.conf: streams, core subscribers and refusals come through, whichever way the broker is told to
+// deliver.
+func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{"auto", "*.stored.>=stream,*.core.>=core,auto"} {
+		if err := onAccounts(t, accountsConf, modes, accountsWork); err != nil {
+			t.Errorf("DELAY_DELIVER=%s: %v", modes, err)
+		}
+	}
+}
+
+// TestEveryImportIsNeeded takes each import, export and threshold out of permissions/accounts.conf in turn.
+func TestEveryImportIsNeeded(t *testing.T) {
+	t.Parallel()
+	conf, err := os.ReadFile(accountsConf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(conf)
+	imports := regexp.MustCompile(`\{ (service|stream): .* \}`).FindAllStringIndex(text, -1)
+	thresholds := regexp.MustCompile(`, response_threshold: "5s"`).FindAllStringIndex(text, -1)
+	if len(imports) != 20 || len(thresholds) != 2 {
+		t.Fatalf("found %d imports and exports and %d thresholds, want 20 and 2", len(imports), len(thresholds))
+	}
+	for _, cut := range append(imports, thresholds...) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS("permissions")); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "less.conf")
+		if err := os.WriteFile(file, []byte(text[:cut[0]]+text[cut[1]:]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := onAccounts(t, file, "auto", accountsWork)
+		if err == nil {
+			t.Errorf("nothing breaks without %s", text[cut[0]:cut[1]])
+		}
+		t.Logf("without %s: %v", text[cut[0]:cut[1]], err)
+	}
+}
+
+// onAccounts plays a scene on a server with a configuration of accounts.
+func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
+	t.Helper()
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		return err // an import without its export
+	}
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		err = scene(&stage{Server: natstest.RunWith(t, *opts), modes: modes})
+	})
+	return err
+}
+
+// accountsWork sends everything both ways: a tenant's request and its acknowledgement, a delivery and its
+// acknowledgement, its refusal, and the dead letter.
+func accountsWork(s *stage) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
+	defer cancel()
+	cfg, err := s.config()
+	if err != nil {
+		return err
+	}
+	if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
+		return err
+	}
+	stop, err := s.runBroker()
+	if err != nil {
+		return err
+	}
+	defer stop()
+
+	// What a tenant writes between the delay and the subject: see accounts.conf.
+	names := map[string]string{"orders": "", "payments": "payments."}
+	heard := make(map[string]func() map[string]int)
+	for tenant, name := range names {
+		js := s.JetStream(s.as(tenant, tenant[:1]))
+		for _, c := range []jetstream.StreamConfig{
+			{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},
+			{Name: "FULL", Subjects: []string{tenant + ".full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew},
+		} {
+			if _, err := js.CreateStream(ctx, c); err != nil {
+				return err
+			}
+		}
+		if _, err := js.Publish(ctx, tenant+".full.x", nil); err != nil {
+			return err
+		}
+		if heard[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
+			return err
+		}
+		for _, subject := range []string{
+			"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x", fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
+			"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x",
+		} {
+			wait, cancel := context.WithTimeout(ctx, time.Second)
+			_, err := js.Publish(wait, subject, nil, jetstream.WithRetryAttempts(0))
+			cancel()
+			if err != nil {
+				return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
+			}
+		}
+		if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil, jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+			return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
+		}
+	}
+	// The name of the other gets a tenant nowhere: one has no way there, and what the other means is its own.
+	js := s.JetStream(s.as("payments", "p"))
+	if _, err := js.Publish(ctx, "delay.10s.orders.core.x", nil, jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return fmt.Errorf("payments may ask for orders: %v", err)
+	}
+	if _, err := s.JetStream(s.as("orders", "o")).Publish(ctx, "delay.10s.payments.core.x", nil); err != nil {
+		return err
+	}
+
+	time.Sleep(80 * time.Second) // the last was due twenty seconds ago, and nobody should expect an answer any more
+	for _, account := range []string{"ORDERS", "PAYMENTS"} {
+		a, err := s.Server.Server().LookupAccount(account)
+		if err != nil {
+			return err
+		}
+		if n := a.NumPendingAllResponses(); n > 0 {
+			return fmt.Errorf("%s still waits for %d answers", account, n)
+		}
+	}
+	time.Sleep(time.Hour)
+	for tenant := range names {
+		got := heard[tenant]()
+		want := map[string]int{tenant + ".core.x": 3, "delaydead.undelivered." + tenant + ".full.x": 1}
+		if tenant == "orders" {
+			want["delaydead.undelivered.orders.payments.core.x"] = 1
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("%s heard %v, want %v", tenant, got, want)
+		}
+		st, err := s.JetStream(s.as(tenant, tenant[:1])).Stream(ctx, "STORED")
+		if err != nil {
+			return err
+		}
+		if n := st.CachedInfo().State.LastSeq; n != 1 {
+			return fmt.Errorf("the stream of %s got %d messages, want 1", tenant, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// A tenant of one of the configurations in permissions, with what it publishes on.
+type tenant struct {
+	name   string
+	prefix string // of the broker that it uses
+	*client
+	got *inbox
+}
+
+// tenantsOn starts a server with a configuration, and for each tenant one broker or, where it is shared, all of them one.
+func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders, payments *tenant)) {
+	t.Helper()
+	opts, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, *opts)
+		for name, prefix := range prefixes {
+			startBroker(t, s, broker.Config{Prefix: prefix, Ladder: ladder(t, "1s 1m")},
+				nats.UserInfo(name+"-broker", name[:1]+"b"), nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
+		}
+		tenants := make(map[string]*tenant)
+		for name, prefix := range prefixes {
+			c := connected(t, s.Connect(nats.UserInfo(name, name[:1]), nats.CustomInboxPrefix("_INBOX_"+name)))
+			tenants[name] = &tenant{name: name, prefix: prefix, client: c, got: c.subscribe(name + ".>")}
+		}
+		f(t, tenants["orders"], tenants["payments"])
+	})
+}
+
+// request publishes as a tenant may, and reports whether the stream had the id already.
+func (x *tenant) request(target, id string) (duplicate bool) {
+	x.t.Helper()
+	m := nats.NewMsg(x.prefix + ".1m." + target)
+	m.Data = []byte(x.name)
+	m.Header.Set("Nats-Msg-Id", id)
+	ack, err := x.js.PublishMsg(context.Background(), m)
+	if err != nil {
+		x.t.Fatalf("%s publishes on %s: %v", x.name, m.Subject, err)
+	}
+	return ack.Duplicate
+}
+
+// checkApart lets both tenants use one id: each gets its own message once, and nothing of the other's.
+func checkApart(t *testing.T, orders, payments *tenant) {
+	t.Helper()
+	for _, x := range []*tenant{orders, payments} {
+		if x.request(x.name+".expire", "42") {
+			t.Errorf("the id of %s counts as a duplicate", x.name)
+		}
+		if !x.request(x.name+".expire", "42") {
+			t.Errorf("an id that %s uses twice is no duplicate", x.name)
+		}
+	}
+	// Neither has a way to the other's subjects or lanes, under its own prefix or the other's.
+	for _, pair := range [][2]*tenant{{orders, payments}, {payments, orders}} {
+		x, other := pair[0], pair[1]
+		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged", x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, err := x.js.Publish(ctx, subject, []byte(x.name), jetstream.WithRetryAttempts(0))
+			cancel()
+			if err == nil && x.prefix != other.prefix { // in accounts of their own both have subjects of these names
+				t.Errorf("%s may publish on %s", x.name, subject)
+			}
+		}
+	}
+	time.Sleep(time.Hour)
+	for _, x := range []*tenant{orders, payments} {
+		all := x.got.all()
+		if len(all) != 1 || all[0].Subject != x.name+".expire" || all[0].Body != x.name {
+			t.Errorf("%s got %d messages, %s; want its own", x.name, len(all), bodies(all))
+		}
+	}
+}
+
+// TestTenantsByAccount gives each tenant an account and a broker.
+func TestTenantsByAccount(t *testing.T) {
+	t.Parallel()
+	tenantsOn(t, "permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"}, checkApart)
+}
+
+// TestTenantsByPrefix gives each tenant a prefix and a broker, in one account.
+func TestTenantsByPrefix(t *testing.T) {
+	t.Parallel()
+	tenantsOn(t, "permissions/isolated-prefixes.conf", map[string]string{"orders": "orders-delay", "payments": "payments-delay"}, checkApart)
+}
+
+// TestTenantsShareMessageIDs shows why: tenants of one broker share a space of ids, in one account or in several, so that
+// the second message under an id is acknowledged and never delivered.
+func TestTenantsShareMessageIDs(t *testing.T) {
+	t.Parallel()
+	for file, name := range map[string]string{tenantsConf: "orders.", accountsConf: ""} {
+		err := onAccounts(t, file, "auto", func(s *stage) error {
+			cfg, err := s.config()
+			if err != nil {
+				return err
+			}
+			if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
+				return err
+			}
+			stop, err := s.runBroker()
+			if err != nil {
+				return err
+			}
+			defer stop()
+			orders, payments := s.as("orders", "o"), s.as("payments", "p")
+			heard, err := s.listen(payments, "payments.>")
+			if err != nil {
+				return err
+			}
+			ctx := context.Background()
+			if _, err := s.JetStream(orders).Publish(ctx, "delay.1m."+name+"x", nil, jetstream.WithMsgID("42")); err != nil {
+				return err
+			}
+			ack, err := s.JetStream(payments).Publish(ctx, "delay.1m.payments.x", nil, jetstream.WithMsgID("42"))
+			if err != nil {
+				return err
+			}
+			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
+				return errors.New("the id of one tenant does not swallow the other's any more: say so in the README")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestRefusalIsSilence shows what a client sees that may not publish: no answer to the publish, which times out, and an
+// error that names the subject, apart from it.
+func TestRefusalIsSilence(t *testing.T) {
+	t.Parallel()
+	opts := natstest.Options(t, tenantsConf)
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, opts)
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, natstest.Everything())
+		said := make(chan error, 1)
+		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
+		start := time.Now()
+		const patience = 7 * time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := s.JetStream(nc).Publish(ctx, "delay.1s.payments.x", nil)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the publish ended with %v, want %v", err, context.DeadlineExceeded)
+		}
+		if got := time.Since(start); got != patience {
+			t.Errorf("it ended after %s, want the %s of its context", got, patience)
+		}
+		select {
+		case err := <-said:
+			if want := `Permissions Violation for Publish to "delay.1s.payments.x"`; !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error handler was told %q, want %s", err, want)
+			}
+		default:
+			t.Error("the error handler was told nothing")
+		}
+	})
+}
