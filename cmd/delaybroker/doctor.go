@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -43,23 +46,31 @@ type finding struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var skip []string
+	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps messages from being on time, or from being kept",
 		Long: `Check the connection, rights, JetStream and its limits, streams, clocks, durability and memory, with the settings and
-the user of the broker: run it where the broker runs. It changes nothing.
+the users of the broker: run it where the broker runs, or as somebody else with --skip rights. It changes nothing.
 
 exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return a.doctor(ctx)
+			return a.doctor(ctx, skip)
 		},
 	}
+	c.Flags().StringSliceVar(&skip, "skip", nil, "leave out checks, by the first column: what is known and accepted, such as durability")
+	return c
 }
 
-func (a *app) doctor(ctx context.Context) error {
+func (a *app) doctor(ctx context.Context, skip []string) error {
+	for _, name := range skip {
+		if !slices.Contains(checkNames, name) {
+			return fmt.Errorf("%w: --skip %q: want some of %s", errUsage, name, strings.Join(checkNames, ", "))
+		}
+	}
 	f, err := a.gather(ctx)
 	if err != nil {
 		return err
@@ -67,7 +78,7 @@ func (a *app) doctor(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	findings := examine(f)
+	findings := slices.DeleteFunc(examine(f), func(one finding) bool { return slices.Contains(skip, one.Check) })
 	worst := fine
 	for _, one := range findings {
 		worst = max(worst, one.State)
@@ -119,8 +130,9 @@ type facts struct {
 	apiPrefix   string
 	prefix      string // of our subjects
 	inbox       string
-	user        *userInfo // nil when the server does not say
-	refused     []string  // what the server refused while we asked, in its words
+	user        *userInfo  // nil when the server does not say
+	apart       []linkUser // of the links that have a context of their own
+	refused     []string   // what the server refused while we asked, in its words
 	account     *jetstream.AccountInfo
 	accountErr  error
 	want, found []lane.Spec
@@ -136,6 +148,14 @@ type userInfo struct {
 	User        string      `json:"user"`
 	Account     string      `json:"account"`
 	Permissions permissions `json:"permissions"`
+}
+
+// linkUser is who a link is that has a context of its own.
+type linkUser struct {
+	link, variable string
+	inbox          string
+	user           *userInfo // nil when the server does not say
+	err            error     // of the connection
 }
 
 // clockLook is what a leader's clock said.

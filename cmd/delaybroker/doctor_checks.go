@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 )
 
@@ -25,6 +24,11 @@ const (
 var checks = []func(facts) []finding{
 	checkConnection, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkStorage, checkReaders,
 	checkClocks, checkDurability, checkDeadLetters, checkMemory,
+}
+
+// checkNames are what findings are filed under.
+var checkNames = []string{
+	"connection", "rights", "versions", "JetStream", "streams", "drift", "storage", "lanes", "clock", "durability", "dead letters", "memory",
 }
 
 func examine(f facts) []finding {
@@ -46,121 +50,24 @@ func checkConnection(f facts) []finding {
 		return verdict(name, critical, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD", "%v", f.connectErr)
 	case f.connectErr != nil:
 		return verdict(name, critical, "start the server, or set NATS_URL to where it is; the other checks need it", "%v", f.connectErr)
-	case f.user != nil && f.user.User != "":
-		return verdict(name, fine, "", "%s as %s in account %s", f.server, f.user.User, f.user.Account)
 	}
-	return verdict(name, fine, "", "%s", f.server)
-}
-
-// permissions are a user's, as the server knows them. Without rules everything is allowed.
-type permissions struct {
-	Publish   *rules `json:"publish"`
-	Subscribe *rules `json:"subscribe"`
-}
-
-type rules struct {
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
-}
-
-func (r *rules) allow(subject string) bool {
-	matches := func(pattern string) bool { return message.Match(pattern, subject) }
-	return r == nil || !slices.ContainsFunc(r.Deny, matches) && (len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
-}
-
-// A grant is a pattern to allow, and the subjects below it that the broker publishes on.
-type grant struct {
-	pattern  string
-	subjects []string
-}
-
-// grants are what the broker needs to publish, targets apart.
-func (f facts) grants() []grant {
-	names, err := message.NewNames(f.prefix)
-	if err != nil {
-		return nil
-	}
-	var lanes, all, hops, dead []string
-	for _, s := range f.want {
-		all = append(all, s.Stream)
-		switch s.Kind {
-		case lane.Level:
-			hops = append(hops, names.Hop(s.Name, "x"))
-		case lane.Retry:
-			hops = append(hops, names.Retry(s.Name, "x"))
-		case lane.Dead:
-			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
-			continue
-		}
-		lanes = append(lanes, s.Stream)
-	}
-	api := func(verb, rest string, streams []string) grant {
-		g := grant{pattern: f.apiPrefix + "." + verb + ".*" + rest}
-		for _, s := range streams {
-			g.subjects = append(g.subjects, f.apiPrefix+"."+verb+"."+s+strings.Replace(rest, ">", lane.ConsumerPrefix+"x", 1))
-		}
-		return g
-	}
-	alone := func(subject string) grant { return grant{subject, []string{subject}} }
-	needed := []grant{
-		alone(f.apiPrefix + ".STREAM.LIST"), alone(f.apiPrefix + ".STREAM.NAMES"),
-		api("STREAM.INFO", "", lanes), api("STREAM.MSG.GET", "", lanes), api("STREAM.MSG.DELETE", "", lanes), api("STREAM.PURGE", "", lanes),
-		api("CONSUMER.CREATE", ".>", lanes), api("CONSUMER.DELETE", ".>", lanes), api("CONSUMER.MSG.NEXT", ".>", lanes),
-		{names.SysFilter(), hops}, {names.DeadFilter(), dead},
-	}
-	if f.cfg.broker.Provision {
-		needed = append(needed, api("STREAM.CREATE", "", all), api("STREAM.UPDATE", "", all))
-	}
-	return needed
-}
-
-func checkRights(f facts) []finding {
-	const name = "rights"
-	if f.connectErr != nil {
-		return nil
-	}
-	var refused, unasked []string
-	for _, r := range f.refused {
-		subject, isPublish := strings.CutPrefix(r, "Publish to ")
-		ofBroker := func(g grant) bool { return slices.Contains(g.subjects, subject) }
-		if isPublish && !slices.ContainsFunc(f.grants(), ofBroker) {
-			unasked = append(unasked, subject)
+	all := verdict(name, fine, "", "%s%s", f.server, f.user.suffix())
+	for _, l := range f.apart {
+		if l.err != nil {
+			all = append(all, verdict(name, critical, "look at the context "+l.variable, "to %s: %v", l.link, l.err)...)
 		} else {
-			refused = append(refused, r)
+			all = append(all, verdict(name, fine, "", "to %s%s", l.link, l.user.suffix())...)
 		}
-	}
-	if f.user != nil {
-		refused = append(refused, f.lacks(f.user.Permissions)...)
-	}
-	slices.Sort(refused)
-	refused = slices.Compact(refused)
-	switch {
-	case len(refused) > 0:
-		return verdict(name, critical, "grant the broker's user these subjects", "refused: %s", few(refused))
-	case len(unasked) > 0:
-		return verdict(name, warn, "grant them to the user that runs doctor, to know more", "doctor may not ask: %s; the broker can do without", few(unasked))
-	case f.user == nil:
-		return verdict(name, fine, "", "nothing was refused that doctor asks; the server does not say more")
-	}
-	return verdict(name, fine, "", "all that the broker needs, targets apart")
-}
-
-// lacks names what permissions do not allow: by the pattern where that is wholly refused.
-func (f facts) lacks(p permissions) []string {
-	var all []string
-	for _, g := range f.grants() {
-		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allow)
-		if len(refused) == len(g.subjects) && len(refused) > 1 {
-			refused = []string{g.pattern}
-		}
-		for _, subject := range refused {
-			all = append(all, "Publish to "+subject)
-		}
-	}
-	if inbox := f.inbox + ".x.y"; !p.Subscribe.allow(inbox) {
-		all = append(all, "Subscription to "+inbox)
 	}
 	return all
+}
+
+// suffix is who a user is, if that is known.
+func (u *userInfo) suffix() string {
+	if u == nil || u.User == "" {
+		return ""
+	}
+	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
 func few(all []string) string {

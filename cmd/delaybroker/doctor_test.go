@@ -239,7 +239,7 @@ func TestDoctorNoRights(t *testing.T) {
 		{
 			"no JetStream", server.Permissions{
 				Publish: &server.SubjectPermission{Allow: []string{"orders.>", "$SYS.REQ.USER.INFO"}},
-			}, "critical", []string{"$JS.API.CONSUMER.CREATE.*.>", "Publish to $JS.API.STREAM.LIST,", "delaysys.>"},
+			}, "critical", []string{"$JS.API.CONSUMER.CREATE.*.*", "Publish to $JS.API.STREAM.LIST,", "delaysys.>"},
 		},
 		{
 			"not even to ask who it is", server.Permissions{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,10 @@ func (a *app) gather(ctx context.Context) (facts, error) {
 		return facts{}, err
 	}
 	f := facts{cfg: cfg, build: readBuild(), memory: readMemory()}
+	settings, err := readSettings()
+	if err != nil {
+		return facts{}, err
+	}
 	o, err := a.operate(ctx)
 	if err != nil {
 		f.connectErr = err
@@ -31,7 +36,36 @@ func (a *app) gather(ctx context.Context) (facts, error) {
 	i := &inquiry{operator: o}
 	o.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { i.complain(err) })
 	i.run(ctx, &f)
+	for _, l := range settings.linkContexts() {
+		if access, apart := cfg.apart[l.link]; apart {
+			user := linkUser{link: l.link, variable: l.variable}
+			user.ask(ctx, access)
+			f.apart = append(f.apart, user)
+		}
+	}
 	return f, nil
+}
+
+// ask connects as the link does, and asks the server who that is.
+func (l *linkUser) ask(ctx context.Context, access access) {
+	nc, err := nats.Connect(access.url, append([]nats.Option{nats.Name("delaybroker doctor")}, access.options...)...)
+	if err != nil {
+		l.err = err
+		return
+	}
+	defer nc.Close()
+	l.inbox = inboxOf(nc)
+	i := &inquiry{operator: &operator{session: &session{nc: nc}}}
+	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { i.complain(err) })
+	_ = i.question(ctx, func(ctx context.Context) (err error) { // not known then
+		l.user, err = i.askUser(ctx)
+		return err
+	})
+}
+
+// inboxOf is the prefix of a connection's inboxes.
+func inboxOf(nc *nats.Conn) string {
+	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
 }
 
 // An inquiry asks one question after the other. A question that the server refuses is not answered: the refusal comes
@@ -84,10 +118,7 @@ func (i *inquiry) question(ctx context.Context, f func(ctx context.Context) erro
 
 func (i *inquiry) run(ctx context.Context, f *facts) {
 	f.server, f.serverName, f.version = serverOf(i.nc), i.nc.ConnectedServerName(), i.nc.ConnectedServerVersion()
-	f.apiPrefix, f.prefix, f.inbox = i.apiPrefix, i.names.Prefix(), i.nc.Opts.InboxPrefix
-	if f.inbox == "" {
-		f.inbox = strings.TrimSuffix(nats.InboxPrefix, ".")
-	}
+	f.apiPrefix, f.prefix, f.inbox = i.apiPrefix, i.names.Prefix(), inboxOf(i.nc)
 	f.want = i.wanted()
 	_ = i.question(ctx, func(ctx context.Context) (err error) { // without it, only what is refused is known
 		f.user, err = i.askUser(ctx)
@@ -168,7 +199,7 @@ func (i *inquiry) lookAtClocks(ctx context.Context, v lanesView) []clockLook {
 // where the trace may be cut off, are not tried.
 func (i *inquiry) try(ctx context.Context, f *facts) trial {
 	const domestic = "$JS.API"
-	if f.apiPrefix != domestic || !knownAboveFloor(f.version) {
+	if f.apiPrefix != domestic || !knownAboveFloor(f.version) || f.cfg.apart["write"].url != "" { // who is not to write
 		return trial{}
 	}
 	var level string
@@ -202,10 +233,19 @@ func (i *inquiry) try(ctx context.Context, f *facts) trial {
 			return err
 		}
 		var answer struct {
-			Error *jetstream.APIError `json:"error"`
+			Error  *jetstream.APIError `json:"error"`
+			Events []struct {
+				Type  string `json:"type"`
+				Error string `json:"error"`
+			} `json:"events"`
 		}
 		if err := json.Unmarshal(m.Data, &answer); err != nil {
 			return err
+		}
+		for _, e := range answer.Events {
+			if e.Type == "in" && e.Error != "" { // we may not publish there, which says nothing of the store
+				return errors.New(e.Error)
+			}
 		}
 		if t.known = true; answer.Error != nil {
 			t.refusal = answer.Error.Description

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// The users of the documentation. What each of them is for, but for the operator, is tried in package test.
+const tenantsConf = "../../test/permissions/tenants.conf"
+
+// operateAs starts a server with the users of the documentation, some of their rights taken away, and all streams.
+func operateAs(t *testing.T, without ...natstest.Grant) *operated {
+	t.Helper()
+	opts := natstest.Options(t, tenantsConf, without...)
+	opts.Port = server.RANDOM_PORT
+	s := startServer(t, opts)
+	externalEnv(t, s.ClientURL())
+	nc, err := nats.Connect(s.ClientURL(), natstest.Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operated{t: t, server: s, nc: nc, js: js}
+	o.user("provision", "s")
+	o.must("provision")
+	return o
+}
+
+// user makes the verbs that follow those of a user, who has an inbox of his own.
+func (o *operated) user(name, password string) {
+	o.t.Setenv("NATS_USER", name)
+	o.t.Setenv("NATS_PASSWORD", password)
+	o.t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_"+strings.TrimPrefix(name, "delay-"))
+}
+
+// TestEveryGrantOfOperatorIsNeeded takes each line out of the operator's permissions in turn.
+func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
+	if err := operatorWorks(t); err != nil {
+		t.Errorf("with all of them: %v", err)
+	}
+	for _, g := range natstest.Grants(t, tenantsConf, "operator") {
+		t.Run(g.List+" "+g.Subject, func(t *testing.T) {
+			err := operatorWorks(t, g)
+			if err == nil {
+				t.Errorf("nothing breaks without %s", g)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// operatorWorks looks at everything there is, and tries what is not allowed.
+func operatorWorks(t *testing.T, without ...natstest.Grant) error {
+	o := operateAs(t, without...)
+	front := o.publish("delay.5s.orders.front", "")
+	if _, err := o.js.CreateConsumer(t.Context(), front.Stream, jetstream.ConsumerConfig{Name: "delaybroker-x"}); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := o.js.Stream(t.Context(), front.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetMsg(t.Context(), front.Sequence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := fmt.Sprintf("%s-%d-%d", front.Stream, front.Sequence, m.Time.UnixNano())
+	moved := fmt.Sprintf("DELAY_INTAKE-1-%d", m.Time.UnixNano())
+	hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
+	hop.Header.Set("Delay-Id", moved)
+	if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
+		t.Fatal(err)
+	}
+
+	o.user("operator", "a")
+	out, _, err := o.run("levels", "--json")
+	if err != nil {
+		return fmt.Errorf("levels: %w", err)
+	}
+	for _, part := range []string{`"head_due"`, `"owner":"nobody"`} {
+		if !strings.Contains(out, part) {
+			return fmt.Errorf("levels shows no %s", part)
+		}
+	}
+	for _, id := range []string{accepted, moved} {
+		if out, _, err := o.run("where", id, "--json"); err != nil || !strings.Contains(out, `"found":true`) {
+			return fmt.Errorf("where %s: %v", id, err)
+		}
+	}
+	list := o.js.ListStreams(t.Context())
+	for info := range list.Info() {
+		if info.Config.Name != front.Stream && info.State.Consumers > 0 {
+			return fmt.Errorf("where left a consumer on %s", info.Config.Name)
+		}
+	}
+	out, _, _ = o.run("doctor", "--json", "--skip", "rights") // it has warnings
+	for _, part := range []string{"as operator in account", "streams, limit none", "a trial was accepted"} {
+		if !strings.Contains(out, part) {
+			return fmt.Errorf("doctor does not say %q", part)
+		}
+	}
+
+	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	for _, subject := range []string{
+		"orders.x", "delay.1s.orders.x", "delaysys.hop.1s.orders.x", "$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s",
+		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
+	} {
+		if !refuses(t, nc, subject) {
+			return fmt.Errorf("it may publish on %s", subject)
+		}
+	}
+	return nil
+}
+
+func refuses(t *testing.T, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	if err := nc.Publish(subject, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	err := nc.LastError() // the refusal comes before the answer to the flush
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), fmt.Sprintf("%q", subject))
+}
+
+// The links as four users, each with the rights of the documentation and no more: the program is ready, delivers, and
+// doctor has nothing to say against it but what it may not ask.
+func TestServeAsFourUsers(t *testing.T) {
+	o := operateAs(t)
+	o.user("delay-control", "c")
+	for _, l := range []struct{ variable, name, password string }{
+		{"DELAY_READ_CONTEXT", "read", "r"}, {"DELAY_WRITE_CONTEXT", "write", "w"}, {"DELAY_DELIVER_CONTEXT", "deliver", "d"},
+	} {
+		t.Setenv(l.variable, writeContext(t, fmt.Sprintf(`{"user": "delay-%s", "password": "%s", "inbox_prefix": "_INBOX_%s"}`, l.name, l.password, l.name)))
+	}
+	r := start(t)
+	r.log.await(t, "ready")
+	defer r.stop(t)
+	connections, err := o.server.Connz(&server.ConnzOptions{Username: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := make(map[string]string)
+	for _, c := range connections.Conns {
+		words := strings.Fields(c.Name)
+		if len(words) > 0 {
+			users[words[len(words)-1]] = c.AuthorizedUser
+		}
+	}
+	for _, link := range []string{"read", "write", "deliver", "control"} {
+		if got, want := users[link], "delay-"+link; got != want {
+			t.Errorf("link %s: got user %q, want %q", link, got, want)
+		}
+	}
+	sub := subscribe(t, o.nc, "orders.x")
+	publish(t, o.js, "delay.1s.orders.x", "by four")
+	wantMessage(t, sub, "by four")
+
+	d := o.doctor()
+	d.want("rights", "warn", "doctor may not ask", "$JS.API.INFO", "the broker can do without")
+	for _, link := range []string{"read", "write", "deliver"} {
+		d.want("connection", "ok", "to "+link)
+		d.want("rights", "ok", "to "+link+": not known")
+	}
+	for _, f := range d.Findings {
+		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	if out, _, err := o.run("doctor", "--json", "--skip", "rights,durability"); err != nil {
+		t.Errorf("without what is known: got %v, want nil\n%s", err, out)
+	}
+}
+
+func TestDoctorSkipsWhatIsThere(t *testing.T) {
+	externalEnv(t, "nats://127.0.0.1:1")
+	wantVerbError(t, 2, []string{`--skip "right"`, "rights"}, "doctor", "--skip", "right")
+}
+
+// A link of its own is judged by what it is for.
+func TestDoctorRightsOfLinks(t *testing.T) {
+	o := operateOn(t, userOptions(server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},
+	}))
+	o.must("provision")
+	tried := writeContext(t, `{"user": "tried", "password": "tried", "inbox_prefix": "_INBOX_tried"}`)
+	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+		t.Setenv(variable, tried)
+	}
+	d := o.doctor()
+	d.want("rights", "critical", "to read, refused: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
+	d.want("rights", "critical", "to write, refused: Publish to delaydead.>")
+	d.want("rights", "ok", "to deliver: all that is needed")
+	d.want("connection", "ok", "to read as tried in account")
+
+	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "tried", "password": "wr0ng"}`))
+	o.doctor().want("connection", "critical", "to read: ", "Authorization Violation")
+}
