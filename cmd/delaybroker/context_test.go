@@ -76,3 +76,86 @@ func TestContextProblems(t *testing.T) {
 		wantOneProblem(t, test.want)
 	}
 }
+
+// optionsOf applies what a link connects with.
+func optionsOf(t *testing.T, a access) nats.Options {
+	t.Helper()
+	options := nats.GetDefaultOptions()
+	for _, o := range a.options {
+		if err := o(&options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return options
+}
+
+// The context of a link is all there is to it: what NATS_* say is about another user.
+func TestLinkContexts(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
+	t.Setenv("NATS_USER", "control")
+	t.Setenv("NATS_PASSWORD", "s3cret")
+	t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_all")
+	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
+	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
+	c := mustRead(t)
+	read, deliver := c.apart["read"], c.apart["deliver"]
+	if _, apart := c.apart["write"]; apart || len(c.apart) != 2 {
+		t.Errorf("got %d links apart, want read and deliver", len(c.apart))
+	}
+	for _, test := range []struct{ name, got, want string }{
+		{"url of read", read.url, "nats://a:4222,nats://b:4222"}, // without whom control is
+		{"user of read", optionsOf(t, read).User, "reader"},
+		{"inbox of read", optionsOf(t, read).InboxPrefix, "_INBOX_reader"},
+		{"url of deliver", deliver.url, "nats://c:4222"},
+		{"user of deliver", optionsOf(t, deliver).User, ""},
+		{"token of deliver", optionsOf(t, deliver).Token, "t"},
+		{"inbox of deliver", optionsOf(t, deliver).InboxPrefix, "_INBOX_all"},
+		{"user of the others", optionsOf(t, c.access).User, "control"},
+		{"inbox of the others", optionsOf(t, c.access).InboxPrefix, "_INBOX_all"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
+		}
+	}
+
+	// The inbox of control's context is its user's alone.
+	clearEnv(t)
+	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
+	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
+	if got := optionsOf(t, mustRead(t).apart["write"]).InboxPrefix; got != "" {
+		t.Errorf("inbox of write: got %q, want the default", got)
+	}
+}
+
+func TestLinkContextProblems(t *testing.T) {
+	for _, test := range []struct{ context, want string }{
+		{"nosuch", "unknown context"},
+		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
+		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
+		{writeContext(t, `{"inbox_prefix": "a.*"}`), "invalid custom prefix"},
+		{writeContext(t, `{"jetstream_domain": "leaf"}`), `jetstream_domain is "leaf", and "hub" for the other links`},
+		{writeContext(t, `{"jetstream_api_prefix": "JS.API"}`), `jetstream_api_prefix is "JS.API", and "" for the other links`},
+	} {
+		clearEnv(t)
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		t.Setenv("DELAY_JS_DOMAIN", "hub")
+		t.Setenv("NATS_CREDS", "") // whatever control has
+		t.Setenv("DELAY_WRITE_CONTEXT", test.context)
+		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
+	}
+	// Everything wrong with the three is said at once.
+	clearEnv(t)
+	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+		t.Setenv(variable, writeContext(t, `{"password": "p", "user_jwt": "eyJ"}`))
+	}
+	if got, want := len(problemsOf(t)), 6; got != want {
+		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))
+	}
+	// An embedded server has no users.
+	clearEnv(t)
+	t.Setenv("DELAY_DELIVER_CONTEXT", "prod")
+	wantOneProblem(t, "DELAY_DELIVER_CONTEXT", "would be embedded")
+}
