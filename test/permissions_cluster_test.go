@@ -1,0 +1,167 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestReadUserOnCluster shows what readOnCluster is for: on a cluster, a reader at the tail asks the leader whether its
+// own consumer's replica has kept up, and begins anew when it gets no answer. It takes real servers and real time.
+func TestReadUserOnCluster(t *testing.T) {
+	t.Parallel()
+	url := runCluster(t, func() server.Options {
+		opts := natstest.Options(t, tenantsConf)
+		less := natstest.Options(t, tenantsConf, natstest.Grant{User: "delay-read", List: "publish", Subject: readOnCluster})
+		for _, u := range less.Users {
+			if u.Username == "delay-read" {
+				u.Username = "delay-read-less"
+				opts.Users = append(opts.Users, u)
+			}
+		}
+		return opts
+	})
+	cfg, err := (&stage{}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(dial(t, url, "provision", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&stage{}).provision(js, cfg); err != nil {
+		t.Fatal(err)
+	}
+	anew := make(chan string, 1000)
+	for _, reader := range []string{"delay-read", "delay-read-less"} {
+		runReader(t, url, reader, func() { anew <- reader })
+	}
+	// Both asked after the same time, and only one of them was answered. Twice, so that the other has had its turn.
+	for range 2 {
+		select {
+		case reader := <-anew:
+			if reader != "delay-read-less" {
+				t.Fatal("the reader begins anew with all of its rights")
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing breaks without %s", readOnCluster)
+		}
+	}
+}
+
+// runCluster starts three servers, each with options made for it, and returns their URLs when one leads all.
+func runCluster(t *testing.T, options func() server.Options) (urls string) {
+	t.Helper()
+	var routes, all []string
+	var servers []*server.Server
+	for range 3 {
+		routes = append(routes, "nats://"+freeAddress(t))
+	}
+	for i, route := range routes {
+		host, port, err := net.SplitHostPort(strings.TrimPrefix(route, "nats://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := options()
+		opts.ServerName, opts.Host, opts.Port = fmt.Sprintf("n%d", i), host, server.RANDOM_PORT
+		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, t.TempDir(), true, true
+		opts.Cluster.Name, opts.Cluster.Host = "tested", host
+		if opts.Cluster.Port, err = strconv.Atoi(port); err != nil {
+			t.Fatal(err)
+		}
+		opts.Routes = server.RoutesFromStr(strings.Join(routes, ","))
+		s, err := server.NewServer(&opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("the server does not listen after 10s")
+		}
+		servers, all = append(servers, s), append(all, s.ClientURL())
+	}
+	leads := func(s *server.Server) bool {
+		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
+	}
+	for late := time.Now().Add(time.Minute); !slices.ContainsFunc(servers, leads); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("no leader after a minute")
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+func dial(t *testing.T, url, user, password string) *nats.Conn {
+	t.Helper()
+	inbox := strings.TrimSuffix(strings.TrimPrefix(user, "delay-"), "-less")
+	nc, err := nats.Connect(url, nats.UserInfo(user, password), nats.CustomInboxPrefix("_INBOX_"+inbox),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// runReader runs a broker with a certain user to read, and tells when it begins to read anew.
+func runReader(t *testing.T, url, reader string, anew func()) {
+	t.Helper()
+	cfg, err := (&stage{}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(listener{"reading anew", anew}, nil))
+	b, err := broker.New(broker.Links{
+		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
+		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),
+	}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, broker.ErrGrace) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	select {
+	case <-b.Ready():
+	case <-time.After(time.Minute):
+		t.Fatal("the broker is not ready")
+	}
+}
+
+// A listener hears a phrase in a log.
+type listener struct {
+	phrase string
+	heard  func()
+}
+
+func (l listener) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(l.phrase)) {
+		l.heard()
+	}
+	return len(line), nil
+}
