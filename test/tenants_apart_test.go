@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,4 +179,52 @@ func TestRefusalIsSilence(t *testing.T) {
 			t.Error("the error handler was told nothing")
 		}
 	})
+}
+
+// TestReplySubjectsAreNotChecked pins down what permissions do not cover in NATS: where the answer to a publish goes. A
+// tenant can have the acknowledgement of its own request put on any subject of its account, even with a delay. It is the
+// server's text, it moves and removes nothing, and between accounts it stays at home.
+func TestReplySubjectsAreNotChecked(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		tenantsConf:                          "ack payments.capture, ack payments.capture, own payments.held",
+		"permissions/isolated-accounts.conf": "own payments.held",
+	} {
+		opts := natstest.Options(t, file)
+		opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			s := natstest.RunWith(t, opts)
+			brokers := [][]nats.Option{{natstest.Everything()}}
+			if file != tenantsConf {
+				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")}, {nats.UserInfo("payments-broker", "pb")}}
+			}
+			for _, user := range brokers {
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, user...)
+			}
+			payments := connected(t, s.Connect(nats.UserInfo("payments", "p"), nats.CustomInboxPrefix("_INBOX_payments")))
+			got := payments.subscribe("payments.>")
+			payments.publish("delay.1m.payments.held", "own")
+
+			orders := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"))
+			for _, reply := range []string{
+				"payments.capture", "delay.1s.payments.capture", "delaysys.hop.1s.payments.capture", "$JS.API.STREAM.PURGE.DELAY_1m", "$JS.API.STREAM.PURGE.DELAY_1m",
+			} {
+				if err := orders.PublishRequest("delay.1s.orders.x", reply, []byte("own")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+			var all []string
+			for _, a := range got.all() {
+				if strings.HasPrefix(a.Body, `{"stream":"DELAY_1s","seq":`) {
+					a.Body = "ack"
+				}
+				all = append(all, a.Body+" "+a.Subject)
+			}
+			slices.Sort(all)
+			if got := strings.Join(all, ", "); got != want {
+				t.Errorf("%s: payments got %q, want %q", file, got, want)
+			}
+		})
+	}
 }
