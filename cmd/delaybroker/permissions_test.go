@@ -181,7 +181,7 @@ func TestServeAsFourUsers(t *testing.T) {
 		d.want("rights", "ok", "to "+link+": not known")
 	}
 	for _, f := range d.Findings {
-		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") {
+		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") || strings.Contains(f.Detail, "_INBOX") { // no trial as one who is not to write
 			t.Errorf("got %+v", f)
 		}
 	}
