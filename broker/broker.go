@@ -95,6 +95,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Log: b.log,
 	})
 	b.deliver = deliverer
+	defer listenToErrors(b.links.Deliver, deliverer.Heard)()
 
 	// What the workers lean on outlives them.
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -112,6 +113,19 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer release()
 	return b.work(ctx, lanes)
+}
+
+// listenToErrors lets f hear the asynchronous errors of a connection, besides whoever hears them already, until the
+// function returned is called.
+func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
+	others := nc.ErrorHandler()
+	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		f(err)
+		if others != nil {
+			others(nc, sub, err)
+		}
+	})
+	return func() { nc.SetErrorHandler(others) }
 }
 
 // start provisions, and waits for a JetStream that does not answer.

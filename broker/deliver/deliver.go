@@ -95,6 +95,8 @@ type target struct {
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // when it did
 
+	forbidden time.Time // when the server last refused a publish to it
+
 	interval time.Duration // between two messages; zero is no bound
 	free     time.Time     // the next turn that nobody has
 }
@@ -103,6 +105,7 @@ type target struct {
 type delivery struct {
 	Message
 	target *target
+	sent   time.Time
 	done   func(Result)
 }
 
@@ -237,20 +240,21 @@ func (d *Deliverer) send(dl *delivery) {
 		d.finish(dl, Result{Outcome: Expired})
 		return
 	}
+	dl.sent = time.Now()
 	m := &nats.Msg{Subject: dl.Target, Header: dl.Header, Data: dl.Data}
 	switch d.Modes.of(dl.Mode, dl.Target) {
 	case message.Stream:
-		d.box.Publish(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromStream(dl, answer, err) })
+		d.box.Publish(m, ackWait, d.unlessForbidden(dl, d.fromStream))
 	case message.Core:
-		d.box.PublishCurious(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromCore(dl, answer, err) })
+		d.box.PublishCurious(m, ackWait, d.unlessForbidden(dl, d.fromCore))
 	case message.Reply:
-		d.box.Publish(m, d.ReplyTimeout, func(answer *nats.Msg, err error) bool { return d.fromService(dl, answer, err) })
+		d.box.Publish(m, d.ReplyTimeout, d.unlessForbidden(dl, d.fromService))
 	default:
 		publish := d.box.PublishCurious
 		if d.acksLately(dl) { // its silence would say nothing, and to listen for it costs a flush
 			publish = d.box.Publish
 		}
-		publish(m, ackWait, func(answer *nats.Msg, err error) bool { return d.fromEither(dl, answer, err) })
+		publish(m, ackWait, d.unlessForbidden(dl, d.fromEither))
 	}
 }
 

@@ -1,0 +1,57 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestForbiddenToTheBroker has targets that the broker's own user may not publish to. NATS drops such a publish, and says so
+// apart from all answers: it is a refusal in every mode, and no core subscriber that does not answer.
+func TestForbiddenToTheBroker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
+			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
+			{Username: "client", Password: "c"},
+		}})
+		startBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
+		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
+		secret, open := c.subscribe("secret.>"), c.subscribe("open.>")
+		c.target("SECRETS", "secret.stored.>")
+		modes := []string{"auto", "core", "stream", "request"}
+		for _, mode := range modes {
+			c.publish("delay.1s.secret."+mode, mode, message.HeaderDeliver, mode)
+			c.publish("delay.1s.secret.stored."+mode, mode, message.HeaderDeliver, mode)
+		}
+		c.publish(`delay.1s.secret."quoted\"`, "quoted")
+		c.publish("delay.1s.open.x", "open")
+		time.Sleep(time.Hour)
+		if got := len(secret.all()); got != 0 {
+			t.Errorf("%d came on a forbidden subject", got)
+		}
+		if got := bodies(open.all()); got != "open" {
+			t.Errorf("beside it came %q, want open", got)
+		}
+		letters := c.dead()[string(message.Undelivered)]
+		if got, want := len(letters), 2*len(modes)+1; got != want {
+			t.Errorf("%d dead letters, want %d", got, want)
+		}
+		for _, l := range letters {
+			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") || l.Header.Get(message.HeaderAttempts) != "2" {
+				t.Errorf("%s: after %s attempts: %s", l.Subject, l.Header.Get(message.HeaderAttempts), why)
+			}
+		}
+		c.checkEmptyBut("DELAY_DEAD")
+	})
+}
