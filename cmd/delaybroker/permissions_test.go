@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -84,6 +85,18 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		t.Fatal(err)
 	}
 
+	for n := range 2 {
+		letter := nats.NewMsg("delaydead.undelivered.orders.x")
+		for name, value := range map[string]string{
+			message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
+		} {
+			letter.Header.Set(name, value)
+		}
+		if _, err := o.js.PublishMsg(t.Context(), letter); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	o.user("operator", "a")
 	out, _, err := o.run("levels", "--json")
 	if err != nil {
@@ -98,6 +111,18 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		if out, _, err := o.run("where", id, "--json"); err != nil || !strings.Contains(out, `"found":true`) {
 			return fmt.Errorf("where %s: %v", id, err)
 		}
+	}
+	if out, _, err := o.run("dead", "show", "DELAY_5s-0-1"); err != nil || !strings.Contains(out, "orders.x") {
+		return fmt.Errorf("dead show: %v", err)
+	}
+	if _, _, err := o.run("dead", "resend", "--id", "DELAY_5s-0-1"); err != nil {
+		return fmt.Errorf("dead resend: %w", err)
+	}
+	if _, _, err := o.run("dead", "rm", "--target", "orders.>"); err != nil {
+		return fmt.Errorf("dead rm: %w", err)
+	}
+	if left, resent := o.held("DELAY_DEAD"), o.held("DELAY_RETRY_1s"); left != 0 || resent != 1 {
+		return fmt.Errorf("%d dead letters left and %d resent", left, resent)
 	}
 	list := o.js.ListStreams(t.Context())
 	for info := range list.Info() {
@@ -119,7 +144,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	}
 	defer nc.Close()
 	for _, subject := range []string{
-		"orders.x", "delay.1s.orders.x", "delaysys.hop.1s.orders.x", "$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s",
+		"orders.x", "delay.1s.orders.x", "delaysys.hop.1s.orders.x", "$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s", "$JS.API.STREAM.MSG.DELETE.DELAY_1s",
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	} {
 		if !refuses(t, nc, subject) {
