@@ -54,6 +54,17 @@ func (e *engine) stored(stream string, seq uint64) (subject string, header nats.
 	return answer.Message.Subject, header, nil
 }
 
+// storedAt is the timestamp of the message at a sequence.
+func (e *engine) storedAt(ctx context.Context, stream string, seq uint64) (time.Time, error) {
+	var answer struct {
+		Message struct {
+			Time time.Time `json:"time"`
+		} `json:"message"`
+	}
+	err := e.ask(ctx, "STREAM.MSG.GET."+stream, map[string]uint64{"seq": seq}, &answer)
+	return answer.Message.Time, err
+}
+
 // remove deletes one message. That it is gone already is fine.
 func (e *engine) remove(ctx context.Context, stream string, seq uint64) error {
 	err := e.ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": seq, "no_erase": true}, nil)

@@ -60,13 +60,18 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		ahead = w.cursor.TakeAhead(takeOut)
 	}
 	c.running, c.moved = true, local
-	epoch, created := w.epoch, w.created
+	epoch, known := w.epoch, history{created: w.created, last: w.last}
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		sample, took, err := w.commitTo(ctx, arrived, ahead, created)
+		sample, took, err := w.commitTo(ctx, arrived, ahead, known)
 		w.mail.put(func(now time.Time) {
 			c.running = false
+			if errors.Is(err, errHistory) {
+				c.next = time.Now().Add(time.Second)
+				w.reader.Deny(epoch) // it may be waiting for us, and hear nothing
+				return
+			}
 			if err != nil {
 				c.next = time.Now().Add(time.Second)
 				w.complain(now, slog.LevelWarn, "committing; trying again", "sequence", arrived, "err", err)
@@ -87,22 +92,46 @@ func (w *worker) safeToCommit() bool {
 	return w.lease.Held() && w.epoch != 0 && w.reader.Live() == w.epoch
 }
 
+// history is what tells the stream that was read from another of its name.
+type history struct {
+	created time.Time
+	last    lane.Stored // the last message read
+}
+
 // commitTo commits up to a sequence and removes some messages above it, after a look at the stream: in another history
-// both would destroy what was accepted. It says how long the commit itself took.
-func (w *worker) commitTo(ctx context.Context, arrived uint64, ahead []uint64, created time.Time) (lane.Sample, time.Duration, error) {
+// both would destroy what was accepted. It says how long the questions and the commit took.
+func (w *worker) commitTo(ctx context.Context, arrived uint64, ahead []uint64, known history) (lane.Sample, time.Duration, error) {
 	sample, err := w.sample(ctx, w.lane.Stream)
 	if err != nil {
 		return sample, 0, err
 	}
-	if !sample.Created.Equal(created) || sample.LastSeq < arrived {
-		return sample, 0, errHistory
-	}
 	start := time.Now()
+	if err := w.confirm(ctx, sample, known); err != nil {
+		return sample, 0, err
+	}
 	if err := w.committer.Commit(ctx, arrived); err != nil {
 		return sample, 0, err
 	}
 	took := time.Since(start)
 	return sample, took, w.removeAll(ctx, ahead)
+}
+
+// confirm returns errHistory unless the stream is the one that was read. A stream that is restored from a backup, or
+// comes back cut short from a loss of power, may have been created when ours was, and new messages may have taken the
+// sequences of old ones. Then the last message read is another, with another timestamp; while that one is the same, so is
+// all before it. Where it was deleted or purged, the other signs have to do.
+func (w *worker) confirm(ctx context.Context, sample lane.Sample, known history) error {
+	if !sample.Created.Equal(known.created) || sample.LastSeq < known.last.Sequence {
+		return errHistory
+	}
+	at, err := w.storedAt(ctx, w.lane.Stream, known.last.Sequence)
+	switch {
+	case errors.Is(err, errNoMessage):
+		return nil
+	case err == nil && !at.Equal(known.last.At):
+		return errHistory
+	}
+	return err
 }
 
 // removeAll deletes messages one by one, several at once.
@@ -166,7 +195,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	if !w.safeToCommit() {
 		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
 	}
-	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), w.created)
+	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), history{w.created, w.last})
 	if errors.Is(err, errHistory) {
 		return nil // nothing in it is ours to remove
 	}

@@ -31,6 +31,10 @@
 // experiment that found it). So each consumer begins with a look at the stream, and when that is not the stream we
 // knew, a new [Epoch] says so and the owner forgets its cursor.
 //
+// A reader that waits for its owner hears nothing of the server, for hours in a long level, and a stream that is restored
+// from a backup of nats-server before 2.15 says that it was created when the one before was. So the owner looks at the
+// last message it read before it purges, and tells the reader when that is another: [Reader.Deny].
+//
 // # Watching costs what the lane is worth
 //
 // See [Watch].

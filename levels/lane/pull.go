@@ -111,6 +111,10 @@ func (p *pull) run(ctx context.Context) error {
 			if s != nats.CONNECTED {
 				return errOffline
 			}
+		case epoch := <-p.r.denied:
+			if epoch == p.r.number {
+				return p.r.forget()
+			}
 		case m := <-p.msgs:
 			if err := p.receive(ctx, m); err != nil {
 				return err

@@ -43,6 +43,7 @@ type Reader struct {
 	epochs chan Epoch
 	bytes  atomic.Int64  // of the items handed over and not yet taken
 	taken  chan struct{} // one slot: an item was taken since
+	denied chan uint64   // one slot: the owner found the stream of this epoch to be another
 	live   atomic.Uint64 // the number of the epoch whose consumer is believed alive; zero when there is none
 	number uint64
 
@@ -71,7 +72,8 @@ type ReaderConfig struct {
 func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, api: cfg.APIPrefix + ".", inbox: cfg.Inbox, lane: cfg.Lane,
-		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1), first: cfg.From,
+		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
+		denied: make(chan uint64, 1), first: cfg.From,
 	}
 }
 
@@ -94,6 +96,15 @@ func (r *Reader) Took(it Item) {
 // Live is the number of the epoch whose consumer is believed alive, or zero. To purge is safe only while it is the epoch
 // of the message whose sequence is purged.
 func (r *Reader) Live() uint64 { return r.live.Load() }
+
+// Deny tells the reader what it cannot see while it waits for its owner: the stream of an epoch has another history by
+// now. A fresh epoch follows.
+func (r *Reader) Deny(epoch uint64) {
+	select {
+	case r.denied <- epoch:
+	default: // it is about to hear so
+	}
+}
 
 // Run reads until ctx ends, through as many consumers as it takes.
 func (r *Reader) Run(ctx context.Context) {
@@ -250,6 +261,10 @@ func (r *Reader) hand(ctx context.Context, it Item) error {
 			r.bytes.Add(int64(it.Size))
 			return nil
 		case <-r.taken:
+		case epoch := <-r.denied:
+			if epoch == r.number {
+				return r.forget()
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case s := <-r.status:
@@ -267,8 +282,7 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 		return nil
 	case s.Sequence == r.read.Sequence:
 		if !s.At.Equal(r.read.At) {
-			r.created = time.Time{}.Add(1) // no stream was created then: the next epoch is fresh
-			return errHistory
+			return r.forget()
 		}
 		return nil // where we resumed
 	case s.Sequence < r.read.Sequence:
@@ -279,6 +293,12 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	}
 	r.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
 	return nil
+}
+
+// forget makes the next epoch a fresh one.
+func (r *Reader) forget() error {
+	r.created = time.Time{}.Add(1) // no stream was created then
+	return errHistory
 }
 
 var (

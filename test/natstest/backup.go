@@ -1,0 +1,146 @@
+package natstest
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// restoreChunk is how much of a backup is sent at a time.
+const restoreChunk = 64 << 10
+
+// Backup is a stream as "nats stream backup" keeps it. The command speaks the same protocol; nats.go does not know it.
+type Backup struct {
+	Config server.StreamConfig
+	State  server.StreamState
+	data   []byte
+}
+
+// BackUp copies a stream, without its consumers.
+func BackUp(t testing.TB, nc *nats.Conn, stream string) Backup {
+	t.Helper()
+	inbox := nc.NewInbox()
+	chunks := make(chan *nats.Msg, 1024)
+	sub, err := nc.ChanSubscribe(inbox, chunks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	var answer server.JSApiStreamSnapshotResponse
+	call(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream, server.JSApiStreamSnapshotRequest{DeliverSubject: inbox, NoConsumers: true}, &answer)
+	b := Backup{Config: *answer.Config, State: *answer.State}
+	for m := range chunks {
+		if len(m.Data) == 0 { // the end, with a status if it is not a good one
+			if status := m.Header.Get("Status"); status != "" && status != "204" {
+				t.Fatalf("back up %s: %s %s", stream, status, m.Header.Get("Description"))
+			}
+			break
+		}
+		b.data = append(b.data, m.Data...)
+		if m.Reply != "" {
+			if err := nc.Publish(m.Reply, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return b
+}
+
+// BackUpFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive of
+// its files. Unlike the later form it keeps the time at which the stream was created.
+func (s *Server) BackUpFiles(nc *nats.Conn, stream string) Backup {
+	s.t.Helper()
+	var answer server.JSApiStreamInfoResponse
+	call(s.t, nc, "$JS.API.STREAM.INFO."+stream, struct{}{}, &answer)
+	var data bytes.Buffer
+	compressed := s2.NewWriter(&data)
+	archive := tar.NewWriter(compressed)
+	files := os.DirFS(filepath.Join(s.opts.StoreDir, "jetstream", "$G", "streams", stream))
+	for _, pattern := range []string{"meta.*", "msgs/*.blk"} {
+		names, err := fs.Glob(files, pattern)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := fs.ReadFile(files, name)
+			if err == nil {
+				err = archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content))})
+			}
+			if err == nil {
+				_, err = archive.Write(content)
+			}
+			if err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(archive.Close(), compressed.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	return Backup{Config: answer.Config, State: answer.State, data: data.Bytes()}
+}
+
+// Restore makes the stream anew from its backup, as "nats stream restore" does. There must be none of its name.
+func Restore(t testing.TB, nc *nats.Conn, b Backup) {
+	t.Helper()
+	var answer server.JSApiStreamRestoreResponse
+	call(t, nc, "$JS.API.STREAM.RESTORE."+b.Config.Name, server.JSApiStreamRestoreRequest{Config: b.Config, State: b.State}, &answer)
+	for chunk := range slices.Chunk(b.data, restoreChunk) {
+		send(t, nc, answer.DeliverSubject, chunk)
+	}
+	send(t, nc, answer.DeliverSubject, nil)
+}
+
+// send hands over a chunk and waits until the server has taken it.
+func send(t testing.TB, nc *nats.Conn, subject string, chunk []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, subject, chunk)
+	if err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	var answer server.ApiResponse
+	if len(m.Data) > 0 {
+		if err := json.Unmarshal(m.Data, &answer); err != nil || answer.Error != nil {
+			t.Fatalf("restore: %v: %s", err, m.Data)
+		}
+	}
+}
+
+// call asks the JetStream API and reads a good answer.
+func call(t testing.TB, nc *nats.Conn, subject string, request, answer any) {
+	t.Helper()
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, subject, body)
+	if err != nil {
+		t.Fatalf("%s: %v", subject, err)
+	}
+	var refusal server.ApiResponse
+	if err := json.Unmarshal(m.Data, &refusal); err != nil {
+		t.Fatalf("%s: %v", subject, err)
+	}
+	if refusal.Error != nil {
+		t.Fatalf("%s: %s", subject, refusal.Error.Description)
+	}
+	if err := json.Unmarshal(m.Data, answer); err != nil {
+		t.Fatalf("%s: %v", subject, err)
+	}
+}
