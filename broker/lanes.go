@@ -106,6 +106,8 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	var lanes []lane.Spec
 	for _, s := range found {
 		switch {
+		case s.Broken != nil:
+			e.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
 		case s.Kind == lane.Dead:
 		case s.Kind != lane.Intake && s.Kind != lane.Level && s.Kind != lane.Retry:
 			e.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)

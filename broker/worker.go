@@ -193,6 +193,9 @@ func (w *worker) step(h *held, now time.Time) {
 		again()
 		return
 	}
+	if p := h.problem; p != nil && p.Code == message.NewerFormat {
+		w.complain(now, slog.LevelWarn, "a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done", "sequence", h.Sequence, "reason", p.Sentence)
+	}
 	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)
 }
 

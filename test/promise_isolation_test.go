@@ -164,7 +164,7 @@ func TestLookupForbidden(t *testing.T) {
 			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.NAMES"}}}},
 			{Username: "client", Password: "c"},
 		}})
-		log := &countingLog{count: make(map[string]int)}
+		log := newCountingLog()
 		startBroker(t, s, broker.Config{Attempts: 3, Log: slog.New(log)}, nats.UserInfo("broker", "b"))
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
 		in := c.subscribe("orders.>")
@@ -188,7 +188,7 @@ func TestLookupForbidden(t *testing.T) {
 func TestDeadLettersFull(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		log := &countingLog{count: make(map[string]int)}
+		log := newCountingLog()
 		startBroker(t, s, broker.Config{Log: slog.New(log)})
 		c := newClient(t, s)
 		ctx := context.Background()
@@ -242,6 +242,8 @@ type countingLog struct {
 	mu    sync.Mutex
 	count map[string]int
 }
+
+func newCountingLog() *countingLog { return &countingLog{count: make(map[string]int)} }
 
 func (l *countingLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l *countingLog) WithAttrs([]slog.Attr) slog.Handler       { return l }

@@ -34,6 +34,8 @@ func checkStreams(f facts) []finding {
 	}
 	for _, l := range f.view.Lanes {
 		switch l.State {
+		case stateBroken:
+			all = append(all, verdict(name, critical, "nats stream edit "+l.Stream+", and restart the broker", "nobody serves %s: %s", l.Stream, l.Error)...)
 		case stateNewer:
 			all = append(all, verdict(name, warn, "upgrade this broker", "%s is of a newer broker; this one leaves it alone", l.Stream)...)
 		case stateSilent:
@@ -56,7 +58,7 @@ func checkDrift(f facts) []finding {
 	}
 	drift := lane.Compare(f.want, f.all).Drift
 	for _, s := range f.found { // a retiring level must keep the promises too
-		if !slices.ContainsFunc(f.want, func(w lane.Spec) bool { return w.Stream == s.Stream }) && s.Format <= lane.Format {
+		if !slices.ContainsFunc(f.want, func(w lane.Spec) bool { return w.Stream == s.Stream }) && s.Format <= lane.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.all[s.Stream].Config)...)
 		}
 	}

@@ -148,6 +148,13 @@ func TestDoctorNewerFormat(t *testing.T) {
 	o.doctor().want("streams", "warn", "DELAY_1s", "newer broker")
 }
 
+func TestDoctorBrokenMarks(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
+	o.doctor().want("streams", "critical", "nobody serves DELAY_1s", `"one"`)
+}
+
 // A server whose store is full refuses what it is given. Doctor finds out without giving it anything.
 func TestDoctorFullServer(t *testing.T) {
 	o := operateOn(t, server.Options{JetStreamMaxStore: 256 << 10})

@@ -204,7 +204,7 @@ func (i *inquiry) try(ctx context.Context, f *facts) trial {
 	}
 	var level string
 	for _, s := range f.found {
-		if s.Kind == lane.Level && s.Format <= lane.Format {
+		if s.Kind == lane.Level && s.Format <= lane.Format && s.Broken == nil {
 			level = s.Name
 		}
 	}

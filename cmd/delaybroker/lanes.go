@@ -32,6 +32,7 @@ const (
 	stateNewer    = "newer format"
 	stateMissing  = "missing"
 	stateForeign  = "foreign" // a stream has the name, and it is none of ours
+	stateBroken   = "broken marks"
 	stateFull     = "full"
 	stateSilent   = "no answer"
 
@@ -91,6 +92,8 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 	for _, s := range found {
 		l := viewOf(s, stateServing)
 		switch wanted := slices.ContainsFunc(want, func(w lane.Spec) bool { return w.Stream == s.Stream }); {
+		case s.Broken != nil:
+			l.State, l.Error = stateBroken, s.Broken.Error()
 		case s.Format > lane.Format:
 			l.State = stateNewer
 		case !wanted:
@@ -108,7 +111,7 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 		switch {
 		case slices.Contains(c.Missing, w.Stream):
 			v.Lanes = append(v.Lanes, viewOf(w, stateMissing))
-		case slices.Contains(c.Foreign, w.Stream):
+		case slices.Contains(c.Foreign, w.Stream) && !slices.ContainsFunc(found, func(s lane.Spec) bool { return s.Stream == w.Stream }):
 			v.Lanes = append(v.Lanes, viewOf(w, stateForeign))
 		}
 	}
@@ -144,7 +147,7 @@ func (o *operator) fill(ctx context.Context, l *laneView) {
 	if l.State == stateServing && isFull(l.info) {
 		l.State = stateFull
 	}
-	if l.Kind == lane.Dead {
+	if l.Kind == lane.Dead || l.State == stateBroken {
 		return
 	}
 	if l.Pending > 0 {

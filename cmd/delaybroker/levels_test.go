@@ -89,8 +89,12 @@ func TestLevelsRead(t *testing.T) {
 
 func TestLevelsStates(t *testing.T) {
 	o := operateOn(t, server.Options{})
-	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s")
+	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s 13s")
 	o.must("provision")
+	o.change("DELAY_13s", func(c *jetstream.StreamConfig) {
+		c.Metadata["delaybroker.format"] = "one"
+		c.Subjects = []string{"delaysys.hop.13s.>"}
+	})
 	o.publish("delay.7s.x", "left behind")
 	t.Setenv("DELAY_LEVELS", "1s 5s 9s 11s")
 	o.must("provision")
@@ -103,7 +107,7 @@ func TestLevelsStates(t *testing.T) {
 	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	for stream, want := range map[string]string{
 		"DELAY_1s": stateFull, "DELAY_5s": stateServing, "DELAY_7s": stateRetiring, "DELAY_9s": stateNewer, "DELAY_11s": stateMissing,
-		"DELAY_RETRY_1s": stateForeign, "DELAY_DEAD": stateServing,
+		"DELAY_RETRY_1s": stateForeign, "DELAY_DEAD": stateServing, "DELAY_13s": stateBroken,
 	} {
 		if got := o.laneOf(stream).State; got != want {
 			t.Errorf("state of %s: got %q, want %q", stream, got, want)

@@ -46,7 +46,7 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		target[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && s.Kind == Level && s.Format <= Format {
+		if _, wanted := target[s.Stream]; !wanted && s.Kind == Level && s.Format <= Format && s.Broken == nil {
 			s.Subjects = p.Retired(s)
 			target[s.Stream] = s
 		}
@@ -94,18 +94,15 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	return c
 }
 
-// Find lists the streams that carry our marks, by name, and looks at all there are. It changes nothing.
+// Find lists the streams that carry our marks, broken ones included, by name, and looks at all there are. It changes
+// nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
 	list := p.Streams.ListStreams(ctx)
 	for info := range list.Info() {
 		all[info.Config.Name] = info
-		spec, ours, err := specOf(info.Config, p.Prefix, p.Delay)
-		if err != nil {
-			return nil, nil, err
-		}
-		if ours {
+		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
 			found = append(found, spec)
 		}
 	}

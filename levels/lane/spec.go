@@ -48,6 +48,10 @@ type Spec struct {
 	MaxBytes   int64         // and their bytes; zero for no bound
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
+
+	// Broken says what is wrong with the marks of a stream that was found. Such a stream is nobody's to serve or change:
+	// what it holds might be misread.
+	Broken error
 }
 
 // Config is the stream to create.
@@ -84,24 +88,26 @@ func (s Spec) description() string {
 }
 
 // specOf reads the marks of a stream; ok is false for a stream that is not ours.
-func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool, err error) {
+func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
 	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
-		return Spec{}, false, nil
+		return Spec{}, false
 	}
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
 		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
 	}
+	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
-		return Spec{}, false, fmt.Errorf("stream %s: metadata %s: %w", cfg.Name, metaFormat, err)
+		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
+		return spec, true
 	}
-	if kind == Level || kind == Retry {
+	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may name its levels otherwise
 		if spec.Delay, err = delay(spec.Name); err != nil {
-			return Spec{}, false, fmt.Errorf("stream %s: metadata %s: %w", cfg.Name, metaLevel, err)
+			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
 	}
-	return spec, true, nil
+	return spec, true
 }
 
 // Drift is a difference between a stream as we want it and as it is. The broker reports it and changes nothing: somebody

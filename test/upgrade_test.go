@@ -1,0 +1,93 @@
+package test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// Brokers of two versions share streams during an upgrade, and after one that was taken back. What the older one cannot
+// read it leaves where it is, and says so; everything else goes its way.
+
+// TestNewerStream has a level of a newer format beside the others.
+func TestNewerStream(t *testing.T) {
+	t.Parallel()
+	checkLeftAlone(t, "a newer broker made this stream", map[string]string{
+		"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay", "delaybroker.format": "2",
+	})
+}
+
+// TestBrokenMarks has a stream whose marks somebody has changed.
+func TestBrokenMarks(t *testing.T) {
+	t.Parallel()
+	for name, marks := range map[string]map[string]string{
+		"format": {"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay", "delaybroker.format": "one"},
+		"none":   {"delaybroker.kind": "level", "delaybroker.level": "13s", "delaybroker.prefix": "delay"},
+		"level":  {"delaybroker.kind": "level", "delaybroker.level": "soon", "delaybroker.prefix": "delay", "delaybroker.format": "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkLeftAlone(t, "the marks of a stream cannot be read", marks)
+		})
+	}
+}
+
+// checkLeftAlone runs a broker beside a stream with these marks: it says so, touches nothing in it, and serves the rest.
+func checkLeftAlone(t *testing.T, said string, marks map[string]string) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "DELAY_13s", Subjects: []string{"delaysys.hop.13s.>"}, Metadata: marks,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delaysys.hop.13s.orders.theirs", "theirs")
+		log := newCountingLog()
+		startBroker(t, s, broker.Config{Log: slog.New(log)})
+		start := time.Now()
+		c.publish("delay.1m.orders.ours", "ours")
+		c.checkArrive("ORDERS", start.Add(time.Minute), "ours")
+		if got := log.of(said); got != 1 {
+			t.Errorf("the log says %d times that %s, want once", got, said)
+		}
+		if got := bodies(c.arrivals("DELAY_13s")); got != "theirs" {
+			t.Errorf("the stream holds %q, want what it held", got)
+		}
+		c.checkNoDead()
+	})
+}
+
+// TestNewerMessage has messages of a newer format among those of a lane: they stay, those behind them pass by on time, and
+// the log says so about once a minute.
+func TestNewerMessage(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := newCountingLog()
+		startBroker(t, s, broker.Config{Log: slog.New(log)})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		for range 3 {
+			c.publish("delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, "2", "Delay-New", "whatever this is")
+		}
+		c.publish("delay.5s.orders.ours", "ours")
+		c.checkArrive("ORDERS", start.Add(5*time.Second-1))
+		c.checkArrive("ORDERS", start.Add(5*time.Second), "ours")
+		time.Sleep(time.Hour)
+		if got := bodies(c.arrivals("DELAY_5s")); got != "theirs×3" {
+			t.Errorf("the level holds %q, want the messages of the newer broker and nothing else", got)
+		}
+		if got := log.of("a message waits for a newer broker"); got < 50 || got > 70 {
+			t.Errorf("the log says so %d times in an hour, want about 60", got)
+		}
+		c.checkNoDead()
+	})
+}
