@@ -75,6 +75,9 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	w.held++
 	w.heldBytes += h.size
 	now, fresh := w.clock.now(local)
+	if w.gather(h, now, local) {
+		return
+	}
 	if !fresh {
 		w.wheel.Add(h.At, h) // as soon as the time is known
 		return

@@ -38,6 +38,7 @@ type worker struct {
 	fresh     uint64      // the epoch that began the present history
 	adopted   func()      // called at each epoch; the first call counts
 	last      lane.Stored // the last message read, without its body
+	backlog   backlog     // read, long overdue, and not on the wheel yet
 	held      int         // messages in memory
 	heldBytes int
 	underway  int // publishes not yet answered
@@ -119,12 +120,13 @@ func (w *worker) pass(local time.Time) time.Duration {
 	}
 	now, fresh := w.clock.now(local)
 	online := w.online()
+	gathering := w.release(local)
 	if fresh && online {
 		for _, h := range w.wheel.Advance(now) {
 			w.step(h, now)
 		}
 	}
-	wait := w.commitSoon(local)
+	wait := min(gathering, w.commitSoon(local))
 	if next, ok := w.wheel.Next(); ok && online { // otherwise the connection wakes the loop when it is back
 		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
 	}

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,40 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 			t.Errorf("%d arrived, want %d", got, count+1)
 		}
 		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestOldestDueFirst has a broker come back to an intake full of what became due meanwhile, stored in any order of due
+// times: all of it goes out at once, oldest due first.
+func TestOldestDueFirst(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		first.stop()
+		const count = 3000
+		rng := rand.New(rand.NewPCG(7, 7))
+		for i := range count {
+			c.publish(fmt.Sprintf("delayin.%dms.orders.x", 1+rng.IntN(600_000)), fmt.Sprint(i))
+		}
+		time.Sleep(time.Hour)
+		back := time.Now()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Minute)
+		got := c.arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		for i, a := range got {
+			if !a.At.Equal(back) {
+				t.Fatalf("%s came at %s, want all at %s", a.Body, a.At, back)
+			}
+			if i > 0 && a.Due.Before(got[i-1].Due) {
+				t.Fatalf("number %d was due %s, the one before it only %s", i, a.Due, got[i-1].Due)
+			}
+		}
 		c.checkEmpty()
 	})
 }
