@@ -97,6 +97,9 @@ func (w *worker) append(h *held, subject string, header message.Header, refused 
 		}
 		w.mail.put(func(now time.Time) {
 			w.underway--
+			if errors.Is(err, reply.ErrTimeout) {
+				w.complain(now, slog.LevelWarn, "a lane does not acknowledge; trying again: look at the stream's leader, the servers' disks, and the right to publish there", "subject", subject)
+			}
 			w.appended(h, ack, err, now, refused, again)
 		})
 		return false

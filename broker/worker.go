@@ -175,11 +175,11 @@ func (w *worker) look() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
 		sample, err := w.sample(ctx, w.lane.Stream)
-		w.mail.put(func(time.Time) {
+		w.mail.put(func(now time.Time) {
 			w.looking = false
 			if err != nil {
 				w.relook = time.Now().Add(time.Second)
-				w.log.Debug("asking the stream's leader for its time", "err", err)
+				w.complain(now, slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", err)
 				return
 			}
 			w.clock.look(sample)

@@ -38,6 +38,7 @@ type pull struct {
 	wanted   int       // messages asked for and not yet come
 	idle     bool      // nothing came since the last request
 	tail     bool      // nothing was behind the last message
+	tried    bool      // a request was served, so that a slow one may follow
 	behind   time.Time // since when the leader has what we lack; zero when it has not
 }
 
@@ -137,13 +138,22 @@ func (p *pull) run(ctx context.Context) error {
 // patience is how long nothing may come. It follows from where we are and not from what was asked last: of several
 // requests, the one with the quick heartbeat may be used up before the slow one.
 func (p *pull) patience() time.Duration {
-	heartbeat, _ := Watch(p.r.lane.Delay, p.tail, p.clustered)
+	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
+}
+
+// watch is how to ask now. A request that the server refuses, for want of a right, gets no answer: so the first is a quick
+// one, or it would be minutes until we ask again.
+func (p *pull) watch() (heartbeat, expires time.Duration) {
+	if !p.tried {
+		return time.Second, 2 * time.Second
+	}
+	return Watch(p.r.lane.Delay, p.tail, p.clustered)
 }
 
 // ask requests another batch.
 func (p *pull) ask() error {
-	heartbeat, expires := Watch(p.r.lane.Delay, p.tail, p.clustered)
+	heartbeat, expires := p.watch()
 	n := pullBatch - p.wanted
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
@@ -174,7 +184,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	}
 	p.consumer = s.consumer
-	p.idle = false
+	p.idle, p.tried = false, true
 	p.wanted--
 	p.behind = time.Time{}
 	// Behind the tail comes work: a request that watches slowly will not do.
@@ -207,6 +217,7 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
+	p.tried = true
 	if p.wanted <= pullBatch/2 {
 		return p.ask()
 	}

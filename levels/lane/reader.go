@@ -16,6 +16,8 @@ const (
 	apiTimeout  = 5 * time.Second
 	backoffLow  = 50 * time.Millisecond
 	backoffHigh = 2 * time.Second
+	// remindEvery is how often a reader says that its lane cannot be read. There are forty of them.
+	remindEvery = time.Minute
 	bufferItems = 256     // handed over and not yet taken
 	bufferBytes = 1 << 20 // of these, unless it is one message
 
@@ -112,6 +114,7 @@ func (r *Reader) Run(ctx context.Context) {
 	defer r.nc.RemoveStatusListener(status)
 	r.status = status
 	pause := backoffLow
+	var troubled, said time.Time // since when no consumer was served, and when that was said last
 	for ctx.Err() == nil {
 		p, err := r.begin(ctx)
 		if err == nil {
@@ -119,6 +122,9 @@ func (r *Reader) Run(ctx context.Context) {
 			err = p.run(ctx)
 			if time.Since(started) > backoffHigh { // otherwise a consumer that fails at once would be made 20 times a second
 				pause = backoffLow
+			}
+			if p.tried {
+				troubled = time.Time{}
 			}
 			if ctx.Err() == nil {
 				r.live.Store(0)
@@ -128,7 +134,15 @@ func (r *Reader) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.log.Info("reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
+		switch now := time.Now(); {
+		case troubled.IsZero():
+			r.log.Info("reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
+			troubled, said = now, now
+		case now.Sub(said) >= remindEvery:
+			r.log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create consumers and to pull",
+				"stream", r.lane.Stream, "reason", err, "since", troubled)
+			said = now
+		}
 		r.rest(ctx, pause)
 		pause = min(2*pause, backoffHigh)
 	}

@@ -103,6 +103,16 @@ func (s *Server) Restart(down time.Duration) {
 	s.Start()
 }
 
+// Reload changes the configuration of the running server as a reload of its file does, also for later starts.
+func (s *Server) Reload(change func(*server.Options)) {
+	s.t.Helper()
+	change(&s.opts)
+	opts := s.opts
+	if err := s.Server().ReloadOptions(&opts); err != nil {
+		s.t.Fatalf("reload: %v", err)
+	}
+}
+
 // Server is the server that runs, or nil.
 func (s *Server) Server() *server.Server { return s.current.Load() }
 

@@ -1,0 +1,103 @@
+package test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestRightsRevoked takes one right after the other from a running broker, by a reload of the server's configuration, and
+// gives it back five minutes later. Meanwhile messages become due. Nothing is lost, the log says what is the matter and
+// stays readable, and all goes on by itself when the right is there again.
+func TestRightsRevoked(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		deny []string
+		anew bool          // the consumers are deleted meanwhile, so that others are needed
+		says string        // what the broker says; the refusal itself, with its subject, is the connection's to say
+		back time.Duration // at most so long after the right came back everything has arrived
+	}{
+		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "this lane is not read", 20 * time.Second},
+		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "this lane is not read", 20 * time.Second},
+		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time", 20 * time.Second},
+		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
+		// The engine says nothing of a target that is silent; the connection says that it was refused.
+		{"deliver", []string{"orders.>"}, false, "", time.Minute},
+		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "committing; trying again", 10 * time.Second},
+		{"everything", []string{">"}, true, "", time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			natstest.DropTimers()
+			synctest.Test(t, func(t *testing.T) {
+				users := func(deny ...string) []*server.User {
+					return []*server.User{
+						{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: deny}}},
+						{Username: "client", Password: "c"},
+					}
+				}
+				s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: users()})
+				log := newCountingLog()
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)}, nats.UserInfo("broker", "b"))
+				c := connected(t, s.Connect(nats.UserInfo("client", "c")))
+				c.target("ORDERS", "orders.>")
+				var want []string
+				ask := func(when string) {
+					for _, delay := range []string{"1s", "1m", "5m", "90s", "8m"} {
+						body := when + "-" + delay
+						c.publish("delay."+delay+".orders.x", body)
+						want = append(want, body)
+					}
+				}
+				ask("before")
+				time.Sleep(30 * time.Second)
+				s.Reload(func(o *server.Options) { o.Users = users(tt.deny...) })
+				if tt.anew {
+					for _, level := range []string{"INTAKE", "1s", "5s", "10s", "1m", "5m"} {
+						c.deleteConsumers("DELAY_" + level)
+					}
+				}
+				ask("meanwhile")
+				time.Sleep(5 * time.Minute)
+				lines := log.of("")
+				s.Reload(func(o *server.Options) { o.Users = users() })
+				back := time.Now()
+				ask("after")
+				time.Sleep(20 * time.Minute)
+				got := c.arrivals("ORDERS")
+				slices.Sort(want)
+				if got, want := bodies(got), fmt.Sprint(want); "["+got+"]" != want {
+					t.Errorf("arrived %s, want each once: %s", got, want)
+				}
+				for _, a := range got {
+					latest := a.Due
+					if a.Due.Before(back.Add(tt.back)) {
+						latest = back.Add(tt.back)
+					}
+					if a.At.Before(a.Due) || a.At.After(latest) {
+						t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due), a.At.Sub(back))
+					}
+				}
+				if tt.says != "" && log.of(tt.says) == 0 {
+					t.Errorf("the log does not say %q", tt.says)
+				}
+				if most := 110; lines > most {
+					t.Errorf("%d lines in five minutes, want %d at most", lines, most)
+				}
+				c.checkNoDead()
+				c.checkEmpty()
+			})
+		})
+	}
+}
