@@ -72,6 +72,7 @@ func (d dialer) dial() (links, error) {
 func (d dialer) options(name string) []nats.Option {
 	log := d.log.With("link", name)
 	var complained time.Time // nats.go calls the handlers of a connection one after another
+	var refused sparing
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.version, name)),
 		nats.MaxReconnects(-1),
@@ -96,6 +97,12 @@ func (d dialer) options(name string) []nats.Option {
 			log.Info("reconnected to NATS", "server", serverOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) { // of every message, perhaps
+				if more, ok := refused.say(time.Now()); ok {
+					log.Error("NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself", "err", err, "more", more)
+				}
+				return
+			}
 			level := slog.LevelWarn
 			if errors.Is(err, nats.ErrBadHeaderMsg) {
 				level = slog.LevelDebug // the message becomes a dead letter that says so
@@ -116,6 +123,22 @@ func (d dialer) options(name string) []nats.Option {
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
 	return options
+}
+
+// sparing says a thing at most once in complaintPause.
+type sparing struct {
+	said time.Time
+	more int // left unsaid since
+}
+
+// say reports whether to say it now, and how often it was left unsaid.
+func (s *sparing) say(now time.Time) (more int, ok bool) {
+	if !s.said.IsZero() && now.Sub(s.said) < complaintPause {
+		s.more++
+		return 0, false
+	}
+	more, s.more, s.said = s.more, 0, now
+	return more, true
 }
 
 func reason(nc *nats.Conn) error {

@@ -1,6 +1,51 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// A right that the broker lacks is named, with its subject, and not once for every message.
+func TestRightRefused(t *testing.T) {
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{
+		{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"orders.>"}}}},
+		{Username: "client", Password: "c"},
+	}})
+	externalEnv(t, s.ClientURL())
+	t.Setenv("DELAY_PROVISION", "create")
+	t.Setenv("NATS_USER", "broker")
+	t.Setenv("NATS_PASSWORD", "b")
+	r := start(t)
+	r.log.await(t, "ready")
+	_, js := connect(t, strings.Replace(s.ClientURL(), "nats://", "nats://client:c@", 1))
+	for i := range 50 {
+		publish(t, js, fmt.Sprintf("delay.1s.orders.%d", i), "")
+	}
+	const said = "NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself"
+	line := r.log.await(t, said)
+	if got, want := fmt.Sprint(line["err"]), `Publish to "orders.`; line["level"] != "ERROR" || line["link"] != "deliver" || !strings.Contains(got, want) {
+		t.Errorf("got %v, want an error of link deliver with %s", line, want)
+	}
+	r.stop(t)
+	if got := strings.Count(r.log.String(), said); got > 5 {
+		t.Errorf("said %d times, want few", got)
+	}
+}
+
+func TestSparing(t *testing.T) {
+	var s sparing
+	now := time.Now()
+	for after, want := range []string{"0 true", "0 false", "0 false", "2 true", "0 false"} {
+		more, ok := s.say(now.Add(time.Duration(after) * complaintPause / 3))
+		if got := fmt.Sprint(more, ok); got != want {
+			t.Errorf("time %d: got %s, want %s", after, got, want)
+		}
+	}
+}
 
 func TestBelowFloor(t *testing.T) {
 	for version, want := range map[string]bool{
