@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -66,9 +68,14 @@ func (c embedConfig) isLoopback() bool {
 
 // An embedded is a running NATS server and its lock on the directory.
 type embedded struct {
+	config embedConfig
+	log    *slog.Logger
+	disk   *disk
 	server *server.Server
 	unlock func()
-	host   string
+
+	keeping sync.WaitGroup     // the goroutine of keep, which replaces server
+	release context.CancelFunc // ends it
 }
 
 // startEmbedded returns when the server accepts connections, which on a large store takes a while. It is the caller who
@@ -84,15 +91,39 @@ func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.dir, err)
 	}
-	s, err := c.start(log)
-	if err != nil {
+	e := &embedded{config: c, log: log, disk: newDisk(c.dir), unlock: unlock, release: func() {}}
+	if e.server, err = c.start(log, e.disk); err != nil {
 		unlock()
 		return nil, err
 	}
-	return &embedded{server: s, unlock: unlock, host: c.host}, nil
+	return e, nil
 }
 
-func (c embedConfig) start(log *slog.Logger) (*server.Server, error) {
+// keep restarts the server when its disk was full and takes data again, until stop. It calls fail when that is impossible.
+func (e *embedded) keep(fail func(error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.release = cancel
+	e.keeping.Go(func() {
+		if err := e.disk.watch(ctx, e.restart, e.log); err != nil {
+			fail(fmt.Errorf("restart the embedded server: %w", err))
+		}
+	})
+}
+
+// restart keeps the port, which clients know.
+func (e *embedded) restart() error {
+	e.config.port = e.server.Addr().(*net.TCPAddr).Port
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+	s, err := e.config.start(e.log, e.disk)
+	if err != nil {
+		return err
+	}
+	e.server = s
+	return nil
+}
+
+func (c embedConfig) start(log *slog.Logger, d *disk) (*server.Server, error) {
 	if err := c.checkPort(); err != nil {
 		return nil, err
 	}
@@ -100,7 +131,7 @@ func (c embedConfig) start(log *slog.Logger) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure the embedded server: %w", err)
 	}
-	bridge := &serverLog{log: log.With("from", "nats-server")}
+	bridge := &serverLog{log: log.With("from", "nats-server"), disk: d}
 	s.SetLoggerV2(bridge, false, false, false)
 	s.Start()
 	err = bridge.fatal()
@@ -134,7 +165,7 @@ func (c embedConfig) checkPort() error {
 
 // url is where the broker dials. It goes over TCP: nats-server's in-process connections are slower.
 func (e *embedded) url() string {
-	host := e.host
+	host := e.config.host
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
@@ -144,6 +175,8 @@ func (e *embedded) url() string {
 
 // stop returns when everything is on disk and the directory is free.
 func (e *embedded) stop() {
+	e.release()
+	e.keeping.Wait()
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 	e.unlock()

@@ -144,7 +144,7 @@ func TestIsLoopback(t *testing.T) {
 
 func TestServerLog(t *testing.T) {
 	var b bytes.Buffer
-	l := &serverLog{log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	l := &serverLog{disk: newDisk(""), log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	l.Noticef("a %d", 1)
 	l.Warnf("b %d", 2)
 	l.Errorf("c %d", 3)

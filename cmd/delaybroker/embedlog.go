@@ -8,7 +8,8 @@ import (
 
 // serverLog takes nats-server's log into ours. What it only notes is of interest to who debugs it.
 type serverLog struct {
-	log *slog.Logger
+	log  *slog.Logger
+	disk *disk
 
 	mu    sync.Mutex // guards first
 	first error      // the first fatal error
@@ -16,9 +17,15 @@ type serverLog struct {
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(format, v...)) }
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
+
+// Errorf also looks for what the server tells nobody else.
+func (l *serverLog) Errorf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	l.log.Error(line)
+	l.disk.heard(line)
+}
 
 // Fatalf is called when the server gives up. It does not end the process, and Start does not return the error.
 func (l *serverLog) Fatalf(format string, v ...any) {

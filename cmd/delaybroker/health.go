@@ -27,6 +27,7 @@ type engine interface {
 type health struct {
 	engine    engine
 	connected func() map[string]bool // by link
+	disk      *disk                  // of the embedded server; nil without one
 	stopping  <-chan struct{}        // closed when a stop was asked for
 }
 
@@ -65,7 +66,7 @@ func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
 func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
 	status := h.engine.Status()
 	writeChecks(w, []check{
-		h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status),
+		h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status), h.disk.check(),
 	})
 }
 

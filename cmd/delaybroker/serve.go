@@ -105,12 +105,15 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	build := readBuild()
 	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
+	var disk *disk
 	if cfg.embed != nil {
 		server, err := startEmbedded(*cfg.embed, log)
 		if err != nil {
 			return err
 		}
 		defer server.stop()
+		server.keep(fail)
+		disk = server.disk
 		dialer.access.url = server.url()
 	}
 	web := newWeb(log)
@@ -126,7 +129,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		return err
 	}
 	if listener != nil {
-		web.Handler = health{engine: b, connected: links.connected, stopping: ctx.Done()}.handler()
+		web.Handler = health{engine: b, connected: links.connected, disk: disk, stopping: ctx.Done()}.handler()
 		running.Go(func() {
 			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("serve HTTP: %w", err))

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// diskPause is how often a disk that took no data is tried again.
+	diskPause = time.Second
+	// diskTrial is how much it has to take then. Less would be used up at once.
+	diskTrial = 4 << 20
+	// restartPause is how far apart restarts of the embedded server are, should it find the disk full again and again.
+	restartPause = 10 * time.Second
+)
+
+// gaveUp is what nats-server logs when a write fails. It never tries that stream, or JetStream as a whole, again.
+var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
+
+// disk is what is known of the embedded server's directory.
+type disk struct {
+	dir    string
+	failed chan struct{} // one slot: a write failed since the server was started
+
+	mu  sync.Mutex // guards err
+	err error      // the first write that failed, until the server was restarted
+}
+
+func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
+
+// heard looks for a failure in a line of nats-server's log. It is called with locks of the server held.
+func (d *disk) heard(line string) {
+	for _, words := range gaveUp {
+		if !strings.Contains(line, words) {
+			continue
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.err == nil {
+			d.err = errors.New(line)
+		}
+		select {
+		case d.failed <- struct{}{}:
+		default:
+		}
+		return
+	}
+}
+
+// check is for /readyz. Without an embedded server there is nothing to say.
+func (d *disk) check() check {
+	if d == nil {
+		return check{Name: "disk", OK: true}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return check{Name: "disk", Detail: fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)}
+	}
+	return check{Name: "disk", OK: true}
+}
+
+// mended forgets the failure.
+func (d *disk) mended() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = nil
+	select {
+	case <-d.failed:
+	default:
+	}
+}
+
+// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It ends
+// with ctx, or with the error of a restart.
+func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.failed:
+		}
+		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost. Free some space, and the embedded server restarts by itself",
+			"dir", d.dir, "reason", d.check().Detail)
+		for since := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(diskPause):
+			}
+			err := d.try()
+			if err == nil && time.Since(last) >= restartPause {
+				break
+			}
+			if err != nil && time.Since(since) >= time.Minute {
+				since = time.Now()
+				log.Error("the disk still takes no data; free some space", "dir", d.dir, "err", err)
+			}
+		}
+		log.Warn("the disk takes data again: restarting the embedded server", "dir", d.dir)
+		if err := restart(); err != nil {
+			return err
+		}
+		last = time.Now()
+		d.mended()
+	}
+}
+
+// try writes to the disk.
+func (d *disk) try() error {
+	file := filepath.Join(d.dir, "delaybroker.trial")
+	return errors.Join(os.WriteFile(file, make([]byte, diskTrial), 0o600), os.Remove(file))
+}

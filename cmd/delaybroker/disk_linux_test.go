@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+)
+
+// TestDiskFull lets the embedded server's writes fail, by a limit on the size of its files: nats-server takes it as it
+// takes a full disk, and needs no rights for it. The broker says what to do, is unready, and when there is room again, works
+// on by itself, with everything that was accepted.
+func TestDiskFull(t *testing.T) {
+	dir, probes := t.TempDir(), freeAddress(t)
+	broker, log := command(t, nil, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+dir, "DELAY_HTTP_ADDR="+probes, "DELAY_LEVELS=1s 5s"), newLogReader()
+	broker.Stderr = log
+	if err := broker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	nc, js := connect(t, log.await(t, "ready")["server"].(string))
+	sub := subscribe(t, nc, "x")
+	publish(t, js, "delay.5s.x", "accepted before")
+	limit := func(bytes uint64) {
+		if err := unix.Prlimit(broker.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(64 << 10)
+	full := fmt.Sprintf("%0*d", 100<<10, 0)
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "delay.5s.x", Data: []byte(full)}, jetstream.WithRetryAttempts(0)); err == nil {
+		t.Error("a full disk acknowledged a message")
+	}
+	said := log.await(t, "the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost. Free some space, and the embedded server restarts by itself")
+	if said["dir"] != dir || said["level"] != "ERROR" {
+		t.Errorf("got %v, want an error that names %s", said, dir)
+	}
+	wantProbe(t, probes, "/healthz", 200)
+	if got := readiness(t, probes); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
+		t.Errorf("got readiness %s, want what to do", got)
+	}
+
+	limit(unix.RLIM_INFINITY)
+	log.await(t, "the disk takes data again: restarting the embedded server")
+	eventually(t, "readiness", func() bool {
+		return strings.Contains(readiness(t, probes), `"ok"`) && !strings.Contains(readiness(t, probes), `false`)
+	})
+	wantMessage(t, sub, "accepted before")
+	publish(t, js, "delay.1s.x", "accepted afterwards")
+	wantMessage(t, sub, "accepted afterwards")
+	if err := broker.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0:\n%s", err, log)
+	}
+}
+
+// readiness is the body of the probe.
+func readiness(t *testing.T, address string) string {
+	t.Helper()
+	res, err := http.Get(fmt.Sprintf("http://%s/readyz", address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
