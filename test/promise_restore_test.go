@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,7 @@ import (
 // that it is as old as before. What the owner commits then must not take the new ones.
 func TestRestoredUnderABlockedReader(t *testing.T) {
 	t.Parallel()
-	for name, backUp := range map[string]func(*natstest.Server, *client) natstest.Backup{
-		"backup":             func(_ *natstest.Server, c *client) natstest.Backup { return natstest.BackUp(c.t, c.nc, "DELAY_1h") },
-		"backup before 2.15": func(s *natstest.Server, c *client) natstest.Backup { return s.BackUpFiles(c.nc, "DELAY_1h") },
-	} {
+	for name, backUp := range backupKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -28,7 +26,7 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 				start := time.Now()
 				c.many("delay.1h.orders.before", 50)
 				time.Sleep(time.Second)
-				backup := backUp(s, c)
+				backup := backUp(s, c, "DELAY_1h")
 				c.many("delay.1h.orders.forgotten", 50)
 				time.Sleep(30 * time.Minute)
 				c.many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
@@ -46,6 +44,110 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 				}
 				if count["new"] != later || count["before"] != 50 {
 					t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"], later, count["before"])
+				}
+				c.checkNoDead()
+				c.checkEmpty()
+			})
+		})
+	}
+}
+
+// backupKinds are the forms of a backup: what servers give today, and what those before 2.15 gave.
+var backupKinds = map[string]func(*natstest.Server, *client, string) natstest.Backup{
+	"backup": func(_ *natstest.Server, c *client, stream string) natstest.Backup {
+		return natstest.BackUp(c.t, c.nc, stream)
+	},
+	"backup before 2.15": func(s *natstest.Server, c *client, stream string) natstest.Backup { return s.BackUpFiles(c.nc, stream) },
+}
+
+// TestRestoredElsewhere restores the streams into an empty account on another server. What was pending arrives there when
+// it is due, under the ids that its publishers may know.
+func TestRestoredElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, backUp := range backupKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := broker.Config{Ladder: ladder(t, "1s 10s 1m 10m 1h 2h")}
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				start := time.Now()
+				due := make(map[string]time.Duration)
+				for _, delay := range []string{"1h", "90m", "3h"} {
+					due[delay], _ = time.ParseDuration(delay)
+					c.publish("delay."+delay+".orders.x", delay)
+				}
+				ack := c.publish("delay.2h.orders.x", "2h")
+				due["2h"] = 2 * time.Hour
+				id := fmt.Sprintf("%s-%d-%d", ack.Stream, ack.Sequence, start.UnixNano())
+				time.Sleep(time.Minute) // some have hopped
+				b.stop()
+				var all []natstest.Backup
+				for name := range c.js.StreamNames(context.Background()).Name() {
+					all = append(all, backUp(s, c, name))
+				}
+				s.Stop()
+
+				elsewhere := natstest.Run(t, dir)
+				c = newClient(t, elsewhere)
+				c.target("ORDERS", "orders.>")
+				for _, backup := range all {
+					natstest.Restore(t, c.nc, backup)
+				}
+				startBroker(t, elsewhere, cfg)
+				time.Sleep(4 * time.Hour)
+				got := c.arrivals("ORDERS")
+				if len(got) != len(due) {
+					t.Errorf("arrived %q, want all %d once", bodies(got), len(due))
+				}
+				for _, a := range got {
+					if want := start.Add(due[a.Body]); !a.At.Equal(want) || !a.Due.Equal(want) {
+						t.Errorf("%s came at %s saying it was due %s, want %s", a.Body, a.At, a.Due, want)
+					}
+					if a.Body == "2h" && a.ID != id {
+						t.Errorf("its id is %q, want %q as before", a.ID, id)
+					}
+				}
+				c.checkNoDead()
+				c.checkEmpty()
+			})
+		})
+	}
+}
+
+// TestRestoredOverLiveHistory restores a level in place under a running broker. What was delivered since the backup is
+// delivered again, at once and under the same ids; what is published afterwards arrives on time.
+func TestRestoredOverLiveHistory(t *testing.T) {
+	t.Parallel()
+	for name, backUp := range backupKinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				startBroker(t, s, broker.Config{})
+				c := newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				c.publish("delay.1m.orders.x", "before")
+				time.Sleep(time.Second)
+				backup := backUp(s, c, "DELAY_1m")
+				c.publish("delay.1m.orders.x", "since")
+				time.Sleep(time.Hour)
+				if err := c.js.DeleteStream(context.Background(), "DELAY_1m"); err != nil {
+					t.Fatal(err)
+				}
+				natstest.Restore(t, c.nc, backup)
+				restored := time.Now()
+				c.publish("delay.1m.orders.x", "after")
+				time.Sleep(time.Hour)
+				got := c.arrivals("ORDERS")
+				if got, want := bodies(got), "after before×2 since"; got != want {
+					t.Fatalf("arrived %q, want %q", got, want)
+				}
+				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
+					t.Errorf("the third is %s with id %s, %s after the restore; want the first once more, with id %s, at once", got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
+				}
+				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
+					t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)
 				}
 				c.checkNoDead()
 				c.checkEmpty()
