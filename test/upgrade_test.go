@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
@@ -15,6 +16,46 @@ import (
 
 // Brokers of two versions share streams during an upgrade, and after one that was taken back. What the older one cannot
 // read it leaves where it is, and says so; everything else goes its way.
+
+// TestUpgradeAndBack replaces the broker by a newer one under load, takes that back, and replaces it again. DELAYBROKER_OLDER
+// names the older command; without it, the test shows that today's gets along with itself:
+//
+//	git worktree add /tmp/older v1.0.0 && (cd /tmp/older && go build -o delaybroker ./cmd/delaybroker)
+//	DELAYBROKER_OLDER=/tmp/older/delaybroker go test ./test -run TestUpgradeAndBack
+func TestUpgradeAndBack(t *testing.T) {
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	c := newClient(t, s)
+	in := c.subscribe("orders.>")
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	l := (*load)(nil)
+	for i, start := range []func(testing.TB, ...string) *natstest.Process{
+		natstest.StartOlderBroker, natstest.StartBroker, natstest.StartOlderBroker, natstest.StartBroker,
+	} {
+		p := start(t, env...)
+		if l == nil {
+			l = startLoad(t, s.Connect(), rate, mixed...)
+		}
+		time.Sleep(1500*time.Millisecond + time.Duration(i)*170*time.Millisecond)
+		if i == 3 {
+			defer p.Terminate()
+			break
+		}
+		p.Terminate()
+	}
+	accepted := l.end()
+	if least := 4 * rate; len(accepted) < least {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
+	}
+	for range 300 {
+		if len(in.all()) >= len(accepted) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // for copies
+	l.checkHistory(in.all())
+	c.checkNoDead()
+}
 
 // TestNewerStream has a level of a newer format beside the others.
 func TestNewerStream(t *testing.T) {

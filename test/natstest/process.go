@@ -59,6 +59,20 @@ func StartBroker(t testing.TB, env ...string) *Process {
 	if err != nil {
 		t.Fatalf("build the broker: %v", err)
 	}
+	return startProcess(t, binary, env...)
+}
+
+// StartOlderBroker runs the command that DELAYBROKER_OLDER names, such as the last release, or else today's.
+func StartOlderBroker(t testing.TB, env ...string) *Process {
+	t.Helper()
+	if older := os.Getenv("DELAYBROKER_OLDER"); older != "" {
+		return startProcess(t, older, env...)
+	}
+	return StartBroker(t, env...)
+}
+
+func startProcess(t testing.TB, binary string, env ...string) *Process {
+	t.Helper()
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
 	stderr, err := cmd.StderrPipe()
