@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels/lane"
 )
@@ -27,10 +28,25 @@ var errHistory = errors.New("the stream has another history")
 // sample asks a stream's leader for its time and state.
 func (e *engine) sample(ctx context.Context, stream string) (lane.Sample, error) {
 	s, err := e.js.Stream(ctx, stream)
+	e.noted(err)
 	if err != nil {
 		return lane.Sample{}, err
 	}
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
+}
+
+// noted takes note of whether JetStream is there.
+func (e *engine) noted(err error) {
+	var api *jetstream.APIError
+	switch {
+	case err == nil && e.away.CompareAndSwap(true, false):
+		select {
+		case e.back <- struct{}{}:
+		default:
+		}
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.As(err, &api) && api.Code == 503:
+		e.away.Store(true)
+	}
 }
 
 // stored reads the subject and header at a sequence.

@@ -24,6 +24,8 @@ const (
 	apiTimeout = 5 * time.Second
 	// startPause is how long to wait for a JetStream that does not answer yet.
 	startPause = time.Second
+	// doubtEvery is how often all consumers are looked after because some stream answers again.
+	doubtEvery = 10 * time.Second
 )
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
@@ -36,7 +38,8 @@ type Broker struct {
 	workers []*worker
 }
 
-// engine is what all workers share. It does not change after New, except for deliver, which Run makes.
+// engine is what all workers share. It does not change after New, except for what Run makes, and for what is
+// known of JetStream.
 type engine struct {
 	cfg     Config
 	links   Links
@@ -47,6 +50,9 @@ type engine struct {
 	log     *slog.Logger
 	write   *reply.Box
 	deliver Deliverer
+
+	away atomic.Bool   // JetStream left a question without an answer
+	back chan struct{} // one slot: it answers again
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -69,7 +75,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	return &Broker{
 		engine: &engine{
-			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log,
+			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
 			policy: cfg.policy(names),
 		},
 		ready: make(chan struct{}),
@@ -220,7 +226,9 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *wor
 // online reports whether there is anywhere to publish to.
 func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
 
-// watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once.
+// watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once. When JetStream is back
+// behind a connection that stayed, their consumers
+// may be gone.
 func (b *Broker) watchLinks(ctx context.Context) {
 	write := b.links.Write.StatusChanged(nats.CONNECTED)
 	defer b.links.Write.RemoveStatusListener(write)
@@ -228,6 +236,8 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	defer b.links.Deliver.RemoveStatusListener(targets)
 	control := b.links.Control.StatusChanged(nats.CONNECTED)
 	defer b.links.Control.RemoveStatusListener(control)
+	var doubt <-chan time.Time // nil unless consumers are to be looked after
+	var doubted time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -235,6 +245,17 @@ func (b *Broker) watchLinks(ctx context.Context) {
 		case <-write:
 		case <-targets:
 		case <-control:
+		case <-b.back:
+			if doubt == nil {
+				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
+			}
+			continue
+		case <-doubt:
+			doubt, doubted = nil, time.Now()
+			for _, w := range b.enlisted() {
+				w.reader.Doubt()
+			}
+			continue
 		}
 		for _, w := range b.enlisted() {
 			w.mail.put(func(time.Time) { w.relook = time.Time{} })

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
@@ -236,6 +238,46 @@ func TestOldestDueFirst(t *testing.T) {
 				t.Fatalf("number %d was due %s, the one before it only %s", i, a.Due, got[i-1].Due)
 			}
 		}
+		c.checkEmpty()
+	})
+}
+
+// TestJetStreamAway has JetStream go away under the broker for ten minutes while its connections stay, as it does on a
+// server whose disk failed. The log says so seldom, and all goes on when it is back.
+func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTimers
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.Run(t, dir)
+		log := newCountingLog()
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Log: slog.New(log)})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		c.publish("delay.10s.orders.a", "a")
+		c.publish("delay.1m.orders.b", "b")
+		c.publish("delayin.5m.orders.c", "c")
+		c.publish("delay.10m.orders.d", "d")
+		c.publish("delayin.15m.orders.e", "e")
+		time.Sleep(9 * time.Second) // a is on the wheel
+		if err := s.Server().DisableJetStream(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := log.of(""); got > 150 {
+			t.Errorf("%d lines in ten minutes, want few: %v", got, log.count)
+		}
+		if log.of("the stream's leader does not tell its time") == 0 {
+			t.Error("the log does not say that nothing is delivered")
+		}
+		if err := s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}); err != nil {
+			t.Fatal(err)
+		}
+		c.checkArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
+		c.checkArrive("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
+		c.checkArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
+		time.Sleep(time.Minute)
+		c.checkNoDead()
 		c.checkEmpty()
 	})
 }

@@ -48,12 +48,18 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		maxMsg = int(r.nc.MaxPayload())
 	}
 	return &pull{
-		r: r, name: ConsumerPrefix + nuid.Next(), start: start, clustered: info.Cluster != nil && info.Cluster.Name != "", // a single server names only itself
+		r: r, name: ConsumerPrefix + nuid.Next(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
 		// The server answers 409 for ever to a request that is smaller than the next message with its headers.
 		maxBytes: max(pullBytes, maxMsg+8<<10),
 		msgs:     make(chan *nats.Msg, 3*pullBatch),
 		tail:     info.State.LastSeq <= r.read.Sequence || info.State.Msgs == 0,
 	}
+}
+
+// far reports whether the stream can go without our connection: in a cluster, or behind a leaf node. A single server names
+// only itself.
+func far(info *jetstream.StreamInfo, connected string) bool {
+	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }
 
 // open creates the consumer and listens to its inbox.
@@ -112,6 +118,13 @@ func (p *pull) run(ctx context.Context) error {
 			if s != nats.CONNECTED {
 				return errOffline
 			}
+		case <-p.r.doubted:
+			p.tried, p.wanted = false, min(p.wanted, pullBatch-1)
+			if err := p.ask(); err != nil {
+				return err
+			}
+			heard, armed = time.Now(), p.patience()
+			silence.Reset(armed)
 		case epoch := <-p.r.denied:
 			if epoch == p.r.number {
 				return p.r.forget()

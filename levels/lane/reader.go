@@ -35,19 +35,20 @@ type Item struct {
 // Reader reads one lane in order and hands it to one owner. It blocks, and soon stops asking the server, while the owner
 // does not take what it has.
 type Reader struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	api    string // prefix of the JetStream API subjects, with the final dot
-	inbox  string
-	lane   Spec
-	log    *slog.Logger
-	items  chan Item
-	epochs chan Epoch
-	bytes  atomic.Int64  // of the items handed over and not yet taken
-	taken  chan struct{} // one slot: an item was taken since
-	denied chan uint64   // one slot: the owner found the stream of this epoch to be another
-	live   atomic.Uint64 // the number of the epoch whose consumer is believed alive; zero when there is none
-	number uint64
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	api     string // prefix of the JetStream API subjects, with the final dot
+	inbox   string
+	lane    Spec
+	log     *slog.Logger
+	items   chan Item
+	epochs  chan Epoch
+	bytes   atomic.Int64  // of the items handed over and not yet taken
+	taken   chan struct{} // one slot: an item was taken since
+	doubted chan struct{} // one slot: the consumer may be gone
+	denied  chan uint64   // one slot: the owner found the stream of this epoch to be another
+	live    atomic.Uint64 // the number of the epoch whose consumer is believed alive; zero when there is none
+	number  uint64
 
 	// What is known of the stream; touched by Run alone.
 	created time.Time
@@ -75,7 +76,7 @@ func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, api: cfg.APIPrefix + ".", inbox: cfg.Inbox, lane: cfg.Lane,
 		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
-		denied: make(chan uint64, 1), first: cfg.From,
+		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1), first: cfg.From,
 	}
 }
 
@@ -105,6 +106,15 @@ func (r *Reader) Deny(epoch uint64) {
 	select {
 	case r.denied <- epoch:
 	default: // it is about to hear so
+	}
+}
+
+// Doubt makes the reader see whether its consumer is there. JetStream was away and is back, though the connection stayed:
+// consumers in memory do not survive that, and in an idle lane it would be long before their silence is noticed.
+func (r *Reader) Doubt() {
+	select {
+	case r.doubted <- struct{}{}:
+	default:
 	}
 }
 

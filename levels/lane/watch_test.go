@@ -78,3 +78,20 @@ func TestBytesOfARequest(t *testing.T) {
 		}
 	}
 }
+
+// TestFar tells the server we are connected to from one that can go without our noticing.
+func TestFar(t *testing.T) {
+	for _, test := range []struct {
+		cluster *jetstream.ClusterInfo
+		want    bool
+	}{
+		{nil, false},
+		{&jetstream.ClusterInfo{Leader: "ours"}, false},
+		{&jetstream.ClusterInfo{Leader: "behind a leaf node"}, true},
+		{&jetstream.ClusterInfo{Name: "C", Leader: "ours"}, true},
+	} {
+		if got := far(&jetstream.StreamInfo{Cluster: test.cluster}, "ours"); got != test.want {
+			t.Errorf("%+v: far %v, want %v", test.cluster, got, test.want)
+		}
+	}
+}
