@@ -65,9 +65,11 @@ func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
 
 func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
 	status := h.engine.Status()
-	writeChecks(w, []check{
-		h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status), h.disk.check(),
-	})
+	checks := []check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
+	if h.disk != nil {
+		checks = append(checks, h.disk.check())
+	}
+	writeChecks(w, checks)
 }
 
 func (h health) checkServing(s broker.Status) check {
