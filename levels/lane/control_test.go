@@ -86,23 +86,23 @@ func FuzzSpec(f *testing.F) {
 	f.Add("level", "30m", "late", "1")
 	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
 		cfg := jetstream.StreamConfig{Name: "DELAY_x", Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
-		s, ok, err := specOf(cfg, "delay", levels.ParseDuration)
+		s, ok := specOf(cfg, "delay", levels.ParseDuration)
 		switch {
-		case err != nil:
-			if ok || !strings.Contains(err.Error(), "DELAY_x") {
-				t.Errorf("%v, %t: want the stream's name", err, ok)
-			}
-			return
 		case !ok:
 			if kind != "" && prefix == "delay" {
 				t.Errorf("%+v is not ours", cfg.Metadata)
+			}
+			return
+		case s.Broken != nil:
+			if !strings.Contains(s.Broken.Error(), "delaybroker.") {
+				t.Errorf("%v: want the key that is wrong", s.Broken)
 			}
 			return
 		}
 		if s.Format <= 0 {
 			t.Errorf("format %q is %d", format, s.Format)
 		}
-		if _, err := levels.ParseDuration(level); (s.Kind == Level || s.Kind == Retry) && (err != nil || s.Delay < 0) {
+		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) && (err != nil || s.Delay < 0) {
 			t.Errorf("a level %q of %s: %v", level, s.Delay, err)
 		}
 		if got, want := newer(cfg), s.Format > Format; got != want {
