@@ -34,8 +34,9 @@ type Broker struct {
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 
-	mu      sync.Mutex // guards workers
+	mu      sync.Mutex // guards what follows
 	workers []*worker
+	lanes   []lane.Spec // all that are served, here or elsewhere
 }
 
 // engine is what all workers share. It does not change after New, except for what Run makes, and for what is
@@ -73,13 +74,12 @@ func New(links Links, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("JetStream for reading: %w", err)
 	}
-	return &Broker{
-		engine: &engine{
-			cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
-			policy: cfg.policy(names),
-		},
-		ready: make(chan struct{}),
-	}, nil
+	e := &engine{
+		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
+		policy: cfg.policy(names),
+	}
+	e.cfg.Owners = e.owners()
+	return &Broker{engine: e, ready: make(chan struct{})}, nil
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
@@ -113,6 +113,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stop()
 
 	leaning.Go(func() { b.watchLinks(base) })
+	leaning.Go(func() { b.cfg.Owners.Run(base) })
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		deliverer.Drain()
@@ -169,6 +170,9 @@ func isTransient(err error) bool {
 
 // work runs one worker for each lane until ctx ends.
 func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
+	b.mu.Lock()
+	b.lanes = lanes
+	b.mu.Unlock()
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	for i, l := range lanes {
@@ -193,29 +197,39 @@ func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 		if err != nil {
 			return nil // ctx ended
 		}
+		b.log.Debug("owner of a lane", "stream", l.Stream)
 		w := b.newWorker(l, lease, settled)
 		b.enlist(w)
 		err = w.run(ctx)
 		b.dismiss(w)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
-		if e := lease.Release(release, w.cursor.Arrived()+1); e != nil {
+		if e := lease.Release(release, w.leftOff()); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, e))
 		}
 		cancel()
 		if ctx.Err() != nil {
 			return err
 		}
-		b.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		b.log.Info("no longer the owner of a lane", "stream", l.Stream, "err", err)
 	}
+}
+
+// leftOff is where a successor starts.
+func (w *worker) leftOff() owners.Cursor {
+	if arrived := w.cursor.Arrived(); arrived > 0 {
+		return owners.Cursor{Next: arrived + 1, Created: w.created}
+	}
+	return owners.Cursor{}
 }
 
 // newWorker prepares a worker for a lane that is ours.
 func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *worker {
+	from := lease.From()
 	return &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
-			Lane: l, From: lease.From(), Log: b.log,
+			Lane: l, From: from.Next, FromCreated: from.Created, Log: b.log,
 		}),
 		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint), gauge: new(gauge),
@@ -239,12 +253,13 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	var doubt <-chan time.Time // nil unless consumers are to be looked after
 	var doubted time.Time
 	for {
+		open := true
 		select {
 		case <-ctx.Done():
 			return
-		case <-write:
-		case <-targets:
-		case <-control:
+		case _, open = <-write:
+		case _, open = <-targets:
+		case _, open = <-control:
 		case <-b.back:
 			if doubt == nil {
 				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
@@ -256,6 +271,9 @@ func (b *Broker) watchLinks(ctx context.Context) {
 				w.reader.Doubt()
 			}
 			continue
+		}
+		if !open {
+			return // that connection is closed for good
 		}
 		for _, w := range b.enlisted() {
 			w.mail.put(func(time.Time) { w.relook = time.Time{} })

@@ -169,6 +169,7 @@ func (w *worker) drain() error {
 	late := false
 	for (w.underway > 0 || w.commit.running) && !late {
 		select {
+		case <-w.lease.Beats():
 		case <-w.mail.bell:
 			for _, happened := range w.mail.take() {
 				now, _ := w.clock.now(time.Now())
@@ -191,6 +192,13 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	arrived := w.cursor.Arrived()
 	if arrived <= w.commit.done && w.cursor.Ahead() == 0 {
 		return nil
+	}
+	select {
+	case <-w.lease.Done():
+		if !w.lease.Held() {
+			return nil // another has it already, and repeats what was not committed
+		}
+	default:
 	}
 	if !w.safeToCommit() {
 		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)

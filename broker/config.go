@@ -28,6 +28,10 @@ const (
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 32 << 20
 
+	// MaxMaxOwners bounds what every instance reads each second: one counter for each other.
+	MaxMaxOwners = 64
+	maxInstance  = 64
+
 	// maxDelayBound keeps every due time far inside what a nanosecond count and an RFC 3339 year can say.
 	maxDelayBound = 10 * 366 * 24 * time.Hour
 )
@@ -98,7 +102,13 @@ type Config struct {
 
 	// ShutdownGrace is how long a stop waits for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
-	// Owners decides which lanes this instance works. Defaults to all of them.
+	// MaxOwners is how many of the instances that are there own lanes; others stand by. Zero means that this is the
+	// only instance there will be.
+	MaxOwners int
+	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it an
+	// instance that crashed resumes its lanes after a second instead of five. It may be empty.
+	Instance string
+	// Owners decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
 	Owners owners.Owners
 	// Log receives what an operator should know. Defaults to nowhere.
 	Log *slog.Logger
@@ -129,9 +139,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.APIPrefix = "$JS." + c.JSDomain + ".API"
 	default:
 		c.APIPrefix = "$JS.API"
-	}
-	if c.Owners == nil {
-		c.Owners = owners.Static{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -194,6 +201,15 @@ func (c Config) check() error {
 	}
 	if c.MaxPending < 0 || c.MaxPendingBytes < 0 {
 		refuse("max pending %d, max pending bytes %d: not negative", c.MaxPending, c.MaxPendingBytes)
+	}
+	if c.MaxOwners < 0 || c.MaxOwners > MaxMaxOwners {
+		refuse("max owners %d: 0 (this instance alone) to %d", c.MaxOwners, MaxMaxOwners)
+	}
+	if c.MaxOwners > 0 && c.Owners != nil {
+		refuse("max owners %d and owners: set one of them", c.MaxOwners)
+	}
+	if len(c.Instance) > maxInstance {
+		refuse("instance of %d bytes: at most %d", len(c.Instance), maxInstance)
 	}
 	if c.ShutdownGrace < 0 {
 		refuse("shutdown grace %s: not negative", c.ShutdownGrace)

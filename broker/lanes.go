@@ -50,7 +50,11 @@ func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
 	dead := base
 	dead.Kind, dead.Stream, dead.MaxMsgSize = lane.Dead, e.names.DeadStream(), -1
 	dead.Subjects = []string{e.names.DeadFilter()}
-	return append(all, intake, dead)
+	all = append(all, intake, dead)
+	if e.cfg.MaxOwners > 0 {
+		all = append(all, e.ownersSpec(replicas))
+	}
+	return all
 }
 
 // clientSubjects is what clients publish on for one level or plain duration.
@@ -108,7 +112,7 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 		switch {
 		case s.Broken != nil:
 			e.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
-		case s.Kind == lane.Dead:
+		case s.Kind == lane.Dead, s.Kind == lane.Owners:
 		case s.Kind != lane.Intake && s.Kind != lane.Level && s.Kind != lane.Retry:
 			e.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)
 		case s.Format > lane.Format:

@@ -48,7 +48,7 @@ func (w *worker) resumeReading() (time.Time, bool) {
 func (w *worker) readSome(item lane.Item) {
 	for n := 1; ; n++ {
 		w.read(item, time.Now()) // each its own: a time before the item came would be no bound for the leader's clock
-		if n == turnItems || w.full() {
+		if n == turnItems || w.full() || !w.lease.Held() {
 			return
 		}
 		select {

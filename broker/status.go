@@ -8,13 +8,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"delaybroker/levels/lane"
 )
 
 // Status is what the broker is doing.
 type Status struct {
 	Ready    bool         `json:"ready"`
 	Draining bool         `json:"draining"`
-	Lanes    []LaneStatus `json:"lanes"` // those this instance owns, by stream
+	Lanes    []LaneStatus `json:"lanes"` // by stream; of other instances' lanes only who owns them
 }
 
 // LaneStatus is the state of one lane.
@@ -24,12 +26,13 @@ type LaneStatus struct {
 	Level     string        `json:"level,omitempty"`
 	Delay     time.Duration `json:"delay"`
 	Owned     bool          `json:"owned"`
-	Live      bool          `json:"live"`       // its consumer is believed alive
-	Held      int           `json:"held"`       // messages in memory
-	HeldBytes int           `json:"held_bytes"` // and their bytes
-	Span      int           `json:"span"`       // messages between cursor and read
-	Full      bool          `json:"full"`       // it reads no further until something arrives
-	Delivered uint64        `json:"delivered"`  // since the lane was acquired
+	Owner     string        `json:"owner,omitempty"` // the instance, when several share the work
+	Live      bool          `json:"live"`            // its consumer is believed alive
+	Held      int           `json:"held"`            // messages in memory
+	HeldBytes int           `json:"held_bytes"`      // and their bytes
+	Span      int           `json:"span"`            // messages between cursor and read
+	Full      bool          `json:"full"`            // it reads no further until something arrives
+	Delivered uint64        `json:"delivered"`       // since the lane was acquired
 }
 
 // gauge is what a worker's loop lets others read.
@@ -58,13 +61,28 @@ func (b *Broker) Status() Status {
 	for _, w := range b.enlisted() {
 		s.Lanes = append(s.Lanes, LaneStatus{
 			Stream: w.lane.Stream, Kind: string(w.lane.Kind), Level: w.lane.Name, Delay: w.lane.Delay,
-			Owned: true, Live: w.reader.Live() != 0,
+			Owned: true, Owner: b.cfg.Owners.Owner(w.lane.Stream), Live: w.reader.Live() != 0,
 			Held: int(w.gauge.held.Load()), HeldBytes: int(w.gauge.heldBytes.Load()), Span: int(w.gauge.span.Load()),
 			Full: w.gauge.full.Load(), Delivered: w.gauge.delivered.Load(),
 		})
 	}
+	for _, l := range b.elsewhere(s.Lanes) {
+		s.Lanes = append(s.Lanes, LaneStatus{
+			Stream: l.Stream, Kind: string(l.Kind), Level: l.Name, Delay: l.Delay, Owner: b.cfg.Owners.Owner(l.Stream),
+		})
+	}
 	slices.SortFunc(s.Lanes, func(a, b LaneStatus) int { return strings.Compare(a.Stream, b.Stream) })
 	return s
+}
+
+// elsewhere are the lanes that others own, as far as that is known.
+func (b *Broker) elsewhere(here []LaneStatus) []lane.Spec {
+	b.mu.Lock()
+	all := slices.Clone(b.lanes)
+	b.mu.Unlock()
+	return slices.DeleteFunc(all, func(l lane.Spec) bool {
+		return b.cfg.Owners.Owner(l.Stream) == "" || slices.ContainsFunc(here, func(s LaneStatus) bool { return s.Stream == l.Stream })
+	})
 }
 
 // Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.

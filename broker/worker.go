@@ -73,7 +73,7 @@ const heldOverhead = 640
 // event is what comes back to the loop.
 type event func(now time.Time)
 
-// run works the lane until ctx ends or the lease is lost, and leaves it ready for a successor.
+// run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer w.wg.Wait()
@@ -91,15 +91,18 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for w.lease.Held() {
+	for {
 		timer.Reset(w.pass(time.Now()))
 		items := w.reader.Items()
-		if !w.hungry(time.Now()) {
+		if !w.hungry(time.Now()) || !w.lease.Held() {
 			items = nil
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.lease.Done():
+			return
+		case <-w.lease.Beats():
 		case <-w.ping:
 		case <-w.mail.bell:
 		case <-timer.C:
@@ -122,18 +125,32 @@ func (w *worker) pass(local time.Time) time.Duration {
 	online := w.online()
 	gathering := w.release(local)
 	if fresh && online {
-		for _, h := range w.wheel.Advance(now) {
-			w.step(h, now)
-		}
+		w.advance(now)
 	}
 	wait := min(gathering, w.commitSoon(local))
-	if next, ok := w.wheel.Next(); ok && online { // otherwise the connection wakes the loop when it is back
+	// Otherwise the connection, or a beat, wakes the loop when it is back.
+	if next, ok := w.wheel.Next(); ok && online && w.lease.Held() {
 		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
 	}
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {
 		wait = min(wait, resume.Sub(now))
 	}
 	return wait
+}
+
+// advance acts on what is due. It asks for each message whether the lane is ours: the machine may be stopped at any
+// moment, and another may have taken over when it goes on.
+func (w *worker) advance(now time.Time) {
+	if !w.lease.Held() {
+		return
+	}
+	for due, h := range w.wheel.Advance(now) {
+		if !w.lease.Held() {
+			w.wheel.Add(due, h)
+			return
+		}
+		w.step(h, now)
+	}
 }
 
 // awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is

@@ -291,7 +291,9 @@ func owns(lanes ...string) owners.Owners { return owners.Static{Lanes: lanes} }
 func streams(i *instance) string {
 	var names []string
 	for _, l := range i.broker.Status().Lanes {
-		names = append(names, l.Stream)
+		if l.Owned {
+			names = append(names, l.Stream)
+		}
 	}
 	return strings.Join(names, " ")
 }

@@ -58,11 +58,19 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream, IntakeStream, RetryStream and DeadStream name the streams.
+// LevelStream, IntakeStream, RetryStream and DeadStream name the streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
+
+// OwnersStream keeps who owns which lane, among instances that share the work. OwnersFilter is what it listens on,
+// OwnersTable has the claims, OwnersBeat begins the counters of the instances. OwnersCall is no stream's.
+func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
+func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
+func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
+func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
+func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
 // LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are what the streams listen on.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }

@@ -23,6 +23,8 @@ const (
 	minAttempts, maxAttempts       = 1, 1_000_000
 	minReply, maxReply             = time.Millisecond, time.Hour
 	minReplicas, maxReplicas       = 1, 5 // of nats-server
+	minOwners, maxOwners           = 1, broker.MaxMaxOwners
+	maxInstance                    = 64
 
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
 	minGrace, maxGrace = time.Second, time.Hour
@@ -129,6 +131,12 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		c.Replicas = p.replicas(s.StreamReplicas, embedded)
 	}
 	c.Provision = s.provision(p, embedded)
+	if owners := p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners); !embedded {
+		c.MaxOwners, c.Instance = owners, s.Instance
+	}
+	if len(s.Instance) > maxInstance {
+		p.refuse("DELAY_INSTANCE", s.Instance, "want at most %d bytes", maxInstance)
+	}
 	switch {
 	case s.JSDomain != "" && embedded:
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")

@@ -52,9 +52,10 @@ type Reader struct {
 
 	// What is known of the stream; touched by Run alone.
 	created time.Time
-	fresh   bool   // another history was found, and the owner does not know yet
-	first   uint64 // lowest sequence to deliver
-	read    Stored // the last message handed over; its headers and body are dropped
+	fresh   bool      // another history was found, and the owner does not know yet
+	first   uint64    // lowest sequence to deliver
+	firstOf time.Time // when the stream was created that first speaks of, if known
+	read    Stored    // the last message handed over; its headers and body are dropped
 	status  <-chan nats.Status
 }
 
@@ -68,7 +69,10 @@ type ReaderConfig struct {
 	// From is the lowest sequence to hand over, as the previous owner left it. A lagging replica may still show what
 	// was purged below.
 	From uint64
-	Log  *slog.Logger
+	// FromCreated is when the stream was created that From speaks of, if that is known. Of another stream it says
+	// nothing.
+	FromCreated time.Time
+	Log         *slog.Logger
 }
 
 // NewReader makes a reader. Don't forget to Run it.
@@ -76,7 +80,8 @@ func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, api: cfg.APIPrefix + ".", inbox: cfg.Inbox, lane: cfg.Lane,
 		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
-		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1), first: cfg.From,
+		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1),
+		first: cfg.From, firstOf: cfg.FromCreated,
 	}
 }
 
@@ -194,7 +199,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 			r.first = 0
 		}
 		r.read = Stored{}
-		if r.first > before.State.LastSeq+1 {
+		if r.first > before.State.LastSeq+1 || !r.firstOf.IsZero() && !before.Created.Equal(r.firstOf) {
 			r.first = 0 // the previous owner knew another history
 		}
 	}

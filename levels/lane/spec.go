@@ -30,7 +30,8 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
-	Dead   Kind = "dead" // not a lane: nobody reads it in order
+	Dead   Kind = "dead"   // not a lane: nobody reads it in order
+	Owners Kind = "owners" // not a lane: it holds no messages, but who reads which lane
 )
 
 // Spec is one of our streams, as wanted or as found.
@@ -56,7 +57,7 @@ type Spec struct {
 
 // Config is the stream to create.
 func (s Spec) Config() jetstream.StreamConfig {
-	return jetstream.StreamConfig{
+	cfg := jetstream.StreamConfig{
 		Name:        s.Stream,
 		Description: s.description(),
 		Subjects:    s.Subjects,
@@ -73,6 +74,10 @@ func (s Spec) Config() jetstream.StreamConfig {
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},
 	}
+	if s.Kind == Owners {
+		cfg.MaxMsgsPerSubject = 1 // the last word counts
+	}
+	return cfg
 }
 
 func (s Spec) description() string {
@@ -83,6 +88,8 @@ func (s Spec) description() string {
 		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
 	case Retry:
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	case Owners:
+		return "delaybroker: which instance owns which lane"
 	}
 	return "delaybroker: what could not be delivered, and why"
 }
@@ -135,7 +142,7 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	}
 	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
 		report(true, "discard is old with a limit set: accepted messages would be removed; want new")
-	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject {
+	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
 		report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
 	}
 	if has.AllowRollup {

@@ -11,10 +11,10 @@ import (
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("said to be waiting for B") })
-		if err != nil || lease.From() != 0 || !lease.Held() {
+		if err != nil || lease.From() != (Cursor{}) || !lease.Held() {
 			t.Errorf("B: got %v, %v; want a lease from the first message on", lease, err)
 		}
-		if err := lease.Release(context.Background(), 7); err != nil {
+		if err := lease.Release(context.Background(), Cursor{Next: 7}); err != nil {
 			t.Errorf("release: %v", err)
 		}
 	}

@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+	"delaybroker/levels/owners"
+)
+
+// ownersSpec is the stream in which instances agree who owns what.
+func (e *engine) ownersSpec(replicas int) lane.Spec {
+	return lane.Spec{
+		Kind: lane.Owners, Stream: e.names.OwnersStream(), Subjects: []string{e.names.OwnersFilter()},
+		Prefix: e.cfg.Prefix, Format: lane.Format, Replicas: replicas, Duplicates: e.cfg.DedupWindow, MaxMsgSize: -1,
+	}
+}
+
+// owners are those that the configuration asks for.
+func (e *engine) owners() owners.Owners {
+	switch {
+	case e.cfg.Owners != nil:
+		return e.cfg.Owners
+	case e.cfg.MaxOwners == 0:
+		return owners.Static{}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "delaybroker" // what is added makes it unique
+	}
+	cfg := owners.SharedConfig{
+		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, MaxOwners: e.cfg.MaxOwners, Name: e.cfg.Instance, Host: host, Log: e.log,
+		Subjects: owners.Subjects{
+			Stream: e.names.OwnersStream(), All: e.names.OwnersFilter(), Table: e.names.OwnersTable(),
+			Beat: e.names.OwnersBeat(), Call: e.names.OwnersCall(),
+		},
+	}
+	if e.cfg.Provision {
+		cfg.Create = e.createOwners
+	}
+	return owners.NewShared(cfg)
+}
+
+// createOwners makes the stream anew. Another instance may have been faster.
+func (e *engine) createOwners(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	spec := e.ownersSpec(e.cfg.replicas(e.links.Control.ConnectedClusterName() != ""))
+	_, err := e.js.CreateStream(ctx, spec.Config())
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}

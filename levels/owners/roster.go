@@ -1,0 +1,58 @@
+package owners
+
+import "time"
+
+// roster judges which instances live, by their counters alone. Times are the observer's own.
+type roster struct {
+	seen map[string]sighting
+	// good is when the last round was begun that showed everything stored before it; zero when none did since things
+	// went wrong. Then nothing is known about how long a counter stood still, because its owner could not beat either.
+	good time.Time
+}
+
+type sighting struct {
+	seq   uint64
+	since time.Time // when the counter was first read as it is, or as soon as things went well again
+	lives bool      // it was seen to move
+}
+
+// saw takes in a counter. News means that it cannot have been there at the last look.
+func (r *roster) saw(id string, seq uint64, news bool, now time.Time) {
+	s, known := r.seen[id]
+	if known && s.seq == seq {
+		return
+	}
+	r.seen[id] = sighting{seq: seq, since: now, lives: known || news}
+}
+
+// round ends one that was begun at sent and has shown everything stored before. Others are those who should be there.
+func (r *roster) round(sent, now time.Time, others []string) {
+	if r.good.IsZero() {
+		for id, s := range r.seen {
+			s.since = now
+			r.seen[id] = s
+		}
+	}
+	r.good = sent
+	for _, id := range others {
+		if _, known := r.seen[id]; !known {
+			r.seen[id] = sighting{since: now}
+		}
+	}
+}
+
+// failed says that a round was not answered.
+func (r *roster) failed() { r.good = time.Time{} }
+
+// still is how long an instance's counter is known to have stood still while others could move.
+func (r *roster) still(id string) time.Duration {
+	s, known := r.seen[id]
+	if !known || r.good.IsZero() {
+		return 0
+	}
+	return r.good.Sub(s.since)
+}
+
+func (r *roster) lives(id string) bool { return r.seen[id].lives }
+
+func (r *roster) forget(id string) { delete(r.seen, id) }

@@ -1,0 +1,108 @@
+package owners
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and only
+// if it is still the one that was read.
+type Table struct {
+	Instances map[string]Instance `json:"instances"`
+	Lanes     map[string]Claim    `json:"lanes"`
+}
+
+// Instance is a running broker.
+type Instance struct {
+	Name   string   `json:"name,omitempty"` // as the operator calls it
+	Joined uint64   `json:"joined"`         // rises with every instance that joins
+	Lanes  []string `json:"lanes"`          // those it would work, sorted
+}
+
+// Claim is the ownership of a lane.
+type Claim struct {
+	Instance string    `json:"instance,omitempty"` // empty when the lane is free
+	Epoch    uint64    `json:"epoch"`              // rises with every owner
+	Next     uint64    `json:"next,omitempty"`     // see Cursor
+	Created  time.Time `json:"created,omitzero"`   // see Cursor
+}
+
+// ParseTable reads a table. No bytes are an empty one.
+func ParseTable(data []byte) (Table, error) {
+	var t Table
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &t); err != nil {
+			return Table{}, err
+		}
+	}
+	return t.clone(), nil
+}
+
+func (t Table) clone() Table {
+	c := Table{Instances: maps.Clone(t.Instances), Lanes: maps.Clone(t.Lanes)}
+	if c.Instances == nil {
+		c.Instances = make(map[string]Instance)
+	}
+	if c.Lanes == nil {
+		c.Lanes = make(map[string]Claim)
+	}
+	return c
+}
+
+func (t Table) equal(other Table) bool {
+	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
+		return a.Name == b.Name && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
+	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
+		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
+	})
+}
+
+// join enters an instance, or what it would work now.
+func (t Table) join(id, name string, lanes []string) {
+	entry, in := t.Instances[id]
+	if !in {
+		for _, other := range t.Instances {
+			entry.Joined = max(entry.Joined, other.Joined)
+		}
+		entry.Joined++
+	}
+	entry.Name, entry.Lanes = name, lanes
+	t.Instances[id] = entry
+}
+
+// drop removes an instance and frees what it owned.
+func (t Table) drop(id string) {
+	delete(t.Instances, id)
+	for lane, c := range t.Lanes {
+		if c.Instance == id {
+			t.free(lane, Cursor{})
+		}
+	}
+}
+
+// free ends a claim. A cursor that is not known leaves the one before, which is lower and so good still.
+func (t Table) free(lane string, at Cursor) {
+	c := t.Lanes[lane]
+	c.Instance = ""
+	if at.Next > 0 {
+		c.Next, c.Created = at.Next, at.Created
+	}
+	t.Lanes[lane] = c
+}
+
+func (t Table) claim(lane, id string) {
+	c := t.Lanes[lane]
+	c.Instance = id
+	c.Epoch++
+	t.Lanes[lane] = c
+}
+
+// members are the instances in the order in which they joined.
+func (t Table) members() []string {
+	return slices.SortedFunc(maps.Keys(t.Instances), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined), cmp.Compare(a, b))
+	})
+}

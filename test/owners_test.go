@@ -1,0 +1,189 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// many is how many lanes the tests' ladder has, retries and the intake included.
+const (
+	manyLevels = "1s 5s 10s 30s 1m 10m"
+	many       = 10
+)
+
+// member is the configuration of one of several instances.
+func member(t testing.TB, most int) broker.Config {
+	return broker.Config{Ladder: ladder(t, manyLevels), MaxOwners: most}
+}
+
+// ownedBy counts the lanes of each instance, and fails for a lane with two owners or none.
+func checkOwned(t *testing.T, want []int, all ...*instance) {
+	t.Helper()
+	time.Sleep(50 * time.Millisecond) // for what was given up to be taken
+	synctest.Wait()
+	owner := make(map[string]int)
+	var counts []int
+	for n, i := range all {
+		count := 0
+		for l := range strings.FieldsSeq(streams(i)) {
+			if other, twice := owner[l]; twice {
+				t.Errorf("%s is owned by %d and by %d", l, other, n)
+			}
+			owner[l] = n
+			count++
+		}
+		counts = append(counts, count)
+	}
+	slices.Sort(counts)
+	if !slices.Equal(counts, want) {
+		t.Errorf("instances own %v lanes, want %v", counts, want)
+	}
+	if len(owner) != many {
+		t.Errorf("%d lanes are owned, want %d", len(owner), many)
+	}
+}
+
+// TestInstancesShare: instances join one by one, own the same number of lanes 5 s later, and those beyond the bound
+// stand by until there is room.
+func TestInstancesShare(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		start := time.Now()
+		a := startBroker(t, s, member(t, 3))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the first was ready after %s, want at once", took)
+		}
+		checkOwned(t, []int{many}, a)
+		b := startBroker(t, s, member(t, 3))
+		time.Sleep(3 * time.Second)
+		checkOwned(t, []int{0, many}, a, b)
+		time.Sleep(2 * time.Second)
+		checkOwned(t, []int{5, 5}, a, b)
+		c := startBroker(t, s, member(t, 3))
+		d := startBroker(t, s, member(t, 3))
+		time.Sleep(7 * time.Second)
+		checkOwned(t, []int{0, 3, 3, 4}, a, b, c, d)
+		c.stop()
+		checkOwned(t, []int{3, 3, 4}, a, b, d)
+		a.stop()
+		checkOwned(t, []int{5, 5}, b, d)
+		b.stop()
+		checkOwned(t, []int{many}, d)
+	})
+}
+
+// TestTakeOverAfterCrash: of three instances one is cut off in the midst of traffic. Six seconds later everything that
+// was due is delivered; nothing is lost or early, and every copy has the id of the first.
+func TestTakeOverAfterCrash(t *testing.T) {
+	t.Parallel()
+	for seed := range 5 {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3))}
+			time.Sleep(10 * time.Second)
+			checkOwned(t, []int{3, 3, 4}, instances...)
+			c := newClient(t, s)
+			c.target("ORDERS", "orders.>")
+			sent := 0
+			send := func(n int) {
+				for range n {
+					for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"} {
+						c.publish(root+".orders.x", fmt.Sprint(sent))
+						sent++
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			send(100)
+			time.Sleep(time.Duration(seed) * 211 * time.Millisecond)
+			crashed := time.Now()
+			instances[seed%3].crash()
+			send(200)
+			time.Sleep(time.Minute)
+			worst, seen, ids := time.Duration(0), make(map[string]bool), make(map[string]bool)
+			for _, a := range c.arrivals("ORDERS") {
+				if a.At.Before(a.Due) {
+					t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+				}
+				if ids[a.ID] {
+					t.Errorf("%s is stored twice", a.Body)
+				}
+				ids[a.ID], seen[a.Body] = true, true
+				late := a.At.Sub(a.Due)
+				if due := a.At; due.Before(crashed) && late > 0 {
+					t.Errorf("%s came %s late before anything happened", a.Body, late)
+				}
+				worst = max(worst, late)
+			}
+			if len(seen) != sent || len(ids) != sent {
+				t.Errorf("%d of %d came, under %d ids", len(seen), sent, len(ids))
+			}
+			if worst > 6*time.Second || worst < 3*time.Second {
+				t.Errorf("the latest came %s late, want between 3s and 6s", worst)
+			}
+			t.Logf("seed %d: the latest came %s late", seed, worst)
+			c.checkNoDead()
+		})
+	}
+}
+
+// TestRollingRestart stops and replaces each of three instances under traffic: each message comes exactly once, and on
+// time but for the moment in which its lane changes hands.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3))}
+		time.Sleep(10 * time.Second)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		sent, stopped := 0, make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for range 600 {
+				for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"} {
+					c.publish(root+".orders.x", fmt.Sprint(sent))
+					sent++
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}()
+		for n := range instances {
+			time.Sleep(7*time.Second + time.Duration(n)*131*time.Millisecond)
+			instances[n].stop()
+			checkOwned(t, []int{5, 5}, slices.Delete(slices.Clone(instances), n, n+1)...)
+			time.Sleep(time.Second)
+			instances[n] = startBroker(t, s, member(t, 3))
+		}
+		<-stopped
+		time.Sleep(time.Minute)
+		checkOwned(t, []int{3, 3, 4}, instances...)
+		var worst time.Duration
+		seen := make(map[string]int)
+		for _, a := range in.all() {
+			seen[a.Body]++
+			worst = max(worst, a.At.Sub(a.Due))
+			if a.At.Before(a.Due) {
+				t.Errorf("%s came early", a.Body)
+			}
+		}
+		for body, n := range seen {
+			if n > 1 {
+				t.Errorf("%s came %d times", body, n)
+			}
+		}
+		if len(seen) != sent {
+			t.Errorf("%d of %d came", len(seen), sent)
+		}
+		if worst > 200*time.Millisecond {
+			t.Errorf("the latest came %s late", worst)
+		}
+		t.Logf("the latest came %s late", worst)
+		c.checkEmpty()
+	})
+}
