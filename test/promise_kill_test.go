@@ -21,7 +21,7 @@ func TestNothingLostOnKill(t *testing.T) {
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	c := newClient(t, s)
 	c.target("ORDERS", "orders.>")
-	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
+	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_INSTANCE=one"}
 	kills := 8
 	if testing.Short() {
 		kills = 3

@@ -70,6 +70,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"deliver", c.broker.Deliver.Default, message.Auto},
 		{"targets", len(c.broker.Targets) + len(c.broker.HeaderTargets), 0},
 		{"provision", c.broker.Provision, true},
+		{"owners, of which the embedded server has one", c.broker.MaxOwners, 0},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
 		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
 	} {
@@ -109,6 +110,10 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
 		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
 		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "shop.>.x", Mode: message.Core}}}}, false},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(maxOwners), broker.Config{MaxOwners: maxOwners}, true},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(maxOwners + 1), broker.Config{MaxOwners: maxOwners + 1}, false},
+		{"DELAY_INSTANCE", strings.Repeat("x", maxInstance), broker.Config{Instance: strings.Repeat("x", maxInstance)}, true},
+		{"DELAY_INSTANCE", strings.Repeat("x", maxInstance+1), broker.Config{Instance: strings.Repeat("x", maxInstance+1)}, false},
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas), broker.Config{Replicas: maxReplicas}, true},
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas + 1), broker.Config{Replicas: maxReplicas + 1}, false},
 	} {
@@ -147,6 +152,8 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_DEDUP_WINDOW":      "500",
 		"DELAY_STREAM_REPLICAS":   "6",
 		"DELAY_PROVISION":         "maybe",
+		"DELAY_MAX_OWNERS":        "65",
+		"DELAY_INSTANCE":          strings.Repeat("x", 65),
 		"DELAY_JS_DOMAIN":         "a.b",
 		"DELAY_INBOX_PREFIX":      "inbox.>",
 		"DELAY_HTTP_ADDR":         "8422",
@@ -310,7 +317,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 37; got != want {
+	if got, want := len(names), 39; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -71,7 +71,7 @@ func (u *userInfo) suffix() string {
 }
 
 func few(all []string) string {
-	const most = 12 // as many as there are patterns to grant
+	const most = 14 // as many as there are patterns to grant
 	if len(all) <= most {
 		return strings.Join(all, ", ")
 	}

@@ -37,10 +37,14 @@ func (f facts) grants(links ...string) []grant {
 	if err != nil {
 		return nil
 	}
-	var lanes, all, hops, dead []string
+	var lanes, all, hops, dead, meet, owners []string
 	for _, s := range f.want {
 		all = append(all, s.Stream)
 		switch s.Kind {
+		case lane.Owners:
+			meet = append(meet, s.Stream)
+			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
+			continue
 		case lane.Level:
 			hops = append(hops, names.Hop(s.Name, "x"))
 		case lane.Retry:
@@ -62,11 +66,14 @@ func (f facts) grants(links ...string) []grant {
 		return grant{link, f.apiPrefix + "." + verb, []string{f.apiPrefix + "." + verb}}
 	}
 	needed := []grant{
-		alone("control", "STREAM.LIST"), alone("control", "STREAM.NAMES"), api("control", "STREAM.INFO", "", lanes), api("control", "STREAM.PURGE", "", lanes),
-		api("control", "STREAM.MSG.GET", "", lanes), api("control", "STREAM.MSG.DELETE", "", lanes),
+		alone("control", "STREAM.LIST"), alone("control", "STREAM.NAMES"), api("control", "STREAM.INFO", "", lanes), api("control", "STREAM.PURGE", "", slices.Concat(lanes, meet)),
+		api("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet)), api("control", "STREAM.MSG.DELETE", "", lanes),
 		api("read", "STREAM.INFO", "", lanes), api("read", "STREAM.MSG.GET", "", lanes),
 		api("read", "CONSUMER.CREATE", ".*", lanes), api("read", "CONSUMER.DELETE", ".*", lanes), api("read", "CONSUMER.MSG.NEXT", ".*", lanes),
 		{"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
+	}
+	for _, subject := range owners {
+		needed = append(needed, grant{"control", subject, []string{subject}})
 	}
 	if f.cfg.broker.Provision {
 		needed = append(needed, api("control", "STREAM.CREATE", "", all), api("control", "STREAM.UPDATE", "", all))
@@ -99,6 +106,9 @@ func checkRights(f facts) []finding {
 	}
 	if f.user != nil {
 		refused = append(refused, lacks(f.user.Permissions, grants, f.inbox)...)
+		if slices.Contains(links, "control") {
+			refused = append(refused, f.deafness()...)
+		}
 	}
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
@@ -132,6 +142,15 @@ func (f facts) rightsOf(l linkUser) []finding {
 		return verdict(name, critical, "grant the user of "+l.variable+" these subjects", "to %s, refused: %s", l.link, few(refused))
 	}
 	return verdict(name, fine, "", "to %s: all that is needed, targets apart", l.link)
+}
+
+// deafness is what the user may not hear of other instances.
+func (f facts) deafness() []string {
+	names, err := message.NewNames(f.prefix)
+	if err != nil || f.cfg.broker.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
+		return nil
+	}
+	return []string{"Subscription to " + names.OwnersCall()}
 }
 
 // lacks names what permissions do not allow: by the pattern where that is wholly refused.

@@ -106,7 +106,7 @@ func TestDoctorEmbedded(t *testing.T) {
 func TestDoctorNobodyReads(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	d := o.doctor()
-	d.want("streams", "critical", "7 of 7 are missing", "DELAY_1s")
+	d.want("streams", "critical", "8 of 8 are missing", "DELAY_1s")
 	d.wantOnly("streams")
 	o.must("provision")
 	d = o.doctor()
@@ -213,7 +213,7 @@ func TestDoctorFullStreamAndAccount(t *testing.T) {
 	d := o.doctor()
 	d.want("storage", "critical", "DELAY_1s is full")
 	d.want("storage", "warn", "of 1300 bytes")
-	d.want("JetStream", "critical", "7 streams of 8 allowed, and 2 are missing")
+	d.want("JetStream", "critical", "8 streams of 8 allowed, and 2 are missing")
 }
 
 func TestDoctorDeadLetters(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
+	"delaybroker/levels/owners"
 )
 
 const (
@@ -56,6 +57,7 @@ type laneView struct {
 	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that the head is about to get
 	Overdue  float64   `json:"overdue_seconds"`            // since the head should have left the lane
 	Owner    string    `json:"owner,omitempty"`
+	Instance string    `json:"instance,omitempty"` // that owns it, where several share the work
 	State    string    `json:"state"`
 	Error    string    `json:"error,omitempty"` // why less is known
 
@@ -90,6 +92,9 @@ func (o *operator) look(ctx context.Context) (lanesView, error) {
 func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[string]*jetstream.StreamInfo) lanesView {
 	var v lanesView
 	for _, s := range found {
+		if s.Kind == lane.Owners {
+			continue
+		}
 		l := viewOf(s, stateServing)
 		switch wanted := slices.ContainsFunc(want, func(w lane.Spec) bool { return w.Stream == s.Stream }); {
 		case s.Broken != nil:
@@ -105,7 +110,15 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 	for i := range v.Lanes {
 		asking.Go(func() { o.fill(ctx, &v.Lanes[i]) })
 	}
+	table, err := o.table(ctx, found)
 	asking.Wait()
+	for i := range v.Lanes {
+		l := &v.Lanes[i]
+		if err != nil && l.Error == "" && l.Owner != "" {
+			l.Error = err.Error()
+		}
+		l.Instance = table.Lanes[l.Stream].Instance
+	}
 	c := lane.Compare(want, all)
 	for _, w := range want {
 		switch {
@@ -199,6 +212,28 @@ func (o *operator) consumers(ctx context.Context, stream string, info *jetstream
 	}
 	err := o.ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
+}
+
+// table asks which instance owns what; where instances do not share the work there is nothing to ask.
+func (o *operator) table(ctx context.Context, found []lane.Spec) (owners.Table, error) {
+	i := slices.IndexFunc(found, func(s lane.Spec) bool { return s.Kind == lane.Owners && s.Format <= lane.Format })
+	if i < 0 {
+		return owners.Table{}, nil
+	}
+	names := o.streams.Policy().Names
+	var answer struct {
+		Message struct {
+			Data []byte `json:"data"`
+		} `json:"message"`
+	}
+	err := o.ask(ctx, "STREAM.MSG.GET."+found[i].Stream, map[string]string{"last_by_subj": names.OwnersTable()}, &answer)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return owners.Table{}, nil
+	}
+	if err != nil {
+		return owners.Table{}, err
+	}
+	return owners.ParseTable(answer.Message.Data)
 }
 
 // ownerOf says who reads a lane. A consumer outlives the broker that made it by minutes, so what counts is that somebody

@@ -19,7 +19,8 @@ func (a *app) levelsCommand() *cobra.Command {
 
 head due in  until the first message is due at its target
 overdue      since the first message should have left the lane
-owner        read: a broker reads it; nobody; later: the broker holds all it may, and reads on when some of it is due
+owner        read: a broker reads it; nobody; later: the broker holds all it may, and reads on when some of it is due;
+             and which instance it is, where several share the work
 state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
              full (a limit of the stream is reached); missing; foreign (a stream of that name is none of ours); newer format
              (of a newer broker); no answer`,
@@ -92,7 +93,14 @@ func (l laneView) row(now time.Time) table.Row {
 	case !l.HeadDue.IsZero():
 		due = "now"
 	}
-	return row(string(l.Kind), delay, l.Pending, due, dashed(l.Overdue), cmp.Or(l.Owner, "-"), l.State, l.Stream)
+	return row(string(l.Kind), delay, l.Pending, due, dashed(l.Overdue), l.owner(), l.State, l.Stream)
+}
+
+func (l laneView) owner() string {
+	if l.Instance == "" {
+		return cmp.Or(l.Owner, "-")
+	}
+	return l.Owner + ": " + l.Instance
 }
 
 func dashed(seconds float64) string {

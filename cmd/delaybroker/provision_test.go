@@ -12,8 +12,8 @@ import (
 func TestProvisionCreates(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	p := decode[provisioned](t, o.must("provision", "--json"))
-	if len(p.Changes) != 7 || p.Wanted != 7 || len(p.Drift) != 0 {
-		t.Errorf("the first time: got %+v, want 7 changes", p)
+	if len(p.Changes) != 8 || p.Wanted != 8 || len(p.Drift) != 0 {
+		t.Errorf("the first time: got %+v, want 8 changes", p)
 	}
 	for _, c := range p.Changes {
 		if c.Did != "created" || !strings.Contains(c.Detail, "replicas 1,") {

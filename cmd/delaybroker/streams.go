@@ -86,6 +86,7 @@ type nackSpec struct {
 	Storage         string            `yaml:"storage"`
 	Discard         string            `yaml:"discard"`
 	MaxMsgSize      int32             `yaml:"maxMsgSize"`
+	MaxPerSubject   int64             `yaml:"maxMsgsPerSubject,omitempty"`
 	Replicas        int               `yaml:"replicas"`
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
@@ -102,7 +103,7 @@ func nackOf(c jetstream.StreamConfig) nackStream {
 		Spec: nackSpec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()), Discard: discardName(c.Discard),
-			MaxMsgSize: c.MaxMsgSize, Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
+			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0), Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
 			Metadata: c.Metadata, PreventDelete: true,
 		},
 	}

@@ -145,6 +145,9 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
 		report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
 	}
+	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
+		report(false, "max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
+	}
 	if has.AllowRollup {
 		report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	}

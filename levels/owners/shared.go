@@ -44,6 +44,7 @@ type Shared struct {
 	beats     uint64
 	begun     time.Time // when the last round was
 	look      time.Time // when the next one must be
+	pending   bool      // something was asked that no round has seen to
 	failing   complaint
 }
 
@@ -227,12 +228,10 @@ const (
 // turn does what is to be done now, and returns when to come again at the latest.
 func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	now := time.Now()
-	if st := s.standing.Load(); !asked && st != nil && st.alone && st.good(s.at(now), s.bucket.conn.IsConnected()) {
+	s.pending = s.pending || asked
+	if st := s.standing.Load(); !s.pending && st != nil && st.alone && st.good(s.at(now), s.bucket.conn.IsConnected()) {
 		s.standing.Store(&standing{since: s.at(now), alone: true})
 		return signEvery
-	}
-	if asked {
-		s.look = now
 	}
 	if soon := s.begun.Add(roundPause).Sub(now); soon > 0 {
 		return soon
@@ -242,10 +241,12 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 		return offlineEvery // or when the connection is back
 	}
 	var err error
-	if s.look.After(now) && s.read > 0 {
+	if s.look.After(now) && s.read > 0 && !s.pending {
 		err = s.follow(ctx, 0)
 	} else {
+		s.pending = false
 		err = s.round(ctx, now)
+		s.pending = s.pending || err != nil
 	}
 	if ctx.Err() != nil {
 		return 0
