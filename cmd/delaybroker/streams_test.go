@@ -75,11 +75,15 @@ func TestStreamsForNACK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := json.Marshal(map[string]any{
+		wanted := map[string]any{
 			"name": cfg.Name, "description": cfg.Description, "subjects": cfg.Subjects, "retention": "limits", "storage": "file",
 			"discard": "new", "maxMsgSize": cfg.MaxMsgSize, "replicas": cfg.Replicas, "allowDirect": true, "metadata": cfg.Metadata,
 			"preventDelete": true,
-		})
+		}
+		if cfg.MaxMsgsPerSubject > 0 {
+			wanted["maxMsgsPerSubject"] = cfg.MaxMsgsPerSubject
+		}
+		want, err := json.Marshal(wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
