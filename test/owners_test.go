@@ -1,14 +1,17 @@
 package test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/levels/owners"
 	"delaybroker/test/natstest"
 )
 
@@ -186,4 +189,98 @@ func TestRollingRestart(t *testing.T) {
 		t.Logf("the latest came %s late", worst)
 		c.checkEmpty()
 	})
+}
+
+// fickle owns every lane, but not all the time.
+type fickle struct {
+	owners.Static
+	held  atomic.Bool
+	lease chan *fickleLease // each that was acquired of the intake
+}
+
+type fickleLease struct {
+	of    *fickle
+	beats chan struct{}
+	done  chan struct{}
+	from  owners.Cursor
+	left  chan owners.Cursor
+}
+
+func (f *fickle) Acquire(ctx context.Context, lane string, waiting func()) (owners.Lease, error) {
+	if lane != "DELAY_INTAKE" {
+		return f.Static.Acquire(ctx, lane, waiting)
+	}
+	l := &fickleLease{of: f, beats: make(chan struct{}), done: make(chan struct{}), left: make(chan owners.Cursor, 1)}
+	f.lease <- l
+	return l, nil
+}
+
+func (l *fickleLease) From() owners.Cursor    { return l.from }
+func (l *fickleLease) Held() bool             { return l.of.held.Load() }
+func (l *fickleLease) Beats() <-chan struct{} { return l.beats }
+func (l *fickleLease) Done() <-chan struct{}  { return l.done }
+func (l *fickleLease) Release(_ context.Context, at owners.Cursor) error {
+	l.left <- at
+	return nil
+}
+
+// TestOwnerStopsInDoubt: while a lane is not held nothing in it is read, fired or committed; when it is held again, the
+// work goes on where it was. An owner that is asked to leave drains, says where it left off, and may come back.
+func TestOwnerStopsInDoubt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &fickle{lease: make(chan *fickleLease, 10)}
+		f.held.Store(true)
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
+		lease := <-f.lease
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delayin.500ms.orders.x", "held in memory")
+		time.Sleep(100 * time.Millisecond)
+		f.held.Store(false)
+		c.publish("delayin.500ms.orders.x", "unread")
+		time.Sleep(time.Minute)
+		if got := bodies(in.all()); got != "" {
+			t.Errorf("came while the lane was not held: %q", got)
+		}
+		f.held.Store(true)
+		lease.beats <- struct{}{}
+		synctest.Wait()
+		if got := bodies(in.all()); got != "held in memory unread" {
+			t.Errorf("came when it was held again: %q", got)
+		}
+		f.held.Store(false) // before the commit
+		time.Sleep(time.Minute)
+		if n := pending(c, "DELAY_INTAKE"); n != 2 {
+			t.Errorf("the lane has %d messages, want 2: it was not ours to commit", n)
+		}
+		f.held.Store(true)
+		lease.beats <- struct{}{}
+		time.Sleep(time.Second)
+		if n := pending(c, "DELAY_INTAKE"); n != 0 {
+			t.Errorf("the lane has %d messages, want none", n)
+		}
+		for round := range uint64(3) {
+			close(lease.done)
+			if left := <-lease.left; left.Next != 3+round || left.Created.IsZero() {
+				t.Errorf("left off at %+v, want %d", left, 3+round)
+			}
+			lease = <-f.lease
+			c.publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))
+			time.Sleep(time.Second)
+		}
+		if got := bodies(in.all()); got != "again 0 again 1 again 2 held in memory unread" {
+			t.Errorf("came in the end: %q", got)
+		}
+	})
+}
+
+// pending is the number of messages in a stream.
+func pending(c *client, stream string) uint64 {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), stream)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
 }

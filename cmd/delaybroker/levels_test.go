@@ -87,6 +87,24 @@ func TestLevelsRead(t *testing.T) {
 	}
 }
 
+// Who owns a lane is in the table that instances keep, and a stream of their own is no lane.
+func TestLevelsInstance(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_INSTANCE", "kitchen")
+	o.serve()
+	l := o.laneOf("DELAY_5s")
+	if !strings.HasPrefix(l.Instance, "kitchen-") {
+		t.Errorf("got instance %q, want kitchen and what makes it unique", l.Instance)
+	}
+	out := o.must("levels")
+	if want := "read: " + l.Instance; !strings.Contains(out, want) {
+		t.Errorf("got no %q in\n%s", want, out)
+	}
+	if strings.Contains(out, "DELAY_OWNERS") {
+		t.Errorf("got the instances' own stream as a lane in\n%s", out)
+	}
+}
+
 func TestLevelsStates(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s 13s")

@@ -160,10 +160,14 @@ func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
 
 func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *owner {
 	r.t.Helper()
-	o := &owner{t: r.t, Reader: NewReader(ReaderConfig{
-		Conn: nc, JetStream: js, APIPrefix: "$JS.API", Inbox: "_INBOX", Lane: r.spec, From: from,
-		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
-	})}
+	return r.readerOf(ReaderConfig{Conn: nc, JetStream: js, From: from})
+}
+
+func (r *rig) readerOf(cfg ReaderConfig) *owner {
+	r.t.Helper()
+	cfg.APIPrefix, cfg.Inbox, cfg.Lane = "$JS.API", "_INBOX", r.spec
+	cfg.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	o := &owner{t: r.t, Reader: NewReader(cfg)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); o.Run(ctx) }()

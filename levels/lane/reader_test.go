@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -77,6 +78,28 @@ func TestFrom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFromAnotherStream: what the previous owner left is believed of the stream it spoke of, and of no other of its name.
+func TestFromAnotherStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.publish(1, 10)
+		js := s.JetStream(s.Connect())
+		st, err := js.Stream(context.Background(), r.spec.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := st.CachedInfo().Created
+		for _, tt := range []struct {
+			of    time.Time
+			first int
+		}{{created, 7}, {created.Add(-time.Hour), 1}, {time.Time{}, 7}} {
+			o := r.readerOf(ReaderConfig{Conn: s.Connect(), JetStream: js, From: 7, FromCreated: tt.of})
+			go o.take(1 << 30)
+			o.check(tt.first, 10)
+		}
+	})
 }
 
 // TestLive: an epoch lives with its consumer and not longer, since what is purged in between may be another history's.
