@@ -8,7 +8,7 @@
 //	hop       one move between lanes
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which everything has arrived elsewhere; a commit is a purge up to it
-//	lease     the ownership of a lane
+//	lease     the ownership of a lane; see package owners
 //	instance  a running broker; replicas are only of streams
 //	due       the absolute time of delivery, fixed when the first stream stored the message
 //
@@ -37,6 +37,8 @@
 //   - A commit speaks only of the history its sequences were read from (see lane.Epoch).
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that
 //     was looked at and is ours.
+//   - A worker reads, fires and commits only while its lease is held, and asks before each. What a lease that was lost
+//     leaves undone, the next owner does again under the same ids.
 //   - No loop waits for an answer, and every queue is bounded by what its worker may hold.
 //
 // # What was tried and rejected

@@ -27,6 +27,7 @@ type LaneStatus struct {
 	Delay     time.Duration `json:"delay"`
 	Owned     bool          `json:"owned"`
 	Owner     string        `json:"owner,omitempty"` // the instance, when several share the work
+	InDoubt   bool          `json:"in_doubt"`        // owned, but not for certain now: nothing in it is delivered until it is
 	Live      bool          `json:"live"`            // its consumer is believed alive
 	Held      int           `json:"held"`            // messages in memory
 	HeldBytes int           `json:"held_bytes"`      // and their bytes
@@ -61,7 +62,7 @@ func (b *Broker) Status() Status {
 	for _, w := range b.enlisted() {
 		s.Lanes = append(s.Lanes, LaneStatus{
 			Stream: w.lane.Stream, Kind: string(w.lane.Kind), Level: w.lane.Name, Delay: w.lane.Delay,
-			Owned: true, Owner: b.cfg.Owners.Owner(w.lane.Stream), Live: w.reader.Live() != 0,
+			Owned: true, Owner: b.cfg.Owners.Owner(w.lane.Stream), InDoubt: !w.lease.Held(), Live: w.reader.Live() != 0,
 			Held: int(w.gauge.held.Load()), HeldBytes: int(w.gauge.heldBytes.Load()), Span: int(w.gauge.span.Load()),
 			Full: w.gauge.full.Load(), Delivered: w.gauge.delivered.Load(),
 		})

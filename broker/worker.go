@@ -141,9 +141,6 @@ func (w *worker) pass(local time.Time) time.Duration {
 // advance acts on what is due. It asks for each message whether the lane is ours: the machine may be stopped at any
 // moment, and another may have taken over when it goes on.
 func (w *worker) advance(now time.Time) {
-	if !w.lease.Held() {
-		return
-	}
 	for due, h := range w.wheel.Advance(now) {
 		if !w.lease.Held() {
 			w.wheel.Add(due, h)

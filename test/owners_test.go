@@ -231,7 +231,7 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &fickle{lease: make(chan *fickleLease, 10)}
 		f.held.Store(true)
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
+		b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
 		lease := <-f.lease
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
@@ -242,6 +242,11 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := bodies(in.all()); got != "" {
 			t.Errorf("came while the lane was not held: %q", got)
+		}
+		for _, l := range b.broker.Status().Lanes {
+			if l.Stream == "DELAY_INTAKE" && l.Held != 1 {
+				t.Errorf("%d messages are in memory, want 1: the other is not ours to read", l.Held)
+			}
 		}
 		f.held.Store(true)
 		lease.beats <- struct{}{}

@@ -98,11 +98,18 @@ func (h health) checkStarted() check {
 }
 
 func checkLanes(s broker.Status) check {
-	var dead []string
+	var dead, doubt []string
 	for _, l := range s.Lanes {
-		if l.Owned && !l.Live {
+		switch {
+		case !l.Owned:
+		case !l.Live:
 			dead = append(dead, l.Stream)
+		case l.InDoubt:
+			doubt = append(doubt, l.Stream)
 		}
+	}
+	if len(dead) == 0 {
+		return checkNone("lanes", "not delivered from until it is certain whose they are", doubt)
 	}
 	return checkNone("lanes", "not read at the moment", dead)
 }

@@ -70,6 +70,8 @@ func TestProbes(t *testing.T) {
 			h.connected = func() map[string]bool { return map[string]bool{"read": true, "control": false} }
 		}, 200, 503, "nats: not connected: control"},
 		{"lane lost", func(s *state, _ *health) { s.status.Lanes[1].Live = false }, 200, 503, "lanes: not read at the moment: DELAY_5s"},
+		{"lane in doubt", func(s *state, _ *health) { s.status.Lanes[1].InDoubt = true }, 200, 503,
+			"lanes: not delivered from until it is certain whose they are: DELAY_5s"},
 		{"lane of another", func(s *state, _ *health) { s.status.Lanes[1] = broker.LaneStatus{} }, 200, 200, ""},
 		{"draining", func(s *state, _ *health) { s.status.Draining = true }, 200, 503, "serving: draining"},
 		{"stop asked for", func(_ *state, h *health) { h.stopping = closed() }, 200, 503, "serving: draining"},
