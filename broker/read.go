@@ -78,8 +78,8 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	if w.gather(h, now, local) {
 		return
 	}
-	if !fresh {
-		w.wheel.Add(h.At, h) // as soon as the time is known
+	if !fresh || !w.lease.Held() {
+		w.wheel.Add(h.At, h) // as soon as the time is known, and the lane ours for certain
 		return
 	}
 	w.step(h, now)

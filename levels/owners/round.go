@@ -337,7 +337,7 @@ func (s *Shared) handOver(now time.Time) {
 
 // plan says when the next round must be.
 func (s *Shared) plan(sent time.Time) {
-	if !s.company() {
+	if !s.company() && !s.wanting() {
 		s.standing.Store(&standing{since: s.at(time.Now()), alone: true})
 		return
 	}
@@ -355,6 +355,18 @@ func (s *Shared) plan(sent time.Time) {
 		}
 	}
 	s.sweep()
+}
+
+// wanting reports whether a lane that is nobody's is waited for here.
+func (s *Shared) wanting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane := range s.waiters {
+		if s.table.Lanes[lane].Instance == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // sweep removes the counters of those who are gone.

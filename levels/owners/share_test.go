@@ -101,32 +101,40 @@ func fewestMoves(t Table, lanes, owners int) int {
 	return total - kept
 }
 
-// TestSharesSettle: each instance acts on its own part, one lane at a time and in any order, and what should be does not
-// change under way: no lane moves twice.
+// TestSharesSettle: each instance looks at its own time and decides at once about all that it owns, while others are still
+// about to give up what they decided on. Whatever the order, no lane moves that need not.
 func TestSharesSettle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 1000 {
+	for range 2000 {
 		instances, most := 1+r.IntN(5), 1+r.IntN(4)
 		w := world(r, instances, r.IntN(30))
-		least := moves(w, shares(w, most))
-		moved := 0
-		for range 10_000 {
+		least, moved := moves(w, shares(w, most)), 0
+		ending := make(map[string]bool) // what its owner has decided to give up
+		settled := func() bool {
 			share := shares(w, most)
-			var todo []string
-			for lane, id := range share {
-				if w.Lanes[lane].Instance != id {
-					todo = append(todo, lane)
+			return len(ending) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(share)), func(lane string) bool {
+				return w.Lanes[lane].Instance != share[lane]
+			})
+		}
+		for step := 0; !settled(); step++ {
+			if step == 10_000 {
+				t.Fatal("they do not come to rest")
+			}
+			me := fmt.Sprintf("i%d", r.IntN(instances))
+			for lane, id := range shares(w, most) {
+				switch owner := w.Lanes[lane].Instance; {
+				case owner == me && id != me:
+					ending[lane] = true
+				case owner == "" && id == me:
+					w.claim(lane, me)
 				}
 			}
-			if len(todo) == 0 {
-				break
-			}
-			slices.Sort(todo)
-			if lane := todo[r.IntN(len(todo))]; w.Lanes[lane].Instance == "" {
-				w.claim(lane, share[lane])
-			} else {
-				w.free(lane, Cursor{})
-				moved++
+			for _, lane := range slices.Sorted(maps.Keys(ending)) {
+				if r.IntN(4) == 0 {
+					delete(ending, lane)
+					w.free(lane, Cursor{})
+					moved++
+				}
 			}
 		}
 		if moved != least {

@@ -141,6 +141,13 @@ func (p *peer) holds() []string {
 	return all
 }
 
+// all are the leases of a peer.
+func (p *peer) all() map[string]Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.leases)
+}
+
 // checkHolds compares how many lanes the peers hold, and fails for one that two hold.
 func checkHolds(t *testing.T, want string, peers ...*peer) {
 	t.Helper()
@@ -212,8 +219,11 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 				t.Errorf("%s moved although it need not", lane)
 			}
 		}
-		if len(d.ready) != 10 {
-			t.Errorf("who stands by is ready for %d lanes of 10", len(d.ready))
+		d.mu.Lock()
+		ready := len(d.ready)
+		d.mu.Unlock()
+		if ready != 10 {
+			t.Errorf("who stands by is ready for %d lanes of 10", ready)
 		}
 		c.crash()
 		time.Sleep(6 * time.Second)
@@ -223,26 +233,42 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 
 // TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left off.
 func TestStopHandsOverAtOnce(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
 		b := startPeer(t, s, lanes(6))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "3 3", a, b)
 		gone := a.holds()
+		a.mu.Lock()
 		a.next = 4711
+		a.mu.Unlock()
 		a.stop()
 		time.Sleep(settle)
 		checkHolds(t, "6", b)
 		for _, lane := range gone {
-			if got := b.leases[lane].From().Next; got != 4711 {
+			if got := b.all()[lane].From().Next; got != 4711 {
 				t.Errorf("%s begins at %d, want 4711", lane, got)
 			}
 		}
 		time.Sleep(time.Hour)
-		if got := b.roster.seen; len(got) != 0 {
-			t.Errorf("after an hour it remembers %v", got)
+		if list := subjects(t, js); len(list) != 2 {
+			t.Errorf("after an hour there are %v, want the table and one counter", list)
 		}
 	})
+}
+
+// subjects are those that the stream holds.
+func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
+	t.Helper()
+	st, err := js.Stream(context.Background(), meeting.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := st.Info(context.Background(), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State.Subjects
 }
 
 // TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before it
@@ -250,7 +276,7 @@ func TestStopHandsOverAtOnce(t *testing.T) {
 func TestCrashIsNoticed(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {
-			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 				a := startPeer(t, s, lanes(4))
 				time.Sleep(300 * time.Millisecond)
 				peers := []*peer{}
@@ -272,6 +298,10 @@ func TestCrashIsNoticed(t *testing.T) {
 					t.Errorf("alone: %t, after %s: taken over after %s", alone, phase, took)
 				}
 				checkHolds(t, "0 4", append([]*peer{a}, peers...)...)
+				time.Sleep(time.Minute)
+				if list := subjects(t, js); len(list) != 2 {
+					t.Errorf("a minute later there are %v, want the table and one counter", list)
+				}
 			})
 		}
 	}
@@ -321,8 +351,8 @@ func TestStartAtOnce(t *testing.T) {
 		for range 6 {
 			peers = append(peers, startPeer(t, s, lanes(24)))
 		}
-		for range 100 {
-			time.Sleep(100 * time.Millisecond)
+		for n := range 2000 {
+			time.Sleep(time.Duration(1+n/100) * time.Millisecond)
 			synctest.Wait()
 			held := make(map[string]bool)
 			for _, p := range peers {
@@ -354,7 +384,7 @@ func TestServerAway(t *testing.T) {
 		a, b := startPeer(t, s, lanes(4)), startPeer(t, s, lanes(4))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
-		had := maps.Clone(a.leases)
+		had := a.all()
 		s.Stop()
 		time.Sleep(6 * time.Second)
 		checkHolds(t, "0 0", a, b)
@@ -362,7 +392,7 @@ func TestServerAway(t *testing.T) {
 		s.Start()
 		time.Sleep(500 * time.Millisecond)
 		checkHolds(t, "2 2", a, b)
-		if !maps.Equal(had, a.leases) {
+		if !maps.Equal(had, a.all()) {
 			t.Error("the leases are others")
 		}
 	})
@@ -412,7 +442,7 @@ func TestAloneIsCutOff(t *testing.T) {
 		g := &gate{Server: s}
 		a := startPeer(t, s, lanes(4), through(g))
 		time.Sleep(10 * time.Second)
-		lease := a.leases["L0"]
+		lease := a.all()["L0"]
 		stored := func() uint64 {
 			st, err := js.Stream(context.Background(), meeting.Stream)
 			if err != nil {
@@ -427,8 +457,8 @@ func TestAloneIsCutOff(t *testing.T) {
 		g.set(false)
 		time.Sleep(100 * time.Millisecond)
 		checkHolds(t, "4", a)
-		if got := stored() - before; got != 1 || a.leases["L0"] != lease {
-			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got, a.leases["L0"] == lease)
+		if got := stored() - before; got != 1 || a.all()["L0"] != lease {
+			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got, a.all()["L0"] == lease)
 		}
 
 		g.set(true)
@@ -474,7 +504,7 @@ func TestStreamDeleted(t *testing.T) {
 			a, b := startPeer(t, s, lanes(4), options...), startPeer(t, s, lanes(4), options...)
 			time.Sleep(10 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			had := maps.Clone(a.leases)
+			had := a.all()
 			if err := js.DeleteStream(context.Background(), meeting.Stream); err != nil {
 				t.Fatal(err)
 			}
@@ -489,7 +519,7 @@ func TestStreamDeleted(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			if !maps.Equal(had, a.leases) {
+			if !maps.Equal(had, a.all()) {
 				t.Error("the leases are others")
 			}
 		})
