@@ -2,6 +2,7 @@ package owners
 
 import (
 	"cmp"
+	"hash/fnv"
 	"maps"
 	"slices"
 )
@@ -16,7 +17,9 @@ func shares(t Table, most int) map[string]string {
 			would[lane] = append(would[lane], id)
 		}
 	}
-	lanes := slices.Sorted(maps.Keys(would))
+	lanes := slices.SortedFunc(maps.Keys(would), func(a, b string) int {
+		return cmp.Or(cmp.Compare(mixed(a), mixed(b)), cmp.Compare(a, b))
+	})
 	owned := make(map[string][]string)
 	for _, lane := range lanes {
 		if owner := t.Lanes[lane].Instance; slices.Contains(would[lane], owner) {
@@ -66,6 +69,13 @@ func shares(t Table, most int) map[string]string {
 		count[least]++
 	}
 	return share
+}
+
+// mixed orders lanes so that those of like names, which work alike, are not all given to one instance.
+func mixed(lane string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(lane))
+	return h.Sum32()
 }
 
 func stays(b bool) int {

@@ -492,6 +492,26 @@ func TestStaleAnswer(t *testing.T) {
 	})
 }
 
+// TestSwapIsConditional: a table is replaced only by who has read it.
+func TestSwapIsConditional(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		ctx, b := context.Background(), bucket{conn: s.Connect(), api: "$JS.API", Subjects: meeting}
+		first, err := b.swap(ctx, meeting.Table, []byte("a"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.swap(ctx, meeting.Table, []byte("b"), 0); !errors.Is(err, errConflict) {
+			t.Errorf("a second first one: got %v, want errConflict", err)
+		}
+		if _, err := b.swap(ctx, meeting.Table, []byte("c"), first); err != nil {
+			t.Errorf("who has read it: got %v", err)
+		}
+		if _, err := b.swap(ctx, meeting.Table, []byte("d"), first); !errors.Is(err, errConflict) {
+			t.Errorf("who has read it before: got %v, want errConflict", err)
+		}
+	})
+}
+
 // TestStreamDeleted: an instance that may create makes the stream anew, and everybody owns what it owned. Without the
 // right, owners go on for 15 s and no longer, and resume when somebody has created it.
 func TestStreamDeleted(t *testing.T) {
