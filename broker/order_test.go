@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"delaybroker/levels/lane"
+	"delaybroker/levels/owners"
 	"delaybroker/wheel"
 )
 
@@ -21,9 +22,13 @@ func TestStampsThatFallBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := lane.Spec{Stream: "DELAY_10s", Kind: lane.Level, Name: "10s", Delay: 10 * time.Second}
+	lease, err := owners.Static{}.Acquire(t.Context(), spec.Stream, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
 	base := time.Now()
 	w := &worker{
-		engine: s.e, lane: spec, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
+		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
 		clock: newClock(base), wheel: wheel.New[*held](), complaints: make(map[string]complaint), gauge: new(gauge),
 	}
 	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})

@@ -87,7 +87,7 @@ func accountsWork(s *stage) error {
 	if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
 		return err
 	}
-	stop, err := s.runBroker()
+	_, stop, err := s.runBroker()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func brokerWorks(s *stage) error {
 	if err := s.plantDuplicate(ctx); err != nil {
 		return err
 	}
-	stop, err := s.runBroker()
+	b, stop, err := s.runBroker()
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,52 @@ func brokerWorks(s *stage) error {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
-	if err := stop(); err != nil {
-		return fmt.Errorf("stop: %w", err)
+	if err := s.shareLanes(b, stop); err != nil {
+		return err
 	}
 	return s.checkClean(ctx)
+}
+
+// shareLanes brings a second instance in. The first, which was alone, is called and goes on; they divide the lanes; and
+// when it stops, the second has all of them at once.
+func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
+	second, stopSecond, err := s.runBroker()
+	if err != nil {
+		return fmt.Errorf("a second instance: %w", err)
+	}
+	defer stopSecond()
+	for range 60 {
+		if owned(first) == 0 {
+			return errors.New("the first instance was not heard, and lost its lanes")
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	if a, b := owned(first), owned(second); max(a, b)-min(a, b) > 1 {
+		return fmt.Errorf("they have %d and %d lanes", a, b)
+	}
+	all := owned(first) + owned(second)
+	if err := stopFirst(); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if got := owned(second); got != all {
+		return fmt.Errorf("the one that is left has %d of %d lanes", got, all)
+	}
+	if err := stopSecond(); err != nil {
+		return fmt.Errorf("stop the second: %w", err)
+	}
+	return nil
+}
+
+// owned is how many lanes an instance works.
+func owned(b *broker.Broker) int {
+	n := 0
+	for _, l := range b.Status().Lanes {
+		if l.Owned {
+			n++
+		}
+	}
+	return n
 }
 
 // plantDuplicate stores a message that is to hop, and under the id that it will hop with somebody else's.
@@ -90,7 +132,7 @@ func (s *stage) plantDuplicate(ctx context.Context) error {
 func (s *stage) checkClean(ctx context.Context) error {
 	list := s.js.ListStreams(ctx)
 	for info := range list.Info() {
-		if kind := info.Config.Metadata["delaybroker.kind"]; kind == "" || kind == "dead" {
+		if kind := info.Config.Metadata["delaybroker.kind"]; kind == "" || kind == "dead" || kind == "owners" {
 			continue
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
@@ -101,18 +143,17 @@ func (s *stage) checkClean(ctx context.Context) error {
 }
 
 // runBroker runs a broker as the four users until stop is called, which may be again.
-func (s *stage) runBroker() (stop func() error, err error) {
+func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 	cfg, err := s.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg.Log = slog.New(slog.DiscardHandler)
 	links := broker.Links{
 		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"), Control: s.as("delay-control", "c"),
 	}
-	b, err := broker.New(links, cfg)
-	if err != nil {
-		return nil, err
+	if b, err = broker.New(links, cfg); err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -123,12 +164,12 @@ func (s *stage) runBroker() (stop func() error, err error) {
 	})
 	select {
 	case <-b.Ready():
-		return stop, nil
+		return b, stop, nil
 	case err := <-done:
 		done <- err
-		return nil, fmt.Errorf("the broker ended: %w", err)
+		return nil, nil, fmt.Errorf("the broker ended: %w", err)
 	case <-time.After(time.Minute):
-		return nil, errors.Join(errors.New("the broker is not ready after a minute"), stop())
+		return nil, nil, errors.Join(errors.New("the broker is not ready after a minute"), stop())
 	}
 }
 
@@ -158,7 +199,7 @@ func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[stri
 
 // clientWorks asks for a delay in every form, gets what it asked for, and hears of what became a dead letter.
 func clientWorks(s *stage) error {
-	stop, err := s.runBroker()
+	_, stop, err := s.runBroker()
 	if err != nil {
 		return err
 	}

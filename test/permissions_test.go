@@ -82,7 +82,7 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
 	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{Server: natstest.RunWith(t, opts), role: r}
+		s := &stage{Server: natstest.RunWith(t, opts), role: r, maxOwners: 2}
 		s.all = s.Connect(natstest.Everything())
 		s.js = s.JetStream(s.all)
 		if err = s.prepare(); err != nil {
@@ -105,9 +105,10 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 type stage struct {
 	*natstest.Server
 	role
-	all   *nats.Conn // may do everything
-	js    jetstream.JetStream
-	modes string // DELAY_DELIVER
+	all       *nats.Conn // may do everything
+	js        jetstream.JetStream
+	modes     string // DELAY_DELIVER
+	maxOwners int
 
 	mu      sync.Mutex
 	refused []string // what the server said to those who came by as
@@ -149,7 +150,7 @@ func (s *stage) config() (broker.Config, error) {
 		return broker.Config{}, err
 	}
 	modes, err := deliver.ParseModes(s.modes)
-	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes}, err
+	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes, MaxOwners: s.maxOwners}, err
 }
 
 // prepare makes the streams of the broker and of the tenants.

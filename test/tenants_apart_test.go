@@ -118,7 +118,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 			if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
 				return err
 			}
-			stop, err := s.runBroker()
+			_, stop, err := s.runBroker()
 			if err != nil {
 				return err
 			}
