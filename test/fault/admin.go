@@ -1,0 +1,171 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/fault/history"
+)
+
+// This file is the faults that an administrator or a client brings about, through NATS alone.
+
+// stepDown makes the leader of every stream give up, twice.
+func stepDown(w *world) (func() (string, error), error) {
+	first, err := w.stepDownAll()
+	return func() (string, error) {
+		second, err := w.stepDownAll()
+		if err == nil && first+second == 0 {
+			err = errors.New("no leader changed")
+		}
+		return fmt.Sprintf("%d leaders changed", first+second), err
+	}, err
+}
+
+// stepDownAll returns how many streams have another leader now.
+func (w *world) stepDownAll() (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lanes, err := w.lanes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	lanes[target] = 0
+	before := make(map[string]*server)
+	for stream := range lanes {
+		if before[stream], err = w.leader(ctx, stream); err != nil {
+			return 0, err
+		}
+		if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil); err != nil {
+			return 0, fmt.Errorf("step down from %s: %w", stream, err)
+		}
+	}
+	changed := 0
+	for stream := range lanes {
+		now, err := w.leader(ctx, stream)
+		if err != nil {
+			return 0, err
+		}
+		if now != before[stream] {
+			changed++
+		}
+	}
+	return changed, nil
+}
+
+// fillStore publishes ballast until the servers refuse it for want of room.
+func fillStore(w *world) (func() (string, error), error) {
+	const ballast = "BALLAST"
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := w.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
+	if err != nil {
+		return nil, err
+	}
+	var refusal *jetstream.APIError
+	body := make([]byte, 512<<10)
+	for refusal == nil && ctx.Err() == nil {
+		_, err = w.js.Publish(ctx, "ballast", body, jetstream.WithRetryAttempts(0))
+		errors.As(err, &refusal)
+		if err != nil && len(body) > 1<<10 {
+			body, refusal = body[:len(body)/2], nil // to the last kilobyte
+		}
+	}
+	if refusal == nil {
+		return nil, fmt.Errorf("the servers were never full: %w", err)
+	}
+	return func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		err := retry(ctx, func(ctx context.Context) error {
+			err := w.js.DeleteStream(ctx, ballast)
+			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				err = nil
+			}
+			return err
+		})
+		return "refused: " + refusal.Description, err
+	}, nil
+}
+
+// replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the same
+// name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
+func replaceIntake(w *world) (func() (string, error), error) {
+	const intake = "DELAY_INTAKE"
+	w.gate.close()
+	defer w.gate.open()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := retry(ctx, func(ctx context.Context) error {
+		lanes, err := w.lanes(ctx)
+		if err == nil && lanes[intake] > 0 {
+			err = fmt.Errorf("%s holds %d", intake, lanes[intake])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	proof, err := w.recreate(ctx, intake)
+	return func() (string, error) { return proof, nil }, err
+}
+
+// forgeIDs stops the brokers, and publishes under the ids that the hops of what waits in the intake will have: the levels
+// will answer that they have those already, and the answer must not be believed.
+func forgeIDs(w *world) (func() (string, error), error) {
+	start, err := killBrokers(w)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(lead / 2) // for something to wait
+	w.gate.close()       // for all of it to be there
+	defer w.gate.open()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	nc, err := w.connect(w.cluster.urls(0), "forger")
+	if err != nil {
+		return nil, err
+	}
+	forger, err := newPublisher(fmt.Sprintf("f%d", len(w.links)), nc, w.log, rand.Uint64(), &w.gate)
+	if err != nil {
+		return nil, err
+	}
+	intake, err := w.js.Stream(ctx, "DELAY_INTAKE")
+	if err != nil {
+		return nil, err
+	}
+	state := intake.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := intake.GetMsg(ctx, seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		id := message.ID{Stream: "DELAY_INTAKE", Sequence: seq, At: m.Time}
+		for _, level := range delays {
+			if level.subject != "delay.1s" && level.subject != "delay.2s" {
+				continue
+			}
+			e := history.Event{Target: "orders.forged", Delay: level.delay, Subject: level.subject + ".orders.forged"}
+			forger.publish(e, id.String()+"/1", "", func() {})
+		}
+	}
+	forger.answers.Wait()
+	forged := forger.count
+	return func() (string, error) {
+		if forged == 0 {
+			return "", errors.New("nothing waited in the intake")
+		}
+		_, err := start()
+		return fmt.Sprintf("%d ids taken", forged), err
+	}, nil
+}

@@ -1,0 +1,178 @@
+//go:build linux
+
+package fault
+
+import (
+	"fmt"
+	"math/rand"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// servers is the size of the cluster.
+const servers = 3
+
+// storeLimit is what a server may store: little enough to be filled in a second.
+const storeLimit = 256 << 20
+
+// server is one of the cluster.
+type server struct {
+	*process
+	address string // for clients
+	route   string // for other servers
+	monitor string
+	routes  []*proxy // by which it reaches the others
+}
+
+func (s *server) url() string { return "nats://" + s.address }
+
+// cluster is three servers.
+type cluster []*server
+
+// newCluster prepares servers below dir; they are not running yet.
+func newCluster(dir, binary string) (cluster, error) {
+	var c cluster
+	for i := range servers {
+		name := fmt.Sprintf("n%d", i+1)
+		ports, err := freeAddresses(3)
+		if err != nil {
+			return nil, err
+		}
+		home := filepath.Join(dir, name)
+		if err := os.Mkdir(home, 0o755); err != nil {
+			return nil, err
+		}
+		c = append(c, &server{
+			process: &process{name: name, command: []string{binary, "-c", filepath.Join(home, "nats.conf")}, log: filepath.Join(home, "log")},
+			address: ports[0], route: ports[1], monitor: ports[2],
+		})
+	}
+	for _, s := range c {
+		var routes []string
+		for _, other := range c {
+			if other == s {
+				continue
+			}
+			p, err := newProxy(other.route)
+			if err != nil {
+				return nil, err
+			}
+			s.routes = append(s.routes, p)
+			routes = append(routes, "nats://"+p.address())
+		}
+		home := filepath.Dir(s.log)
+		// Routes are not advertised, or servers would find ways around the proxies. Pings are as fast as those of the
+		// command, so that a silent network is noticed within the run.
+		conf := fmt.Sprintf(`server_name: %s
+listen: %q
+http: %q
+ping_interval: "2s"
+ping_max: 2
+jetstream { store_dir: %q, max_memory_store: %d, max_file_store: %d }
+cluster { name: fault, listen: %q, no_advertise: true, routes: [%s] }
+`, s.name, s.address, s.monitor, filepath.Join(home, "data"), storeLimit, storeLimit, s.route, strings.Join(routes, ", "))
+		if err := os.WriteFile(filepath.Join(home, "nats.conf"), []byte(conf), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// start starts those that do not run, and waits until the cluster is healthy.
+func (c cluster) start() error {
+	for _, s := range c {
+		if !s.running() {
+			if err := s.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.awaitHealthy()
+}
+
+// awaitHealthy waits until every server says that it has all it should have.
+func (c cluster) awaitHealthy() error {
+	for _, s := range c {
+		if err := await(patience, func() error { return get("http://" + s.monitor + "/healthz") }); err != nil {
+			return fmt.Errorf("%s is not healthy after %s: %w", s.name, patience, err)
+		}
+	}
+	return nil
+}
+
+// proxies are all between the server and the others, both ways.
+func (c cluster) proxies(s *server) []*proxy {
+	all := append([]*proxy(nil), s.routes...)
+	for _, other := range c {
+		for _, p := range other.routes {
+			if p.to == s.route {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// named is the server of that name, or nil.
+func (c cluster) named(name string) *server {
+	for _, s := range c {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// urls are those of all servers, beginning with number first.
+func (c cluster) urls(first int) string {
+	var urls []string
+	for i := range c {
+		urls = append(urls, c[(first+i)%len(c)].url())
+	}
+	return strings.Join(urls, ",")
+}
+
+func (c cluster) end() {
+	for _, s := range c {
+		s.end()
+		for _, p := range s.routes {
+			p.close()
+		}
+	}
+}
+
+// get asks a probe whether all is well.
+func get(url string) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	r, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s says %s", url, r.Status)
+	}
+	return nil
+}
+
+// freeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
+// listens on them is down: they lie below the range that Linux takes those from.
+func freeAddresses(n int) ([]string, error) {
+	var found []string
+	for tries := 0; len(found) < n && tries < 1000; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.Intn(20_000)))
+		if err != nil {
+			continue
+		}
+		defer l.Close() // all at the end, so that they differ
+		found = append(found, l.Addr().String())
+	}
+	if len(found) < n {
+		return nil, fmt.Errorf("no free ports below 30000")
+	}
+	return found, nil
+}

@@ -1,0 +1,114 @@
+//go:build linux
+
+package fault
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"delaybroker/test/fault/history"
+)
+
+var (
+	duration = flag.Duration("fault.duration", 0, "run random faults for so long, rather than each kind once")
+	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
+	keep     = flag.String("fault.keep", os.TempDir(), "where a run leaves its history, logs and data when it fails")
+	brokers  = flag.Int("fault.brokers", 1, "how many brokers share the work")
+	broken   = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
+)
+
+// built are the programs under test.
+var built programs
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "fault-programs-")
+		if err == nil {
+			defer os.RemoveAll(dir)
+			built, err = buildPrograms(dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// totals are what many runs came to.
+type totals struct {
+	runs, acked, delivered, recovered, lost, early, repeats, copies int
+
+	cleanRuns, cleanRepeats int
+}
+
+func (s *totals) add(r *history.Report) {
+	s.runs++
+	s.acked += r.Acked
+	s.delivered += r.Delivered
+	s.recovered += r.Recovered
+	s.lost += r.Lost
+	s.early += r.Count(history.Early)
+	s.repeats += r.Repeats
+	s.copies += r.Copies
+	if r.Conditions.Clean {
+		s.cleanRuns++
+		s.cleanRepeats += r.Repeats
+	}
+}
+
+func (s totals) String() string {
+	return fmt.Sprintf("%d runs: %d acknowledged, %d delivered (%d of them not acknowledged), %d lost, %d early, %d sent again, %d stored twice; %d of the runs were clean stops: %d sent again",
+		s.runs, s.acked, s.delivered, s.recovered, s.lost, s.early, s.repeats, s.copies, s.cleanRuns, s.cleanRepeats)
+}
+
+// TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy of
+// each on every server, and a clean stop does not even send two.
+func TestFaults(t *testing.T) {
+	var sum totals
+	run := func(p plan) {
+		t.Run(p.name, func(t *testing.T) {
+			report, err := p.run(*keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.add(report)
+			t.Log(report)
+			if len(report.Violations) > 0 {
+				t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+			}
+		})
+	}
+	defer func() { t.Log(sum) }()
+	if *duration == 0 && *seed == 0 {
+		for _, p := range eachFault() {
+			run(p)
+		}
+		return
+	}
+	next := *seed
+	if next == 0 {
+		next = uint64(time.Now().UnixNano())
+	}
+	for end := time.Now().Add(*duration); ; next++ {
+		run(randomPlan(next, *brokers, built))
+		if !time.Now().Before(end) {
+			return
+		}
+	}
+}
+
+// eachFault is a few runs that hold every kind of fault.
+func eachFault() []plan {
+	return []plan{
+		{name: "clean stops", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokersRolling, brokerStopped}},
+		{name: "brokers", seed: 2, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
+		{name: "servers", seed: 3, brokers: *brokers, rate: 200, programs: built, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
+		{name: "clusters", seed: 4, brokers: *brokers, rate: 200, programs: built, faults: []fault{serversRolling, serversKilled, allKilled}},
+		{name: "administrators", seed: 5, brokers: *brokers, rate: 200, programs: built, faults: []fault{laneReplaced, idsForged, storeFull}},
+	}
+}

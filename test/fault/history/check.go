@@ -1,0 +1,314 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// Kind is a promise that was broken.
+type Kind string
+
+// The kinds.
+const (
+	Lost         Kind = "lost"          // accepted, and neither delivered nor a dead letter
+	LostOnServer Kind = "server lacks"  // delivered, but not every server has it, or not the same
+	Early        Kind = "early"         // stored at the target before it was due
+	WrongDue     Kind = "wrong due"     // the broker's due is not acceptance plus delay
+	WrongID      Kind = "wrong id"      // its Delay-Id is another's, or there are two
+	Unexpected   Kind = "unexpected"    // nobody published it, or its publish failed
+	WrongTarget  Kind = "wrong target"  // it came elsewhere
+	WrongPayload Kind = "wrong payload" // body or headers are not what was published
+	Duplicate    Kind = "stored twice"  // the target's stream has a copy within its window
+	Repeated     Kind = "sent twice"    // in a run without an excuse for it
+	DeadLetter   Kind = "dead letter"   // these runs publish nothing that deserves it
+	TooLate      Kind = "too late"      // beyond the bound, counted from the end of the faults
+	LeftBehind   Kind = "left behind"   // a lane is not empty at rest
+	Incomplete   Kind = "incomplete"    // the history does not hold what it takes to judge
+)
+
+// Violation is one broken promise.
+type Violation struct {
+	Kind Kind
+	ID   string // of a message, or empty
+	What string
+}
+
+func (v Violation) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", v.Kind, v.ID, v.What))
+}
+
+// sent is a message as its publisher knows it.
+type sent struct {
+	Event                 // the invocation
+	answer *Event         // nil while there is none
+	found  []Event        // in the target's stream, one for each sequence
+	seen   map[string]int // by witness
+	dead   bool
+}
+
+func (s *sent) acked() bool  { return s.answer != nil && s.answer.Phase == OK }
+func (s *sent) failed() bool { return s.answer != nil && s.answer.Phase == Fail }
+
+// checker is one judgement.
+type checker struct {
+	conditions Conditions
+	faults     []Period
+	sent       map[string]*sent
+	byServer   map[string]map[uint64]Event // what the target's stream holds
+	read       map[string]bool
+	report     *Report
+}
+
+// Check judges a history.
+func Check(events []Event) *Report {
+	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool), report: &Report{}}
+	if len(events) == 0 || events[0].Conditions == nil {
+		c.violate(Incomplete, "", "it does not begin with the conditions of a run")
+		return c.report
+	}
+	c.conditions = *events[0].Conditions
+	c.report.Conditions = c.conditions
+	for i := range events {
+		c.take(&events[i])
+	}
+	c.closeFaults()
+	c.compareServers()
+	ids := slices.SortedFunc(maps.Keys(c.sent), byCounter)
+	for _, id := range ids {
+		c.judge(c.sent[id])
+	}
+	c.findLost(ids)
+	c.checkIDs(ids)
+	c.checkTraffic(events)
+	c.report.finish(c.faults)
+	return c.report
+}
+
+func (c *checker) violate(kind Kind, id, format string, args ...any) {
+	c.report.Violations = append(c.report.Violations, Violation{kind, id, fmt.Sprintf(format, args...)})
+}
+
+// take sorts one event in.
+func (c *checker) take(e *Event) {
+	switch e.Op {
+	case Fault:
+		c.takeFault(e)
+	case Publish:
+		c.takePublish(e)
+	case Seen:
+		if s := c.known(e); s != nil {
+			if s.seen == nil {
+				s.seen = make(map[string]int)
+			}
+			s.seen[e.Server]++
+		}
+	case Stored:
+		if c.byServer[e.Server] == nil {
+			c.byServer[e.Server] = make(map[uint64]Event)
+		}
+		c.byServer[e.Server][e.Sequence] = *e
+	case Read:
+		c.read[e.Server] = true
+	case Dead:
+		c.violate(DeadLetter, e.ID, "%s", e.Text)
+		if s := c.known(e); s != nil {
+			s.dead = true
+		}
+	case Rest:
+		if e.Count > 0 {
+			c.violate(LeftBehind, "", "%s holds %d messages", e.Stream, e.Count)
+		}
+	}
+}
+
+func (c *checker) takePublish(e *Event) {
+	s := c.sent[e.ID]
+	switch {
+	case e.Phase == Invoke && s != nil:
+		c.violate(Incomplete, e.ID, "published twice")
+	case e.Phase == Invoke:
+		c.sent[e.ID] = &sent{Event: *e}
+		c.report.Attempted++
+	case s == nil || s.answer != nil:
+		c.violate(Incomplete, e.ID, "an answer without a publish")
+	default:
+		s.answer = e
+		switch e.Phase {
+		case OK:
+			c.report.Acked++
+		case Fail:
+			c.report.Failed++
+		}
+	}
+}
+
+// known is the publish of a message that came.
+func (c *checker) known(e *Event) *sent {
+	s := c.sent[e.ID]
+	switch {
+	case s == nil:
+		c.violate(Unexpected, e.ID, "%s on %s, and nobody published it", e.Op, e.Subject)
+	case s.failed():
+		c.violate(Unexpected, e.ID, "%s on %s, and its publish had failed: %s", e.Op, e.Subject, s.answer.Text)
+	}
+	return s
+}
+
+// compareServers holds the copies of the target's stream against each other, and gives each publish what was found of it.
+func (c *checker) compareServers() {
+	all := make(map[uint64]Event)
+	for _, held := range c.byServer {
+		maps.Copy(all, held)
+	}
+	for _, server := range c.conditions.Servers {
+		if !c.read[server] {
+			c.violate(Incomplete, "", "what %s holds was not read", server)
+			continue
+		}
+		for seq, want := range all {
+			got, ok := c.byServer[server][seq]
+			got.At, got.Server = want.At, want.Server
+			switch {
+			case !ok:
+				c.violate(LostOnServer, want.ID, "%s lacks sequence %d of the target", server, seq)
+			case got != want:
+				c.violate(LostOnServer, want.ID, "%s holds another message as sequence %d of the target: %s", server, seq, got.ID)
+			}
+		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(all)) {
+		e := all[seq]
+		if s := c.known(&e); s != nil {
+			s.found = append(s.found, e)
+		}
+	}
+}
+
+// judge looks at one message and what was found of it.
+func (c *checker) judge(s *sent) {
+	if len(s.found) > 0 {
+		c.report.Delivered++
+		if !s.acked() {
+			c.report.Recovered++
+		}
+	}
+	if most := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); most > 1 {
+		c.report.Repeats += most - 1
+		if c.conditions.Clean {
+			c.violate(Repeated, s.ID, "seen %d times", most)
+		}
+	}
+	for i, e := range s.found {
+		c.judgeOne(s, e)
+		if i == 0 {
+			continue
+		}
+		c.report.Copies++
+		if apart := time.Duration(e.Stored - s.found[0].Stored); apart <= c.conditions.Window {
+			c.violate(Duplicate, s.ID, "as sequences %d and %d, %s apart", s.found[0].Sequence, e.Sequence, apart)
+		}
+	}
+}
+
+func (c *checker) judgeOne(s *sent, e Event) {
+	if e.Subject != s.Target {
+		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, s.Target)
+	}
+	if e.Sum != s.Sum {
+		c.violate(WrongPayload, s.ID, "came as %s, want %s", e.Sum, s.Sum)
+	}
+	due := s.Until
+	if due == 0 {
+		due = e.Accepted + int64(s.Delay)
+	}
+	due = max(due, e.Accepted)
+	if e.Due != due {
+		c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, due, time.Duration(due-e.Due))
+	}
+	if e.Accepted < s.At || s.acked() && e.Accepted > s.answer.At {
+		c.violate(WrongDue, s.ID, "accepted %d, which is not between publish and answer", e.Accepted)
+	}
+	earliest := max(due, e.Due, s.Until, s.At+int64(s.Delay))
+	if e.Stored < earliest {
+		c.violate(Early, s.ID, "by %s", time.Duration(earliest-e.Stored))
+	}
+	c.takeLateness(s.ID, due, e.Stored)
+}
+
+// checkIDs holds Delay-Ids against the acknowledgements, and against each other.
+func (c *checker) checkIDs(ids []string) {
+	owner := make(map[string]string)
+	for _, id := range ids {
+		s := c.sent[id]
+		for _, e := range s.found {
+			if other, taken := owner[e.DelayID]; taken && other != id {
+				c.violate(WrongID, id, "its Delay-Id %s is also that of %s", e.DelayID, other)
+			}
+			owner[e.DelayID] = id
+			if e.DelayID != s.found[0].DelayID {
+				c.violate(WrongID, id, "has two Delay-Ids, %s and %s", s.found[0].DelayID, e.DelayID)
+			}
+			parsed, err := message.ParseID(e.DelayID)
+			switch {
+			case err != nil:
+				c.violate(WrongID, id, "%v", err)
+			case parsed.At.UnixNano() != e.Accepted:
+				c.violate(WrongID, id, "its Delay-Id %s does not say when it was accepted: %d", e.DelayID, e.Accepted)
+			case s.acked() && (parsed.Stream != s.answer.Stream || parsed.Sequence != s.answer.Sequence):
+				c.violate(WrongID, id, "its Delay-Id is %s, and %s acknowledged it as %d", e.DelayID, s.answer.Stream, s.answer.Sequence)
+			}
+		}
+	}
+}
+
+// findLost says what of each publisher is missing: its first messages, its last, or some between.
+func (c *checker) findLost(ids []string) {
+	acked := make(map[string][]*sent)
+	for _, id := range ids {
+		if s := c.sent[id]; s.acked() {
+			acked[publisherOf(id)] = append(acked[publisherOf(id)], s)
+		}
+	}
+	arrived := func(s *sent) bool { return len(s.found) > 0 || s.dead }
+	for _, publisher := range slices.Sorted(maps.Keys(acked)) {
+		all := acked[publisher]
+		first := slices.IndexFunc(all, arrived)
+		for i, s := range all {
+			if arrived(s) {
+				continue
+			}
+			where := "the middle"
+			switch {
+			case first < 0:
+				where = "all"
+			case i < first:
+				where = "the beginning"
+			case !slices.ContainsFunc(all[i:], arrived):
+				where = "the end"
+			}
+			c.report.Lost++
+			c.violate(Lost, s.ID, "of %s of what %s published: %s, %s as sequence %d", where, publisher, s.Subject, s.answer.Stream, s.answer.Sequence)
+		}
+	}
+}
+
+func publisherOf(id string) string {
+	publisher, _, _ := strings.Cut(id, "-")
+	return publisher
+}
+
+// byCounter orders ids by publisher, then by counter.
+func byCounter(a, b string) int {
+	pa, na, _ := strings.Cut(a, "-")
+	pb, nb, _ := strings.Cut(b, "-")
+	ia, _ := strconv.Atoi(na) // one that is none comes first
+	ib, _ := strconv.Atoi(nb)
+	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib))
+}

@@ -1,0 +1,110 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the end.
+const aftermath = 5 * time.Second
+
+// Period is the time of one fault.
+type Period struct {
+	Name       string
+	Proof      string
+	From, To   int64
+	Worst      time.Duration // lateness of what became due meanwhile, or shortly after
+	Delivered  int           // of these
+	proved     bool
+	overlapped bool
+}
+
+// takeFault sorts the phases of a fault in. Faults come one after the other.
+func (c *checker) takeFault(e *Event) {
+	open := len(c.faults) > 0 && c.faults[len(c.faults)-1].To == 0
+	switch {
+	case e.Phase == Invoke && !open:
+		c.faults = append(c.faults, Period{Name: e.Text, From: e.At})
+		return
+	case e.Phase == Invoke || !open:
+		c.violate(Incomplete, "", "the faults are not one after the other at %q", e.Text)
+		return
+	}
+	switch f := &c.faults[len(c.faults)-1]; e.Phase {
+	case OK:
+		f.Proof, f.proved = e.Text, e.Text != ""
+	case Healed:
+		f.To = e.At
+	}
+}
+
+// closeFaults checks that each was proved and ended.
+func (c *checker) closeFaults() {
+	for i := range c.faults {
+		f := &c.faults[i]
+		if f.To == 0 {
+			c.violate(Incomplete, "", "the fault %q did not end", f.Name)
+			f.To = f.From
+		}
+		if !f.proved {
+			c.violate(Incomplete, "", "nothing proves that the fault %q happened", f.Name)
+		}
+	}
+}
+
+// takeLateness judges how late a message was, and puts it down to the fault that explains it.
+func (c *checker) takeLateness(id string, due, stored int64) {
+	late := time.Duration(stored - due)
+	from := due
+	calm := true
+	for i := range c.faults {
+		f := &c.faults[i]
+		if f.From < stored {
+			from = max(from, f.To)
+		}
+		if f.From <= stored && due <= f.To+int64(aftermath) {
+			calm = false
+			f.Worst = max(f.Worst, late)
+			f.Delivered++
+		}
+	}
+	if calm {
+		c.report.calm = append(c.report.calm, late)
+	}
+	c.report.Worst = max(c.report.Worst, late)
+	if over := time.Duration(stored - from); over > c.conditions.Bound {
+		c.violate(TooLate, id, "stored %s after it was due, and %s after the last fault", late, over)
+	}
+}
+
+// checkTraffic demands a minimum of it before, during and after each fault: what nobody used cannot have failed.
+func (c *checker) checkTraffic(events []Event) {
+	var acked, tried []int64
+	for i := range events {
+		if e := &events[i]; e.Op == Publish {
+			switch e.Phase {
+			case Invoke:
+				tried = append(tried, e.At)
+			case OK:
+				acked = append(acked, e.At)
+			}
+		}
+	}
+	slices.Sort(acked)
+	slices.Sort(tried)
+	demand := func(what string, times []int64, from, to int64) {
+		begin, _ := slices.BinarySearch(times, from)
+		end, _ := slices.BinarySearch(times, to)
+		if n := end - begin; n < c.conditions.Least {
+			c.violate(Incomplete, "", "only %d %s, want %d for the run to mean something", n, what, c.conditions.Least)
+		}
+	}
+	before := int64(0)
+	for _, f := range c.faults {
+		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From)
+		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To)
+		before = f.To
+	}
+	demand("accepted after the last fault", acked, before, 1<<63-1)
+}

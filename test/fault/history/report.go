@@ -1,0 +1,88 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// shown is how many violations of a kind are printed.
+const shown = 5
+
+// Report is the judgement on a run.
+type Report struct {
+	Conditions Conditions
+
+	Attempted int // publishes
+	Acked     int // of these
+	Failed    int // certainly not stored
+	Delivered int // messages found at their target
+	Recovered int // of these, not acknowledged
+	Lost      int // acknowledged and nowhere
+	Repeats   int // copies sent to the target, as far as anybody saw
+	Copies    int // copies the target's stream took
+
+	Faults   []Period
+	Median   time.Duration // lateness outside of faults
+	P99      time.Duration
+	CalmMost time.Duration
+	Worst    time.Duration // lateness at all
+
+	Violations []Violation
+	Kept       string // where the history is, if it was kept
+
+	calm []time.Duration
+}
+
+func (r *Report) finish(faults []Period) {
+	r.Faults = faults
+	if n := len(r.calm); n > 0 {
+		slices.Sort(r.calm)
+		r.Median, r.P99, r.CalmMost = r.calm[n/2], r.calm[n*99/100], r.calm[n-1]
+	}
+}
+
+// Count is the number of violations of a kind.
+func (r *Report) Count(kind Kind) int {
+	n := 0
+	for _, v := range r.Violations {
+		if v.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// String is the whole judgement for people, and in the second line the equation that must hold.
+func (r *Report) String() string {
+	var b strings.Builder
+	c := r.Conditions
+	fmt.Fprintf(&b, "%s, seed %d, %d broker(s), %d msg/s: %d published, %d failed, %d sent again, %d stored twice, %d early\n",
+		c.Name, c.Seed, c.Brokers, c.Rate, r.Attempted, r.Failed, r.Repeats, r.Copies, r.Count(Early))
+	fmt.Fprintf(&b, "  %d acknowledged + %d recovered = %d delivered + %d dead letters + %d lost\n",
+		r.Acked, r.Recovered, r.Delivered, r.Count(DeadLetter), r.Lost)
+	fmt.Fprintf(&b, "  late without a fault: p50 %s, p99 %s, at most %s\n", short(r.Median), short(r.P99), short(r.CalmMost))
+	for _, f := range r.Faults {
+		fmt.Fprintf(&b, "  %s for %s: late at most %s of %d (%s)\n", f.Name, short(time.Duration(f.To-f.From)), short(f.Worst), f.Delivered, f.Proof)
+	}
+	count := make(map[Kind]int)
+	for _, v := range r.Violations {
+		if count[v.Kind]++; count[v.Kind] <= shown {
+			fmt.Fprintf(&b, "  VIOLATION %s\n", v)
+		}
+	}
+	for kind, n := range count {
+		if n > shown {
+			fmt.Fprintf(&b, "  VIOLATION %s: %d in all\n", kind, n)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func short(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}

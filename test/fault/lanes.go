@@ -1,0 +1,137 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/fault/history"
+)
+
+// lanes are the broker's streams without the dead letters, with what they hold.
+func (w *world) lanes(ctx context.Context) (map[string]int, error) {
+	lanes := make(map[string]int)
+	list := w.js.ListStreams(ctx)
+	for info := range list.Info() {
+		if kind := info.Config.Metadata["delaybroker.kind"]; kind != "" && kind != "dead" {
+			lanes[info.Config.Name] = int(info.State.Msgs)
+		}
+	}
+	return lanes, list.Err()
+}
+
+// awaitRest waits until the lanes are empty, and writes down what they hold in the end.
+func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
+	rest, stop := context.WithTimeout(ctx, most)
+	defer stop()
+	var lanes map[string]int
+	_ = retry(rest, func(ctx context.Context) error { // what is left is in the history
+		now, err := w.lanes(ctx)
+		if err != nil {
+			return err
+		}
+		lanes = now
+		for name, held := range lanes {
+			if held > 0 {
+				return fmt.Errorf("%s holds %d", name, held)
+			}
+		}
+		return nil
+	})
+	if len(lanes) == 0 {
+		return fmt.Errorf("the lanes could not be listed within %s", most)
+	}
+	for name, held := range lanes {
+		w.log.Add(history.Event{Op: history.Rest, Stream: name, Count: held})
+	}
+	return nil
+}
+
+// readDead writes the dead letters down.
+func (w *world) readDead(ctx context.Context) error {
+	s, err := w.js.Stream(ctx, "DELAY_DEAD")
+	if err != nil {
+		return err
+	}
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			return fmt.Errorf("dead letter %d: %w", seq, err)
+		}
+		w.log.Add(history.Event{
+			Op: history.Dead, ID: idOf(m.Data), Subject: m.Subject, Sequence: seq,
+			Text: strings.Join([]string{m.Header.Get(message.HeaderErrorCode), m.Header.Get(message.HeaderError)}, ": "),
+		})
+	}
+	return nil
+}
+
+// leader is the server that leads a stream.
+func (w *world) leader(ctx context.Context, stream string) (*server, error) {
+	var leader *server
+	err := retry(ctx, func(ctx context.Context) error {
+		s, err := w.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		if c := s.CachedInfo().Cluster; c != nil {
+			leader = w.cluster.named(c.Leader)
+		}
+		if leader == nil {
+			return fmt.Errorf("%s has no leader", stream)
+		}
+		return nil
+	})
+	return leader, err
+}
+
+// recreate replaces a stream by an empty one with the same settings.
+func (w *world) recreate(ctx context.Context, stream string) (proof string, err error) {
+	s, err := w.js.Stream(ctx, stream)
+	if err != nil {
+		return "", err
+	}
+	old := s.CachedInfo()
+	if old.State.Msgs > 0 {
+		return "", fmt.Errorf("%s holds %d messages, which would be lost", stream, old.State.Msgs)
+	}
+	if err := w.js.DeleteStream(ctx, stream); err != nil {
+		return "", err
+	}
+	var created *jetstream.StreamInfo
+	err = retry(ctx, func(ctx context.Context) error {
+		s, err := w.js.CreateOrUpdateStream(ctx, old.Config)
+		if err == nil {
+			created = s.CachedInfo()
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s was at %d and is at %d", stream, old.State.LastSeq, created.State.LastSeq), nil
+}
+
+// retry tries until f succeeds, and returns what it said last when ctx ends.
+func retry(ctx context.Context, f func(context.Context) error) error {
+	for {
+		try, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := f(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

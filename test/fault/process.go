@@ -1,0 +1,142 @@
+//go:build linux
+
+package fault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// patience is how long anything in a run may take that is not a fault.
+const patience = time.Minute
+
+// process is a server or a broker that can be started again after its end.
+type process struct {
+	name    string
+	command []string
+	env     []string
+	log     string // a file; each life appends
+	stopped int    // its exit code after a clean stop
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when this life has ended
+	err  error         // how; read after done
+}
+
+func (p *process) start() error {
+	out, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer out.Close() // the process has its own
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Dir = filepath.Dir(p.log)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if this test is killed
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	done := make(chan struct{})
+	p.cmd, p.done = cmd, done
+	go func() {
+		defer close(done)
+		p.err = cmd.Wait()
+	}()
+	return nil
+}
+
+// running reports whether it was started and has not ended.
+func (p *process) running() bool {
+	if p.done == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends it at once, and returns the proof.
+func (p *process) kill() (string, error) {
+	if !p.running() {
+		return "", fmt.Errorf("%s was not running", p.name)
+	}
+	pid := p.cmd.Process.Pid
+	if err := p.cmd.Process.Kill(); err != nil {
+		return "", fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	<-p.done
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		return "", fmt.Errorf("%s ended by itself: %v", p.name, p.err)
+	}
+	return fmt.Sprintf("%s, process %d, killed", p.name, pid), nil
+}
+
+// terminate asks it to stop, and returns the proof that it did so cleanly.
+func (p *process) terminate() (string, error) {
+	if !p.running() {
+		return "", fmt.Errorf("%s was not running", p.name)
+	}
+	pid := p.cmd.Process.Pid
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return "", fmt.Errorf("terminate %s: %w", p.name, err)
+	}
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		return "", fmt.Errorf("%s did not stop within %s", p.name, patience)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != p.stopped {
+		return "", fmt.Errorf("%s ended with code %d: %v", p.name, code, p.err)
+	}
+	return fmt.Sprintf("%s, process %d, stopped", p.name, pid), nil
+}
+
+// pause stops it where it is, and returns the proof.
+func (p *process) pause() (string, error) {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return "", fmt.Errorf("pause %s: %w", p.name, err)
+	}
+	pid := p.cmd.Process.Pid
+	err := await(patience, func() error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && !bytes.Contains(status, []byte("State:\tT")) {
+			err = errors.New("not stopped yet")
+		}
+		return err
+	})
+	return fmt.Sprintf("%s, process %d, in state T", p.name, pid), err
+}
+
+// resume lets it go on.
+func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// end makes sure that it does not run.
+func (p *process) end() {
+	if p.running() {
+		_ = p.cmd.Process.Kill() // it may end by itself just now
+		<-p.done
+	}
+}
+
+// await tries until f says nothing more, and returns what it said last when that takes too long.
+func await(most time.Duration, f func() error) error {
+	deadline := time.Now().Add(most)
+	for {
+		err := f()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package fault
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// proxy carries connections to one address. It can hold back what it carries, as a network does that has gone silent: TCP
+// delivers it all when the network is back. Or it can drop its connections and refuse others.
+type proxy struct {
+	to       string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	moved  *sync.Cond // the state has changed
+	state  proxyState
+	open   map[net.Conn]bool
+	held   atomic.Int64 // bytes that came while it was holding
+	killed atomic.Int64 // connections dropped
+}
+
+type proxyState int
+
+const (
+	passing proxyState = iota
+	holding
+	refusing
+	closed
+)
+
+func newProxy(to string) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for a proxy: %w", err)
+	}
+	p := &proxy{to: to, listener: l, open: make(map[net.Conn]bool)}
+	p.moved = sync.NewCond(&p.mu)
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
+// set changes what becomes of connections, those that there are included.
+func (p *proxy) set(s proxyState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = s
+	if s == refusing || s == closed {
+		for c := range p.open {
+			p.killed.Add(1)
+			c.Close()
+		}
+	}
+	p.moved.Broadcast()
+}
+
+// close drops everything and waits for its goroutines.
+func (p *proxy) close() {
+	p.listener.Close()
+	p.set(closed)
+	p.running.Wait()
+}
+
+func (p *proxy) accept() {
+	for {
+		in, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		p.running.Go(func() { p.carry(in) })
+	}
+}
+
+// carry joins one connection with one of its own, until either ends.
+func (p *proxy) carry(in net.Conn) {
+	if !p.adopt(in) {
+		return
+	}
+	defer p.drop(in)
+	if !p.pass(0) {
+		return
+	}
+	out, err := net.Dial("tcp", p.to)
+	if err != nil || !p.adopt(out) {
+		return
+	}
+	defer p.drop(out)
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+		both.Go(func() {
+			defer in.Close()
+			defer out.Close()
+			buffer := make([]byte, 32<<10)
+			for {
+				n, err := way[0].Read(buffer)
+				if n > 0 && !p.pass(n) {
+					return
+				}
+				if n > 0 {
+					if _, err := way[1].Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+}
+
+// pass waits while the proxy holds n bytes back, and reports whether they may go.
+func (p *proxy) pass(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == holding {
+		p.held.Add(int64(n))
+	}
+	for p.state == holding {
+		p.moved.Wait()
+	}
+	return p.state == passing
+}
+
+func (p *proxy) adopt(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == refusing || p.state == closed {
+		c.Close()
+		return false
+	}
+	p.open[c] = true
+	return true
+}
+
+func (p *proxy) drop(c net.Conn) {
+	c.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, c)
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package fault
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/fault/history"
+)
+
+const (
+	// ackWait is how long a publisher waits for an answer before it calls a publish unknown.
+	ackWait = 5 * time.Second
+	// sumHeader is a header of the publishers' own, which must arrive with the body.
+	sumHeader = "X-Origin"
+)
+
+// delays are the ways to ask for one: on the wheel, on a level, through one level and through two.
+var delays = []struct {
+	subject string // before the target; empty is a time
+	delay   time.Duration
+}{
+	{"delayin.50ms", 50 * time.Millisecond},
+	{"delayin.700ms", 700 * time.Millisecond},
+	{"delay.1s", time.Second},
+	{"delayin.1500ms", 1500 * time.Millisecond},
+	{"delay.2s", 2 * time.Second},
+	{"", 2500 * time.Millisecond},
+	{"delay.3s", 3 * time.Second}, // no level of the ladder: the intake's
+	{"delayin.4500ms", 4500 * time.Millisecond},
+}
+
+// longest is the longest of the delays.
+const longest = 4500 * time.Millisecond
+
+// publisher publishes delays through one connection, and writes down what became of them.
+type publisher struct {
+	name string
+	log  *history.Log
+	js   jetstream.JetStream
+	rand *rand.Rand
+	gate *gate
+
+	count   int
+	answers sync.WaitGroup
+}
+
+// gate keeps publishers off the intake while it is open for an administrator.
+type gate struct {
+	mu     sync.Mutex
+	shut   bool
+	inside sync.WaitGroup // publishes to the intake underway
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.shut {
+		g.inside.Add(1)
+	}
+	return !g.shut
+}
+
+// close shuts the gate and waits until what is inside has its answer.
+func (g *gate) close() {
+	g.mu.Lock()
+	g.shut = true
+	g.mu.Unlock()
+	g.inside.Wait()
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = false
+}
+
+func newPublisher(name string, nc *nats.Conn, log *history.Log, seed uint64, g *gate) (*publisher, error) {
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(ackWait), jetstream.WithPublishAsyncMaxPending(1<<16))
+	if err != nil {
+		return nil, err
+	}
+	return &publisher{name: name, log: log, js: js, rand: rand.New(rand.NewPCG(seed, uint64(len(name))+uint64(name[len(name)-1]))), gate: g}, nil
+}
+
+// run publishes at a rate until stop is closed, and returns when everything is answered or given up.
+func (p *publisher) run(rate int, stop <-chan struct{}) {
+	defer p.answers.Wait()
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			p.publishOne()
+		}
+	}
+}
+
+func (p *publisher) publishOne() {
+	d := delays[p.rand.IntN(len(delays))]
+	intake := d.subject != "delay.1s" && d.subject != "delay.2s"
+	left := func() {}
+	if intake {
+		if !p.gate.enter() {
+			return
+		}
+		left = p.gate.inside.Done
+	}
+	e := history.Event{Target: fmt.Sprintf("orders.%s.%d", p.name, p.rand.IntN(4))}
+	if d.subject == "" {
+		until := time.Now().Add(d.delay).Truncate(time.Millisecond)
+		e.Until = until.UnixNano()
+		e.Subject = fmt.Sprintf("delayat.%d.%s", until.UnixMilli(), e.Target)
+	} else {
+		e.Delay, e.Subject = d.delay, d.subject+"."+e.Target
+	}
+	p.publish(e, "", strings.Repeat("x", p.rand.IntN(300)), left)
+}
+
+// publish sends one message and writes down its answer, when it comes. It calls left when nothing more will.
+func (p *publisher) publish(e history.Event, msgID, filler string, left func()) {
+	e.Op, e.Phase, e.ID = history.Publish, history.Invoke, fmt.Sprintf("%s-%d", p.name, p.count)
+	p.count++
+	m := &nats.Msg{Subject: e.Subject, Data: []byte(e.ID + ":" + filler), Header: nats.Header{sumHeader: {p.name}}}
+	if msgID != "" {
+		m.Header.Set(nats.MsgIdHdr, msgID)
+	}
+	e.Sum = sum(m.Data, p.name)
+	p.log.Add(e)
+	answer := history.Event{Op: history.Publish, ID: e.ID, Phase: history.Unknown}
+	f, err := p.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it never left
+			answer.Phase = history.Fail
+		}
+		answer.Text = err.Error()
+		p.log.Add(answer)
+		left()
+		return
+	}
+	p.answers.Go(func() {
+		defer left()
+		select {
+		case ack := <-f.Ok():
+			if answer.Phase, answer.Stream, answer.Sequence = history.OK, ack.Stream, ack.Sequence; ack.Duplicate {
+				answer.Phase, answer.Text = history.Unknown, "answered as a duplicate"
+			}
+		case err := <-f.Err():
+			answer.Text = err.Error()
+		}
+		p.log.Add(answer)
+	})
+}
+
+// sum is of what must arrive as it was published.
+func sum(body []byte, origin string) string {
+	h := sha256.New()
+	h.Write(body)
+	h.Write([]byte("\n" + origin))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// idOf is what publish put at the beginning of a body.
+func idOf(body []byte) string {
+	id, _, _ := strings.Cut(string(body), ":")
+	return id
+}

@@ -1,0 +1,188 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/fault/history"
+)
+
+// publishers is how many there are, each connected to another server if it can.
+const publishers = 3
+
+// world is everything that runs in a run.
+type world struct {
+	dir     string // of data and logs
+	rand    *rand.Rand
+	log     *history.Log
+	cluster cluster
+	brokers []*broker
+	js      jetstream.JetStream // the administrator's
+	gate    gate
+
+	links      []*nats.Conn
+	publishing sync.WaitGroup
+	stop       chan struct{} // ends the publishers
+}
+
+// newWorld starts servers, target, brokers, witnesses and publishers, in this order.
+func newWorld(p plan, dir string) (*world, error) {
+	w := &world{dir: dir, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log), stop: make(chan struct{})}
+	return w, w.start(p)
+}
+
+func (w *world) start(p plan) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if w.cluster, err = newCluster(w.dir, p.programs.server); err != nil {
+		return err
+	}
+	if err := w.cluster.start(); err != nil {
+		return err
+	}
+	nc, err := w.connect(w.cluster.urls(0), "administrator")
+	if err != nil {
+		return err
+	}
+	if w.js, err = jetstream.New(nc); err != nil {
+		return err
+	}
+	if err := w.createTarget(ctx); err != nil {
+		return fmt.Errorf("create the target's stream: %w", err)
+	}
+	for i := range p.brokers {
+		b, err := newBroker(w.dir, p.programs.broker, i+1, w.cluster)
+		if err != nil {
+			return err
+		}
+		w.brokers = append(w.brokers, b)
+		if err := b.run(); err != nil {
+			return err
+		}
+	}
+	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
+	for _, s := range w.cluster {
+		if err := w.witness(s); err != nil {
+			return fmt.Errorf("witness on %s: %w", s.name, err)
+		}
+	}
+	for i := range publishers {
+		name := fmt.Sprintf("p%d", i)
+		nc, err := w.connect(w.cluster.urls(i), name)
+		if err != nil {
+			return err
+		}
+		publisher, err := newPublisher(name, nc, w.log, p.seed+uint64(i), &w.gate)
+		if err != nil {
+			return err
+		}
+		w.publishing.Go(func() { publisher.run(p.rate/publishers, w.stop) })
+	}
+	return nil
+}
+
+// connect makes a connection that outlives every fault. What cannot be sent at once fails: it is not sent later.
+func (w *world) connect(urls, name string) (*nats.Conn, error) {
+	nc, err := nats.Connect(urls, nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(), nats.ReconnectWait(100*time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
+		nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		return nil, fmt.Errorf("connect the %s: %w", name, err)
+	}
+	w.links = append(w.links, nc)
+	return nc, nil
+}
+
+// inject makes one fault, holds it, and heals it.
+func (w *world) inject(f fault) error {
+	w.log.Add(history.Event{Op: history.Fault, Phase: history.Invoke, Text: f.name})
+	heal, err := f.inject(w)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	time.Sleep(f.hold)
+	proof, err := heal()
+	if err != nil {
+		return fmt.Errorf("heal %s: %w", f.name, err)
+	}
+	w.log.Add(history.Event{Op: history.Fault, Phase: history.OK, Text: proof})
+	if err := w.awaitHealthy(); err != nil {
+		return fmt.Errorf("after %s: %w", f.name, err)
+	}
+	w.log.Add(history.Event{Op: history.Fault, Phase: history.Healed, Text: f.name})
+	return nil
+}
+
+func (w *world) awaitHealthy() error {
+	if err := w.cluster.awaitHealthy(); err != nil {
+		return err
+	}
+	for _, b := range w.brokers {
+		if err := b.awaitReady(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish stops publishing, waits until all is quiet, and writes down what is where.
+func (w *world) finish() error {
+	close(w.stop)
+	w.publishing.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*bound)
+	defer cancel()
+	if err := w.awaitRest(ctx, bound+longest); err != nil {
+		return err
+	}
+	time.Sleep(time.Second) // for copies
+	if err := w.readTarget(ctx); err != nil {
+		return err
+	}
+	if err := w.readDead(ctx); err != nil {
+		return err
+	}
+	for _, b := range w.brokers {
+		if _, err := b.terminate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end stops what still runs.
+func (w *world) end() {
+	select {
+	case <-w.stop:
+	default:
+		close(w.stop)
+	}
+	for _, nc := range w.links {
+		nc.Close()
+	}
+	w.publishing.Wait()
+	for _, b := range w.brokers {
+		b.end()
+	}
+	w.cluster.end()
+}
+
+// save writes the history beside the logs and the data, and returns where.
+func (w *world) save() (string, error) {
+	path := filepath.Join(w.dir, "history.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	return path, errors.Join(history.Write(f, w.log.Events()), f.Close())
+}
