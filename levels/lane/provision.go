@@ -10,6 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its servers,
+// answers nothing and forgets what it was asked, so who waits longer waits in vain.
+const stepTimeout = 5 * time.Second
+
 // Streams is the part of JetStream that provisioning needs.
 type Streams interface {
 	ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister
@@ -99,6 +103,8 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	list := p.Streams.ListStreams(ctx)
 	for info := range list.Info() {
 		all[info.Config.Name] = info
@@ -136,8 +142,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		if _, exists := all[s.Stream]; exists {
 			continue
 		}
-		if _, err := p.Streams.CreateStream(ctx, s.Config()); err != nil {
-			return fmt.Errorf("create stream %s: %w", s.Stream, err)
+		if err := p.create(ctx, s); err != nil {
+			return err
 		}
 	}
 	for name, s := range target {
@@ -172,7 +178,18 @@ func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	return changed
 }
 
+func (p Provisioner) create(ctx context.Context, s Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if _, err := p.Streams.CreateStream(ctx, s.Config()); err != nil {
+		return fmt.Errorf("create stream %s: %w", s.Stream, err)
+	}
+	return nil
+}
+
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	_, err := p.Streams.UpdateStream(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("update stream %s: %w", cfg.Name, err)

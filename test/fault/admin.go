@@ -60,7 +60,7 @@ func (w *world) stepDownAll() (int, error) {
 	return changed, nil
 }
 
-// fillStore publishes ballast until the servers refuse it for want of room.
+// fillStore publishes ballast until it is refused for want of room.
 func fillStore(w *world) (func() (string, error), error) {
 	const ballast = "BALLAST"
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -79,7 +79,7 @@ func fillStore(w *world) (func() (string, error), error) {
 		}
 	}
 	if refusal == nil {
-		return nil, fmt.Errorf("the servers were never full: %w", err)
+		return nil, fmt.Errorf("there was always room: %w", err)
 	}
 	return func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

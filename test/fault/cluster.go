@@ -16,8 +16,9 @@ import (
 // servers is the size of the cluster.
 const servers = 3
 
-// storeLimit is what a server may store: little enough to be filled in a second.
-const storeLimit = 256 << 20
+// quota is what the account may store, all replicas together: little enough to be filled in seconds. It is the account's
+// and not the servers', because nats-server switches JetStream off when its own is used up.
+const quota = 256 << 20
 
 // server is one of the cluster.
 type server struct {
@@ -72,9 +73,15 @@ listen: %q
 http: %q
 ping_interval: "2s"
 ping_max: 2
-jetstream { store_dir: %q, max_memory_store: %d, max_file_store: %d }
+jetstream { store_dir: %q, max_memory_store: 1GB, max_file_store: 4GB }
+accounts {
+  APP { users: [{ user: app, password: app }], jetstream { max_mem: 1GB, max_file: %d } }
+  SYS { users: [{ user: sys, password: sys }] }
+}
+system_account: SYS
+no_auth_user: app
 cluster { name: fault, listen: %q, no_advertise: true, routes: [%s] }
-`, s.name, s.address, s.monitor, filepath.Join(home, "data"), storeLimit, storeLimit, s.route, strings.Join(routes, ", "))
+`, s.name, s.address, s.monitor, filepath.Join(home, "data"), quota, s.route, strings.Join(routes, ", "))
 		if err := os.WriteFile(filepath.Join(home, "nats.conf"), []byte(conf), 0o644); err != nil {
 			return nil, err
 		}

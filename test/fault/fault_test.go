@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 var (
 	duration = flag.Duration("fault.duration", 0, "run random faults for so long, rather than each kind once")
 	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
-	keep     = flag.String("fault.keep", os.TempDir(), "where a run leaves its history, logs and data when it fails")
+	keep     = flag.String("fault.keep", "", "where every run leaves its history, logs and data; without it, those that fail leave them in the temporary directory")
 	brokers  = flag.Int("fault.brokers", 1, "how many brokers share the work")
+	only     = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
 	broken   = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
 )
 
@@ -72,7 +74,7 @@ func TestFaults(t *testing.T) {
 	var sum totals
 	run := func(p plan) {
 		t.Run(p.name, func(t *testing.T) {
-			report, err := p.run(*keep)
+			report, err := p.run(*keep, *keep != "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,6 +86,14 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	defer func() { t.Log(sum) }()
+	if *only != "" {
+		faults, err := faultsNamed(strings.Split(*only, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults})
+		return
+	}
 	if *duration == 0 && *seed == 0 {
 		for _, p := range eachFault() {
 			run(p)

@@ -36,7 +36,7 @@ var (
 	serverCut      = fault{name: "leader cut off in silence", hold: 6 * time.Second, inject: cutLeader}
 	serversRolling = fault{name: "servers restarted in turn", inject: rollServers}
 	steppedDown    = fault{name: "all leaders stepped down", hold: time.Second, inject: stepDown}
-	storeFull      = fault{name: "no room on the servers", hold: 2 * time.Second, inject: fillStore}
+	storeFull      = fault{name: "no room in the account", hold: 2 * time.Second, inject: fillStore}
 	laneReplaced   = fault{name: "the intake's stream replaced", hold: time.Second, inject: replaceIntake}
 	idsForged      = fault{name: "ids of hops forged", inject: forgeIDs}
 
@@ -45,6 +45,19 @@ var (
 		leaderKilled, serversKilled, allKilled, serverPaused, serverCut, serversRolling, steppedDown, storeFull, laneReplaced, idsForged,
 	}
 )
+
+// faultsNamed finds faults by name.
+func faultsNamed(names []string) ([]fault, error) {
+	var found []fault
+	for _, name := range names {
+		i := slices.IndexFunc(allFaults, func(f fault) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no fault %q", name)
+		}
+		found = append(found, allFaults[i])
+	}
+	return found, nil
+}
 
 // cleanFaults are those that excuse no copy.
 func cleanFaults() []fault {

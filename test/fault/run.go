@@ -45,9 +45,9 @@ func (p plan) conditions(c cluster) *history.Conditions {
 	return h
 }
 
-// run makes it happen below dir and judges it. An error is a run that came to no judgement; then, and when the judgement
-// is bad, everything is kept in dir, and the history with it.
-func (p plan) run(dir string) (report *history.Report, err error) {
+// run makes it happen below dir and judges it. An error is a run that came to no judgement. What it leaves stays in dir
+// when it fails, and always if keep is set.
+func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 	dir, err = os.MkdirTemp(dir, fmt.Sprintf("fault-%d-", p.seed))
 	if err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func (p plan) run(dir string) (report *history.Report, err error) {
 	}
 	w.end()
 	if err == nil {
-		if report = history.Check(w.log.Events()); len(report.Violations) == 0 {
+		report = history.Check(w.log.Events())
+		if len(report.Violations) == 0 && !keep {
 			return report, os.RemoveAll(dir)
 		}
 	}

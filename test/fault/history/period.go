@@ -93,18 +93,19 @@ func (c *checker) checkTraffic(events []Event) {
 	}
 	slices.Sort(acked)
 	slices.Sort(tried)
-	demand := func(what string, times []int64, from, to int64) {
+	demand := func(what string, times []int64, from, to int64, least int) {
 		begin, _ := slices.BinarySearch(times, from)
 		end, _ := slices.BinarySearch(times, to)
-		if n := end - begin; n < c.conditions.Least {
-			c.violate(Incomplete, "", "only %d %s, want %d for the run to mean something", n, what, c.conditions.Least)
+		if n := end - begin; n < least {
+			c.violate(Incomplete, "", "only %d %s, want %d for the run to mean something", n, what, least)
 		}
 	}
 	before := int64(0)
 	for _, f := range c.faults {
-		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From)
-		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To)
+		demand(fmt.Sprintf("accepted before %q", f.Name), acked, before, f.From, c.conditions.Least)
+		short := int(time.Duration(c.conditions.Rate) * time.Duration(f.To-f.From) / (4 * time.Second))
+		demand(fmt.Sprintf("published during %q", f.Name), tried, f.From, f.To, max(1, min(short, c.conditions.Least)))
 		before = f.To
 	}
-	demand("accepted after the last fault", acked, before, 1<<63-1)
+	demand("accepted after the last fault", acked, before, 1<<63-1, c.conditions.Least)
 }
