@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ladder is short, so that a run is: a message of 4.5 s passes the level of two seconds twice.
+// ladder is short, so that a run is: a message of 7.5 s passes the level of two seconds three times.
 const ladder = "1s,2s"
 
 // broker is the command, with a way of its own to each server.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var (
 	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
 	keep     = flag.String("fault.keep", "", "where every run leaves its history, logs and data; without it, those that fail leave them in the temporary directory")
 	brokers  = flag.Int("fault.brokers", 1, "how many brokers share the work")
+	other    = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
 	only     = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
 	broken   = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
 )
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 		dir, err := os.MkdirTemp("", "fault-programs-")
 		if err == nil {
 			defer os.RemoveAll(dir)
-			built, err = buildPrograms(dir)
+			built, err = buildPrograms(dir, *other)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -43,12 +45,15 @@ func TestMain(m *testing.M) {
 
 // totals are what many runs came to.
 type totals struct {
+	mu                                                              sync.Mutex
 	runs, acked, delivered, recovered, lost, early, repeats, copies int
 
 	cleanRuns, cleanRepeats int
 }
 
 func (s *totals) add(r *history.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.runs++
 	s.acked += r.Acked
 	s.delivered += r.Delivered
@@ -63,7 +68,7 @@ func (s *totals) add(r *history.Report) {
 	}
 }
 
-func (s totals) String() string {
+func (s *totals) String() string {
 	return fmt.Sprintf("%d runs: %d acknowledged, %d delivered (%d of them not acknowledged), %d lost, %d early, %d sent again, %d stored twice; %d of the runs were clean stops: %d sent again",
 		s.runs, s.acked, s.delivered, s.recovered, s.lost, s.early, s.repeats, s.copies, s.cleanRuns, s.cleanRepeats)
 }
@@ -72,42 +77,41 @@ func (s totals) String() string {
 // each on every server, and a clean stop does not even send two.
 func TestFaults(t *testing.T) {
 	var sum totals
-	run := func(p plan) {
-		t.Run(p.name, func(t *testing.T) {
-			report, err := p.run(*keep, *keep != "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum.add(report)
-			t.Log(report)
-			if len(report.Violations) > 0 {
-				t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
-			}
-		})
+	t.Cleanup(func() { t.Log(&sum) })
+	run := func(t *testing.T, p plan) {
+		report, err := p.run(*keep, *keep != "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.add(report)
+		t.Log(report)
+		if len(report.Violations) > 0 {
+			t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+		}
 	}
-	defer func() { t.Log(sum) }()
-	if *only != "" {
+	switch {
+	case *only != "":
 		faults, err := faultsNamed(strings.Split(*only, ","))
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults})
-		return
-	}
-	if *duration == 0 && *seed == 0 {
-		for _, p := range eachFault() {
-			run(p)
+		run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults})
+	case *duration > 0 || *seed > 0:
+		first := *seed
+		if first == 0 {
+			first = uint64(time.Now().UnixNano())
 		}
-		return
-	}
-	next := *seed
-	if next == 0 {
-		next = uint64(time.Now().UnixNano())
-	}
-	for end := time.Now().Add(*duration); ; next++ {
-		run(randomPlan(next, *brokers, built))
-		if !time.Now().Before(end) {
-			return
+		end := time.Now().Add(*duration)
+		for next := first; next == first || time.Now().Before(end); next++ {
+			p := randomPlan(next, *brokers, built)
+			t.Run(p.name, func(t *testing.T) { run(t, p) })
+		}
+	default:
+		for _, p := range eachFault() {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel() // a run mostly waits
+				run(t, p)
+			})
 		}
 	}
 }

@@ -36,7 +36,7 @@ var (
 	serverCut      = fault{name: "leader cut off in silence", hold: 6 * time.Second, inject: cutLeader}
 	serversRolling = fault{name: "servers restarted in turn", inject: rollServers}
 	steppedDown    = fault{name: "all leaders stepped down", hold: time.Second, inject: stepDown}
-	storeFull      = fault{name: "no room in the account", hold: 2 * time.Second, inject: fillStore}
+	storeFull      = fault{name: "no room in the account", hold: 500 * time.Millisecond, inject: fillStore}
 	laneReplaced   = fault{name: "the intake's stream replaced", hold: time.Second, inject: replaceIntake}
 	idsForged      = fault{name: "ids of hops forged", inject: forgeIDs}
 

@@ -48,6 +48,12 @@ var mutants = []mutant{
 		name:  "due is rounded down to the millisecond",
 		file:  "broker/message/request.go",
 		edits: []string{"due := at.Add(wait)\n", "due := at.Add(wait).Truncate(time.Millisecond)\n"},
+		fault: brokerStopped, want: history.WrongDue,
+	},
+	{
+		name:  "the servers' time is believed to be 3 ms later than proved",
+		file:  "broker/clock.go",
+		edits: []string{"return c.base.Round(0).Add(mono + offset), fresh", "return c.base.Round(0).Add(mono + offset + 3*time.Millisecond), fresh"},
 		fault: brokerStopped, want: history.Early,
 	},
 	{

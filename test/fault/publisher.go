@@ -25,7 +25,7 @@ const (
 	sumHeader = "X-Origin"
 )
 
-// delays are the ways to ask for one: on the wheel, on a level, through one level and through two.
+// delays are the ways to ask for one: on the wheel, on a level, through a level once, and more than once.
 var delays = []struct {
 	subject string // before the target; empty is a time
 	delay   time.Duration
@@ -38,10 +38,11 @@ var delays = []struct {
 	{"", 2500 * time.Millisecond},
 	{"delay.3s", 3 * time.Second}, // no level of the ladder: the intake's
 	{"delayin.4500ms", 4500 * time.Millisecond},
+	{"delayin.7500ms", longest},
 }
 
 // longest is the longest of the delays.
-const longest = 4500 * time.Millisecond
+const longest = 7500 * time.Millisecond
 
 // publisher publishes delays through one connection, and writes down what became of them.
 type publisher struct {
