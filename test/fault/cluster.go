@@ -20,6 +20,9 @@ const servers = 3
 // and not the servers', because nats-server switches JetStream off when its own is used up.
 const quota = 256 << 20
 
+// catchUp is how long a server may take to be where the others are before it is restarted.
+const catchUp = 20 * time.Second
+
 // server is one of the cluster.
 type server struct {
 	*process
@@ -104,11 +107,38 @@ func (c cluster) start() error {
 // awaitHealthy waits until every server says that it has all it should have.
 func (c cluster) awaitHealthy() error {
 	for _, s := range c {
-		if err := await(patience, func() error { return get("http://" + s.monitor + "/healthz") }); err != nil {
-			return fmt.Errorf("%s is not healthy after %s: %w", s.name, patience, err)
+		if err := s.awaitHealthy(patience); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (s *server) awaitHealthy(most time.Duration) error {
+	if err := await(most, func() error { return get("http://" + s.monitor + "/healthz") }); err != nil {
+		return fmt.Errorf("%s is not healthy after %s: %w", s.name, most, err)
+	}
+	return nil
+}
+
+// recover waits until every server is healthy again after a fault, and does for those that stay behind what an operator
+// would: it restarts them. It returns their names. A replica of nats-server 2.15.2 that was cut off may refuse for ever
+// to catch up ("Expected first catchup entry to be a snapshot and peerstate, will retry").
+func (c cluster) recover() ([]string, error) {
+	var restarted []string
+	for _, s := range c {
+		if s.awaitHealthy(catchUp) == nil {
+			continue
+		}
+		if _, err := s.terminate(); err != nil {
+			return restarted, err
+		}
+		if err := s.start(); err != nil {
+			return restarted, err
+		}
+		restarted = append(restarted, s.name)
+	}
+	return restarted, c.awaitHealthy()
 }
 
 // proxies are all between the server and the others, both ways.

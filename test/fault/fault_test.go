@@ -116,13 +116,51 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault is a few runs that hold every kind of fault.
+// eachFault is a few runs that hold every kind of fault, the longest first.
 func eachFault() []plan {
 	return []plan{
-		{name: "clean stops", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokersRolling, brokerStopped}},
-		{name: "brokers", seed: 2, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
 		{name: "servers", seed: 3, brokers: *brokers, rate: 200, programs: built, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
 		{name: "clusters", seed: 4, brokers: *brokers, rate: 200, programs: built, faults: []fault{serversRolling, serversKilled, allKilled}},
-		{name: "administrators", seed: 5, brokers: *brokers, rate: 200, programs: built, faults: []fault{laneReplaced, idsForged, storeFull}},
+		{name: "administrators", seed: 5, brokers: *brokers, rate: 200, programs: built, faults: []fault{laneReplaced, idsForged, storeFull, brokerLost}},
+		{name: "brokers", seed: 2, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
+		{name: "clean stops", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokersRolling, brokerStopped}},
 	}
+}
+
+// BenchmarkRolling restarts all brokers one after the other under load, beside a run in which nothing happens.
+func BenchmarkRolling(b *testing.B) {
+	calm := plan{name: "undisturbed", seed: 1, brokers: *brokers, rate: 999, programs: built, calm: 10 * time.Second}
+	rolling := calm
+	rolling.name, rolling.faults = "rolling restart", []fault{brokersRolling, brokersRolling, brokersRolling}
+	benchmark(b, calm)
+	benchmark(b, rolling)
+}
+
+// BenchmarkTakeOver kills a broker for longer than the others wait for it, then one together with the server that leads
+// their bucket.
+func BenchmarkTakeOver(b *testing.B) {
+	p := plan{name: "broker killed", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerLost}}
+	benchmark(b, p)
+	p.name, p.faults = "broker and bucket leader killed", []fault{ownersLost}
+	benchmark(b, p)
+}
+
+// benchmark makes a run and prints its lateness.
+func benchmark(b *testing.B, p plan) {
+	b.Run(p.name, func(b *testing.B) {
+		for b.Loop() {
+			report, err := p.run(*keep, *keep != "")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Log(report)
+			if len(report.Violations) > 0 {
+				b.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+			}
+			b.ReportMetric(float64(report.Median)/1e6, "p50-ms-late")
+			b.ReportMetric(float64(report.P99)/1e6, "p99-ms-late")
+			b.ReportMetric(float64(report.Worst)/1e6, "max-ms-late")
+			b.ReportMetric(float64(report.Repeats), "sent-again")
+		}
+	})
 }

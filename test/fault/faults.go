@@ -22,6 +22,8 @@ type fault struct {
 // The faults. Those that take longer than five seconds outlive the leases and the patience of everybody concerned.
 var (
 	brokerKilled   = fault{name: "broker killed", hold: 500 * time.Millisecond, inject: killBroker}
+	brokerLost     = fault{name: "broker killed for longer", hold: 8 * time.Second, inject: killBroker}
+	ownersLost     = fault{name: "broker and bucket leader killed", hold: 8 * time.Second, inject: killOwners}
 	brokersKilled  = fault{name: "all brokers killed", hold: time.Second, inject: killBrokers}
 	brokersRolling = fault{name: "brokers restarted in turn", clean: true, inject: rollBrokers}
 	brokerStopped  = fault{name: "broker stopped for a while", clean: true, hold: time.Second, inject: stopBroker}
@@ -41,7 +43,7 @@ var (
 	idsForged      = fault{name: "ids of hops forged", inject: forgeIDs}
 
 	allFaults = []fault{
-		brokerKilled, brokersKilled, brokersRolling, brokerStopped, brokerBlink, brokerPaused, brokerCut, brokerReset,
+		brokerKilled, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink, brokerPaused, brokerCut, brokerReset,
 		leaderKilled, serversKilled, allKilled, serverPaused, serverCut, serversRolling, steppedDown, storeFull, laneReplaced, idsForged,
 	}
 )
@@ -64,12 +66,39 @@ func cleanFaults() []fault {
 	return slices.DeleteFunc(slices.Clone(allFaults), func(f fault) bool { return !f.clean })
 }
 
+// faultsFor are those that so many brokers can have.
+func faultsFor(brokers int) []fault {
+	return slices.DeleteFunc(slices.Clone(allFaults), func(f fault) bool { return brokers == 1 && f.name == ownersLost.name })
+}
+
 func (w *world) anyBroker() *broker { return w.brokers[w.rand.IntN(len(w.brokers))] }
 
 func killBroker(w *world) (func() (string, error), error) {
 	b := w.anyBroker()
 	proof, err := b.kill()
 	return func() (string, error) { return proof, b.run() }, err
+}
+
+// killOwners kills a broker, and with it the server that leads the bucket in which brokers say what they own.
+func killOwners(w *world) (func() (string, error), error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := w.leader(ctx, "DELAY_OWNERS")
+	if err != nil {
+		return nil, err
+	}
+	b := w.anyBroker()
+	first, err := b.kill()
+	if err != nil {
+		return nil, err
+	}
+	second, err := s.kill()
+	return func() (string, error) {
+		if err := s.start(); err != nil {
+			return "", err
+		}
+		return first + "; " + second, b.run()
+	}, err
 }
 
 func killBrokers(w *world) (func() (string, error), error) {

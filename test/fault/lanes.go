@@ -11,15 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
 	"delaybroker/test/fault/history"
 )
 
-// lanes are the broker's streams without the dead letters, with what they hold.
+// lanes are the streams that messages pass through, with what they hold.
 func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)
 	for info := range list.Info() {
-		if kind := info.Config.Metadata["delaybroker.kind"]; kind != "" && kind != "dead" {
+		switch lane.Kind(info.Config.Metadata["delaybroker.kind"]) {
+		case lane.Intake, lane.Level, lane.Retry:
 			lanes[info.Config.Name] = int(info.State.Msgs)
 		}
 	}

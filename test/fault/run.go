@@ -27,6 +27,7 @@ type plan struct {
 	seed     uint64
 	brokers  int
 	rate     int // publishes a second
+	calm     time.Duration // published after the last fault, beyond the usual
 	faults   []fault
 	programs programs
 }
@@ -54,7 +55,7 @@ func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 	}
 	w, err := newWorld(p, dir)
 	if err == nil {
-		err = w.runFaults(p.faults)
+		err = w.runFaults(p)
 	}
 	w.end()
 	if err == nil {
@@ -74,14 +75,14 @@ func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 	return report, nil
 }
 
-func (w *world) runFaults(faults []fault) error {
-	for _, f := range faults {
+func (w *world) runFaults(p plan) error {
+	for _, f := range p.faults {
 		time.Sleep(lead + time.Duration(w.rand.Int64N(int64(lead)/4)))
 		if err := w.inject(f); err != nil {
 			return err
 		}
 	}
-	time.Sleep(lead)
+	time.Sleep(lead + p.calm)
 	return w.finish()
 }
 
@@ -89,7 +90,7 @@ func (w *world) runFaults(faults []fault) error {
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built}
-	choice := allFaults
+	choice := faultsFor(brokers)
 	if r.IntN(4) == 0 {
 		choice = cleanFaults()
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,23 +117,20 @@ func (w *world) inject(f fault) error {
 	if err != nil {
 		return fmt.Errorf("heal %s: %w", f.name, err)
 	}
-	w.log.Add(history.Event{Op: history.Fault, Phase: history.OK, Text: proof})
-	if err := w.awaitHealthy(); err != nil {
+	restarted, err := w.cluster.recover()
+	if err != nil {
 		return fmt.Errorf("after %s: %w", f.name, err)
 	}
-	w.log.Add(history.Event{Op: history.Fault, Phase: history.Healed, Text: f.name})
-	return nil
-}
-
-func (w *world) awaitHealthy() error {
-	if err := w.cluster.awaitHealthy(); err != nil {
-		return err
+	if len(restarted) > 0 {
+		proof += ", and did not catch up until restarted: " + strings.Join(restarted, " ")
 	}
 	for _, b := range w.brokers {
 		if err := b.awaitReady(); err != nil {
-			return err
+			return fmt.Errorf("after %s: %w", f.name, err)
 		}
 	}
+	w.log.Add(history.Event{Op: history.Fault, Phase: history.OK, Text: proof})
+	w.log.Add(history.Event{Op: history.Fault, Phase: history.Healed, Text: f.name})
 	return nil
 }
 
