@@ -26,7 +26,7 @@ type plan struct {
 	name     string
 	seed     uint64
 	brokers  int
-	rate     int // publishes a second
+	rate     int           // publishes a second
 	calm     time.Duration // published after the last fault, beyond the usual
 	faults   []fault
 	programs programs
