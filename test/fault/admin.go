@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -133,7 +132,7 @@ func forgeIDs(w *world) (func() (string, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	forger, err := newPublisher(fmt.Sprintf("f%d", len(w.links)), nc, w.log, rand.Uint64(), &w.gate)
+	forger, err := newPublisher(fmt.Sprintf("f%d", len(w.links)), nc, w, 0)
 	if err != nil {
 		return nil, err
 	}

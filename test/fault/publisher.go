@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -52,7 +53,8 @@ type publisher struct {
 	rand *rand.Rand
 	gate *gate
 
-	count   int
+	accepted *atomic.Int64 // publishes acknowledged, of all publishers
+	count    int
 	answers sync.WaitGroup
 }
 
@@ -86,12 +88,12 @@ func (g *gate) open() {
 	g.shut = false
 }
 
-func newPublisher(name string, nc *nats.Conn, log *history.Log, seed uint64, g *gate) (*publisher, error) {
+func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(ackWait), jetstream.WithPublishAsyncMaxPending(1<<16))
 	if err != nil {
 		return nil, err
 	}
-	return &publisher{name: name, log: log, js: js, rand: rand.New(rand.NewPCG(seed, uint64(len(name))+uint64(name[len(name)-1]))), gate: g}, nil
+	return &publisher{name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, accepted: &w.accepted}, nil
 }
 
 // run publishes at a rate until stop is closed, and returns when everything is answered or given up.
@@ -155,6 +157,7 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 		defer left()
 		select {
 		case ack := <-f.Ok():
+			p.accepted.Add(1)
 			if answer.Phase, answer.Stream, answer.Sequence = history.OK, ack.Stream, ack.Sequence; ack.Duplicate {
 				answer.Phase, answer.Text = history.Unknown, "answered as a duplicate"
 			}

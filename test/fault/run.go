@@ -17,7 +17,7 @@ const (
 	bound = 30 * time.Second
 	// lead is how long a run publishes before, between and after faults.
 	lead = 2 * time.Second
-	// least is the part of the rate, in messages for each lead, below which a fault shows nothing.
+	// least is the part of a second's messages below which a fault shows nothing.
 	least = 4
 )
 
@@ -77,13 +77,29 @@ func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 
 func (w *world) runFaults(p plan) error {
 	for _, f := range p.faults {
-		time.Sleep(lead + time.Duration(w.rand.Int64N(int64(lead)/4)))
+		if err := w.awaitTraffic(p, lead+time.Duration(w.rand.Int64N(int64(lead)/4))); err != nil {
+			return err
+		}
 		if err := w.inject(f); err != nil {
 			return err
 		}
 	}
-	time.Sleep(lead + p.calm)
+	if err := w.awaitTraffic(p, lead+p.calm); err != nil {
+		return err
+	}
 	return w.finish()
+}
+
+// awaitTraffic lets the publishers work for a while, and on until enough was accepted.
+func (w *world) awaitTraffic(p plan, leastTime time.Duration) error {
+	enough := w.accepted.Load() + int64(p.rate/least)
+	time.Sleep(leastTime)
+	return await(patience, func() error {
+		if missing := enough - w.accepted.Load(); missing > 0 {
+			return fmt.Errorf("too little is accepted: %d are missing", missing)
+		}
+		return nil
+	})
 }
 
 // randomPlan follows from the seed alone: one run in four is of faults that excuse no copy.

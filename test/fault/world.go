@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,6 +33,7 @@ type world struct {
 	js      jetstream.JetStream // the administrator's
 	gate    gate
 
+	accepted   atomic.Int64 // publishes acknowledged
 	links      []*nats.Conn
 	publishing sync.WaitGroup
 	stop       chan struct{} // ends the publishers
@@ -84,7 +86,7 @@ func (w *world) start(p plan) (err error) {
 		if err != nil {
 			return err
 		}
-		publisher, err := newPublisher(name, nc, w.log, p.seed+uint64(i), &w.gate)
+		publisher, err := newPublisher(name, nc, w, p.seed+uint64(i))
 		if err != nil {
 			return err
 		}
