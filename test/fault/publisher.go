@@ -55,7 +55,7 @@ type publisher struct {
 
 	accepted *atomic.Int64 // publishes acknowledged, of all publishers
 	count    int
-	answers sync.WaitGroup
+	answers  sync.WaitGroup
 }
 
 // gate keeps publishers off the intake while it is open for an administrator.
