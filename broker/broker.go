@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,6 +155,10 @@ func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
 	}
 }
 
+// codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not heal;
+// the description tells them apart.
+const codeNoPeers = 10005
+
 // isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection.
 func isTransient(err error) bool {
 	for _, e := range []error{
@@ -165,7 +170,7 @@ func isTransient(err error) bool {
 		}
 	}
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code == 503
+	return errors.As(err, &api) && (api.Code == 503 || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, ", peer offline"))
 }
 
 // work runs one worker for each lane until ctx ends.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -196,16 +197,32 @@ func get(url string) error {
 	return nil
 }
 
+// given are the ports that were handed out, whether somebody listens on them already or not.
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
 // freeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
 // listens on them is down: they lie below the range that Linux takes those from.
 func freeAddresses(n int) ([]string, error) {
+	given.Lock()
+	defer given.Unlock()
+	if given.ports == nil {
+		given.ports = make(map[int]bool)
+	}
 	var found []string
 	for tries := 0; len(found) < n && tries < 1000; tries++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.Intn(20_000)))
+		port := 10_000 + rand.Intn(20_000)
+		if given.ports[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
-		defer l.Close() // all at the end, so that they differ
+		l.Close()
+		given.ports[port] = true
 		found = append(found, l.Addr().String())
 	}
 	if len(found) < n {

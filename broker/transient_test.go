@@ -1,0 +1,35 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestTransient: at the start, a broker waits for what time heals, and ends for what it does not.
+func TestTransient(t *testing.T) {
+	t.Parallel()
+	api := func(code int, errCode jetstream.ErrorCode, description string) error {
+		return &jetstream.APIError{Code: code, ErrorCode: errCode, Description: description}
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{context.DeadlineExceeded, true},
+		{nats.ErrNoResponders, true},
+		{api(503, 10008, "JetStream system temporarily unavailable"), true},
+		{api(400, codeNoPeers, "no suitable peers for placement, peer offline"), true},
+		{api(400, codeNoPeers, "no suitable peers for placement, insufficient storage"), false},
+		{api(400, 10052, "subjects overlap with an existing stream"), false},
+		{errors.New("anything else"), false},
+	} {
+		if got := isTransient(fmt.Errorf("create stream: %w", c.err)); got != c.want {
+			t.Errorf("%v: transient %v, want %v", c.err, got, c.want)
+		}
+	}
+}
