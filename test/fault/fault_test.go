@@ -18,7 +18,7 @@ var (
 	duration = flag.Duration("fault.duration", 0, "run random faults for so long, rather than each kind once")
 	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
 	keep     = flag.String("fault.keep", "", "where every run leaves its history, logs and data; without it, those that fail leave them in the temporary directory")
-	brokers  = flag.Int("fault.brokers", 1, "how many brokers share the work")
+	brokers  = flag.Int("fault.brokers", 3, "how many brokers share the work")
 	other    = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
 	only     = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
 	broken   = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
