@@ -1,0 +1,212 @@
+package rivals_test
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	healthyShare = 4                // messages for the healthy target to one for each of its neighbours
+	besideRate   = 500              // msg/s to each neighbour
+	besideLoad   = 20 * time.Second // long enough that what is silent fails its first attempt meanwhile
+)
+
+// neighbour is a target beside the healthy one.
+type neighbour struct {
+	name    string
+	subject string // of a request for it
+	mode    string // Delay-Deliver; may be empty
+	open    func(l *load)
+}
+
+// well is no trouble: beside it, the healthy target is slowed by the load alone.
+var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *load) {
+	l.stream(jetstream.StreamConfig{Name: "WELL", Subjects: []string{"well.>"}})
+}}
+
+// full is a stream that refuses everything. The number in what fills it is nobody's.
+var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
+	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
+	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, 8)); err != nil {
+		l.b.Fatalf("fill: %v", err)
+	}
+}}
+
+// missing has nobody who listens.
+var missing = neighbour{name: "missing", subject: "delay.1s.missing.x", open: func(*load) {}}
+
+// silent hears everything, and does not acknowledge.
+var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
+	sub, err := l.nc.Subscribe("silent.>", func(*nats.Msg) {})
+	if err != nil {
+		l.b.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		l.b.Fatal(err)
+	}
+}}
+
+// BenchmarkIsolation measures how late a healthy target at 2,000 messages a second is: alone, and beside targets that
+// are not, at 500 a second each. A message may be refused three times.
+//
+//	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
+//
+// It takes four minutes. Every message that the broker accepted is looked for afterwards: in its target's stream, among
+// the dead letters, and in the lanes. One that is nowhere is lost, and fails the benchmark. Alone is measured twice, first
+// and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one and
+// the same.
+func BenchmarkIsolation(b *testing.B) {
+	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "retried", "dead", "lost"}}
+	type run struct {
+		name    string
+		beside  []neighbour
+		healthy result
+		others  fates
+	}
+	runs := []run{
+		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
+		{beside: []neighbour{silent}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
+	}
+	for i := range runs {
+		r := &runs[i]
+		if r.name == "" {
+			r.name = names(r.beside)
+		}
+		b.Run(strings.ReplaceAll(r.name, " ", "-"), func(b *testing.B) {
+			for b.Loop() {
+				r.healthy, r.others = beside(b, r.beside)
+			}
+		})
+	}
+	alone := max(runs[0].healthy.p99, runs[len(runs)-1].healthy.p99)
+	for _, r := range runs {
+		if r.healthy.rate == 0 {
+			continue // not asked for
+		}
+		ratio := "-"
+		if alone > 0 {
+			ratio = strconv.FormatFloat(float64(r.healthy.p99)/float64(alone), 'f', 2, 64)
+		}
+		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99), millis(r.healthy.max), ratio,
+			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.retried),
+			thousands(r.others.dead), thousands(r.others.lost))
+	}
+	t.print("BenchmarkIsolation: a healthy target's messages stored after due, and what became of the others")
+}
+
+func names(all []neighbour) string {
+	var words []string
+	for _, n := range all {
+		words = append(words, n.name)
+	}
+	return strings.Join(words, "+")
+}
+
+// beside runs the healthy target beside some neighbours.
+func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates) {
+	b.Helper()
+	s := startServer(b)
+	ps := processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create", "DELAY_ATTEMPTS=3")}
+	l := newLoad(b, s.connect())
+	l.stream(broker.stream)
+	for _, n := range neighbours {
+		n.open(l)
+	}
+	turn := healthyShare + len(neighbours)
+	rate := besideRate * turn
+	count := rate * int(besideLoad/time.Second)
+	isHealthy := func(n int) bool { return n%turn < healthyShare }
+	before := ps.cpu()
+	healthy.rate = l.run(rate, count, func(n int) *nats.Msg {
+		if isHealthy(n) {
+			return broker.wait(n, time.Second)
+		}
+		to := neighbours[n%turn-healthyShare]
+		m := &nats.Msg{Subject: to.subject}
+		if to.mode != "" {
+			m.Header = nats.Header{"Delay-Deliver": {to.mode}}
+		}
+		return m
+	})
+	wants := count / turn * healthyShare
+	there := l.await(broker.stream.Name, broker.subject, wants)
+	healthy.cpu = ps.cpu().since(before, count)
+	healthy.judge(b, l.arrivals(broker.stream.Name, broker.subject, there, broker.due), wants)
+	time.Sleep(7 * time.Second) // what was refused has had both its waits, of 1s and 5s
+	ps[1].kill()
+	others = l.fates(count, isHealthy)
+	s.kill()
+	return healthy, others
+}
+
+// fates is how many of the messages for other targets ended where.
+type fates struct{ all, delivered, retried, dead, lost int }
+
+// fates looks for every message of count that is not skipped. The broker is not running: what it left is left.
+func (l *load) fates(count int, skip func(n int) bool) fates {
+	l.b.Helper()
+	found := make(map[uint64]bool, count)
+	var f fates
+	note := func(stream string, fate *int) {
+		for _, n := range l.numbers(stream) {
+			if n < uint64(count) && !skip(int(n)) && !found[n] {
+				found[n] = true
+				*fate++
+			}
+		}
+	}
+	var streams []string
+	names := l.js.StreamNames(context.Background())
+	for name := range names.Name() {
+		streams = append(streams, name)
+	}
+	if err := names.Err(); err != nil {
+		l.b.Fatalf("list the streams: %v", err)
+	}
+	ours := func(name string) bool { return strings.HasPrefix(name, "DELAY_") }
+	for _, name := range streams { // what is delivered or dead may not be committed yet: the lanes come last
+		if !ours(name) && name != broker.stream.Name {
+			note(name, &f.delivered)
+		}
+	}
+	note("DELAY_DEAD", &f.dead)
+	for _, name := range streams {
+		if ours(name) && name != "DELAY_DEAD" {
+			note(name, &f.retried)
+		}
+	}
+	for n := range count {
+		if skip(n) {
+			continue
+		}
+		f.all++
+		if !found[uint64(n)] {
+			f.lost++
+		}
+	}
+	if f.lost > 0 {
+		l.b.Errorf("%d of %d messages for others are nowhere", f.lost, f.all)
+	}
+	return f
+}
+
+// numbers are those of all messages of a stream.
+func (l *load) numbers(stream string) []uint64 {
+	l.b.Helper()
+	s, err := l.js.Stream(context.Background(), stream)
+	if err != nil {
+		l.b.Fatalf("look at %s: %v", stream, err)
+	}
+	var all []uint64
+	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs), func(nats.Header) (none time.Time) { return }) {
+		all = append(all, a.number)
+	}
+	return all
+}
