@@ -41,8 +41,13 @@ func (w *worker) repeat(h *held, err error, now time.Time) {
 	w.again(h, now)
 }
 
-// again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s.
+// again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s, and ends when
+// the message is due: what no level takes, the target may.
 func (w *worker) again(h *held, now time.Time) {
-	w.wheel.Add(now.Add(50*time.Millisecond<<min(h.tries, 6)), h)
+	at := now.Add(50 * time.Millisecond << min(h.tries, 6))
+	if due := h.request.When(); due.After(now) && due.Before(at) {
+		at = due
+	}
+	w.wheel.Add(at, h)
 	h.tries++
 }

@@ -138,7 +138,7 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 }
 
-// TestStorageFullUntilDue lifts the limit a moment before the first of some messages is due that could take no further hop
+// TestStorageFullUntilDue lifts the limit a moment before the first of some messages is due that no level has taken
 // meanwhile: wherever in the wait for the next try that falls, none is late.
 func TestStorageFullUntilDue(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		account := accountStorage(c, s)
-		const first, step, count = 150 * time.Second, 100 * time.Millisecond, 40
+		const first, step, count = 150 * time.Second, 20 * time.Millisecond, 200
 		start := time.Now()
 		for n := range count {
 			c.publish(fmt.Sprintf("delayin.%dms.orders.x", (first+time.Duration(n)*step).Milliseconds()), fmt.Sprint(n))
@@ -220,8 +220,8 @@ func TestStorageOfServerFull(t *testing.T) {
 	})
 }
 
-// TestStorageFullForDeadLetters reaches the limit while dead letters and retries have to be stored. The answer of a
-// target that is missing counts all the same; what it comes to is stored when there is room, and once.
+// TestStorageFullForDeadLetters reaches the limit while dead letters and retries have to be stored. What they
+// come to is stored when there is room, and once; a target that is there by then gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -63,7 +63,7 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 // and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one and
 // the same.
 func BenchmarkIsolation(b *testing.B) {
-	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "retried", "dead", "lost"}}
+	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "dead", "retried", "waiting", "lost"}}
 	type run struct {
 		name    string
 		beside  []neighbour
@@ -95,8 +95,8 @@ func BenchmarkIsolation(b *testing.B) {
 			ratio = strconv.FormatFloat(float64(r.healthy.p99)/float64(alone), 'f', 2, 64)
 		}
 		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99), millis(r.healthy.max), ratio,
-			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.retried),
-			thousands(r.others.dead), thousands(r.others.lost))
+			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
+			thousands(r.others.retried), thousands(r.others.waiting), thousands(r.others.lost))
 	}
 	t.print("BenchmarkIsolation: a healthy target's messages stored after due, and what became of the others")
 }
@@ -146,8 +146,9 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	return healthy, others
 }
 
-// fates is how many of the messages for other targets ended where.
-type fates struct{ all, delivered, retried, dead, lost int }
+// fates is how many of the messages for other targets ended where: stored by the target, among the dead letters, in a
+// retry lane, or still where they were first tried.
+type fates struct{ all, delivered, dead, retried, waiting, lost int }
 
 // fates looks for every message of count that is not skipped. The broker is not running: what it left is left.
 func (l *load) fates(count int, skip func(n int) bool) fates {
@@ -170,16 +171,15 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	ours := func(name string) bool { return strings.HasPrefix(name, "DELAY_") }
-	for _, name := range streams { // what is delivered or dead may not be committed yet: the lanes come last
-		if !ours(name) && name != broker.stream.Name {
-			note(name, &f.delivered)
-		}
-	}
-	note("DELAY_DEAD", &f.dead)
-	for _, name := range streams {
-		if ours(name) && name != "DELAY_DEAD" {
-			note(name, &f.retried)
+	// What has gone on may still be where it came from, not yet committed. So the last place comes first.
+	for _, place := range []struct {
+		stream string // or how its name begins
+		fate   *int
+	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried}, {"DELAY_", &f.waiting}} {
+		for _, name := range streams {
+			if strings.HasPrefix(name, place.stream) {
+				note(name, place.fate)
+			}
 		}
 	}
 	for n := range count {
