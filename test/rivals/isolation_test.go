@@ -71,8 +71,8 @@ func BenchmarkIsolation(b *testing.B) {
 		others  fates
 	}
 	runs := []run{
-		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
-		{beside: []neighbour{silent}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
+		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}}, {beside: []neighbour{silent}},
+		{beside: []neighbour{well, well, well}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -116,8 +116,10 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	ps := processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create", "DELAY_ATTEMPTS=3")}
 	l := newLoad(b, s.connect())
 	l.stream(broker.stream)
-	for _, n := range neighbours {
-		n.open(l)
+	for i, n := range neighbours {
+		if i == 0 || n.name != neighbours[i-1].name {
+			n.open(l)
+		}
 	}
 	turn := healthyShare + len(neighbours)
 	rate := besideRate * turn
