@@ -58,10 +58,10 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 //
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
-// It takes four minutes. Every message that the broker accepted is looked for afterwards: in its target's stream, among
+// It takes five minutes. Every message that the broker accepted is looked for afterwards: in its target's stream, among
 // the dead letters, and in the lanes. One that is nowhere is lost, and fails the benchmark. Alone is measured twice, first
 // and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one and
-// the same.
+// the same. Where others use the machine too, real-time priority (chrt -r 1 in front) brings the two together.
 func BenchmarkIsolation(b *testing.B) {
 	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "dead", "retried", "waiting", "lost"}}
 	type run struct {
