@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,63 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 		synctest.Wait()
 		if got := c.arrivals("ORDERS"); len(got) != 1 || !got[0].At.Equal(start.Add(100*time.Millisecond)) {
 			t.Errorf("the healthy target has %d messages when its one is due, want it", len(got))
+		}
+	})
+}
+
+// TestTroubleBesideHealthy has a target beside four that are in trouble, under load: one whose stream is full, one that does
+// not exist, one that never acknowledges, and a service that never replies. The healthy one gets everything the moment it
+// is due. Of what was for the others nothing is lost: each message is a dead letter in the end, once, or was stored before
+// the stream was full.
+func TestTroubleBesideHealthy(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const attempts, count, room = 3, 500, 20
+		startBroker(t, s, broker.Config{Attempts: attempts, Log: slog.New(slog.DiscardHandler)})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: room}); err != nil {
+			t.Fatal(err)
+		}
+		c.silent("silent.x")
+		c.silent("mute.x")
+		for i := range count {
+			c.publish("delay.1s.orders.x", fmt.Sprint(i))
+			c.publish("delay.1s.full.x", fmt.Sprint(i))
+			c.publish("delay.1s.nobody.x", fmt.Sprint(i))
+			c.publish("delay.1s.silent.x", fmt.Sprint(i), message.HeaderDeliver, "stream")
+			c.publish("delay.1s.mute.x", fmt.Sprint(i), message.HeaderDeliver, "request")
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Minute)
+		healthy := c.arrivals("ORDERS")
+		for _, a := range healthy {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s came %s after it was due", a.Body, a.At.Sub(a.Due))
+			}
+		}
+		ends := map[string]int{"ORDERS": len(healthy), "FULL": len(c.arrivals("FULL"))}
+		ids := make(map[string]bool)
+		for _, a := range append(healthy, c.arrivals("FULL")...) {
+			ids[a.ID] = true
+		}
+		for code, letters := range c.dead() {
+			for _, a := range letters {
+				ids[a.ID] = true
+				ends[a.Subject]++
+				if got := a.Header.Get(message.HeaderAttempts); code != string(message.Undelivered) || got != fmt.Sprint(attempts) {
+					t.Errorf("a dead letter %s after %s attempts, want %s after %d", code, got, message.Undelivered, attempts)
+				}
+			}
+		}
+		want := map[string]int{"ORDERS": count, "FULL": room, "delaydead.undelivered.full.x": count - room,
+			"delaydead.undelivered.nobody.x": count, "delaydead.undelivered.silent.x": count, "delaydead.undelivered.mute.x": count}
+		if !maps.Equal(ends, want) || len(ids) != 5*count {
+			t.Errorf("%d messages ended as %v, want %d as %v", len(ids), ends, 5*count, want)
+		}
+		if got := c.inLanes(); got != 0 {
+			t.Errorf("the lanes still hold %d messages", got)
 		}
 	})
 }
