@@ -33,16 +33,25 @@ type storage struct {
 	code       jetstream.ErrorCode // of the refusals
 }
 
-// accountStorage is the limit of the account.
+// accountStorage is the limit of the account for what is in files, accountMemory for what is in memory.
 func accountStorage(c *client, s *natstest.Server) storage {
-	limit := func(bytes int64) {
+	return accountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 0 })
+}
+
+func accountMemory(c *client, s *natstest.Server) storage {
+	return accountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxMemory = 0 })
+}
+
+func accountLimit(c *client, s *natstest.Server, reach func(*server.JetStreamAccountLimits)) storage {
+	limit := func(change func(*server.JetStreamAccountLimits)) {
 		c.t.Helper()
-		limits := server.JetStreamAccountLimits{MaxMemory: -1, MaxStore: bytes, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
+		limits := server.JetStreamAccountLimits{MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
+		change(&limits)
 		if err := s.Server().GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": limits}); err != nil {
 			c.t.Fatalf("change the account's limits: %v", err)
 		}
 	}
-	return storage{code: 10002, fill: func() { limit(0) }, lift: func() { limit(-1) }}
+	return storage{code: 10002, fill: func() { limit(reach) }, lift: func() { limit(func(*server.JetStreamAccountLimits) {}) }}
 }
 
 // serverStorage is the limit of the server, which must be small: another stream takes it all, and gives it back.
@@ -259,6 +268,59 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 			t.Errorf("the lanes still hold %d messages", got)
 		}
 	})
+}
+
+// TestTargetHasNoRoom reaches a limit that the target alone is subject to: it is in memory, the lanes are in files. That is no
+// refusal either, for however long. The messages wait in the longest retry lane meanwhile.
+func TestTargetHasNoRoom(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Log: quiet})
+		c := newClient(t, s)
+		c.memoryTarget("ORDERS", "orders.>")
+		memory := accountMemory(c, s)
+		const count = 20
+		c.many("delay.10s.orders.x", count)
+		memory.fill()
+		c.checkFull(memory)
+		time.Sleep(outage)
+		memory.lift()
+		lifted := time.Now()
+		time.Sleep(time.Minute)
+		c.checkWithin("ORDERS", count, lifted.Add(30*time.Second))
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestRetriesHaveNoRoom is the other way round: the target does not exist for longer than all attempts would take, and no
+// retry lane has room. What is not stored is no attempt: when the target is there, it gets the message, whether the
+// lanes have room or not.
+func TestRetriesHaveNoRoom(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 3, Log: quiet})
+		c := newClient(t, s)
+		account := accountStorage(c, s)
+		const count = 20
+		c.many("delay.10s.orders.x", count)
+		account.fill()
+		time.Sleep(outage)
+		c.memoryTarget("ORDERS", "orders.>")
+		there := time.Now()
+		time.Sleep(time.Minute)
+		c.checkWithin("ORDERS", count, there.Add(resumes))
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// memoryTarget makes a stream in memory for the subjects.
+func (c *client) memoryTarget(name string, subjects ...string) {
+	c.t.Helper()
+	if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage}); err != nil {
+		c.t.Fatalf("create stream %s: %v", name, err)
+	}
 }
 
 // TestSchedulerStuckWhenFull is not about the broker: it shows what the server's own scheduling does in its place, as
