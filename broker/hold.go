@@ -41,10 +41,15 @@ func (w *worker) repeat(h *held, err error, now time.Time) {
 	w.again(h, now)
 }
 
-// again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s, and ends when
-// the message is due: what no level takes, the target may.
+// again holds a message whose publish told us nothing, or found no room. The wait grows from 50 ms to 3.2 s, or so far that
+// a lane which holds thousands of such messages repeats one of them every millisecond: a server that is full should not have
+// more to do than one that is not. It ends when the message is due: what no level takes, the target may.
 func (w *worker) again(h *held, now time.Time) {
-	at := now.Add(50 * time.Millisecond << min(h.tries, 6))
+	wait := 50 * time.Millisecond << min(h.tries, 6)
+	if h.tries > 6 {
+		wait = max(wait, time.Duration(w.held)*time.Millisecond)
+	}
+	at := now.Add(wait)
 	if due := h.request.When(); due.After(now) && due.Before(at) {
 		at = due
 	}
