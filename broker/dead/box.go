@@ -2,7 +2,6 @@ package dead
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,6 +14,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
 	"delaybroker/levels/lane"
+	"delaybroker/levels/leader"
 )
 
 const (
@@ -36,11 +36,14 @@ type Config struct {
 // Box is the stream of dead letters. It may be used by many at once.
 type Box struct {
 	cfg    Config
+	leader leader.Leaders
 	stream string
 }
 
 // New returns the box of a broker's dead letters. It asks nothing yet.
-func New(cfg Config) *Box { return &Box{cfg: cfg, stream: cfg.Policy.Names.DeadStream()} }
+func New(cfg Config) *Box {
+	return &Box{cfg: cfg, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
+}
 
 // Now is the time by the clock of the stream's leader, which stamps the letters.
 func (b *Box) Now(ctx context.Context) (time.Time, error) {
@@ -172,19 +175,16 @@ func pause(ctx context.Context) error {
 
 // idAt is the Delay-Id of a message in a lane, by the stream's leader; empty when it is gone.
 func (b *Box) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
-	var answer struct {
-		Message struct {
-			Header []byte `json:"hdrs"`
-		} `json:"message"`
-	}
-	err := b.ask(ctx, "STREAM.MSG.GET."+stream, map[string]uint64{"seq": sequence}, &answer)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := b.leader.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	header, err := nats.DecodeHeadersMsg(answer.Message.Header)
+	header, err := m.Header()
 	if id := header.Get(message.HeaderID); err == nil && id != "" {
 		return id, nil
 	}
@@ -193,11 +193,11 @@ func (b *Box) idAt(ctx context.Context, stream string, sequence uint64) (string,
 
 // Remove deletes a letter for good, and nothing else. It returns ErrAbsent for one that is gone.
 func (b *Box) Remove(ctx context.Context, l Letter) error {
-	err := b.ask(ctx, "STREAM.MSG.DELETE."+b.stream, map[string]any{"seq": l.Sequence, "no_erase": true}, nil)
-	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) { // there are several codes for one that is gone
-		if id, lookErr := b.idAt(ctx, b.stream, l.Sequence); lookErr == nil && id == "" {
-			return ErrAbsent
-		}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := b.leader.Delete(ctx, b.stream, l.Sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return ErrAbsent
 	}
 	return err
 }
@@ -213,33 +213,4 @@ func (b *Box) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 		return nil, fmt.Errorf("look at %s: %w", b.stream, err)
 	}
 	return s.CachedInfo(), nil
-}
-
-// ask makes one request of the JetStream API.
-func (b *Box) ask(ctx context.Context, subject string, request, answer any) error {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return fmt.Errorf("bug: encode %s: %w", subject, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	m, err := b.cfg.Conn.RequestWithContext(ctx, b.cfg.APIPrefix+"."+subject, body)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", subject, err)
-	}
-	var refusal struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &refusal); err != nil {
-		return fmt.Errorf("decode the answer to %s: %w", subject, err)
-	}
-	switch e := refusal.Error; {
-	case e != nil && e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return jetstream.ErrMsgNotFound
-	case e != nil:
-		return e
-	case answer == nil:
-		return nil
-	}
-	return json.Unmarshal(m.Data, answer)
 }

@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/levels/leader"
 )
 
 // A session is a verb's way to NATS.
@@ -22,6 +21,7 @@ type session struct {
 	js        jetstream.JetStream
 	names     message.Names
 	apiPrefix string // of JetStream, as in "$JS.API"
+	leader    leader.Leaders
 
 	mu   sync.Mutex // guards fail
 	fail context.CancelCauseFunc
@@ -80,6 +80,7 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if s.nc, err = nats.Connect(c.access.url, append(options, c.access.options...)...); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", withoutUsers(c.access.url), err)
 	}
+	s.leader = leader.Leaders{Conn: s.nc, API: c.apiPrefix}
 	if s.js, err = jetstream.NewWithAPIPrefix(s.nc, c.apiPrefix); err != nil {
 		s.close()
 		return nil, fmt.Errorf("use JetStream: %w", err)
@@ -107,27 +108,19 @@ func (s *session) note(err error) {
 	}
 }
 
-// storedAt is the timestamp of a message. It is asked of the stream's leader, and without the stream's info, which takes
-// one more permission.
-func (s *session) storedAt(ctx context.Context, stream string, sequence uint64) (time.Time, error) {
-	request := fmt.Appendf(nil, `{"seq":%d}`, sequence)
-	m, err := s.nc.RequestWithContext(ctx, s.apiPrefix+".STREAM.MSG.GET."+stream, request)
+// stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns
+// jetstream.ErrMsgNotFound when the sequence holds nothing.
+func (s *session) stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	m, err := s.leader.Message(ctx, stream, sequence)
 	if err != nil {
-		return time.Time{}, err
+		return message.Incoming{}, err
 	}
-	var answer struct {
-		Error   *jetstream.APIError
-		Message struct{ Time time.Time }
-	}
-	switch err := json.Unmarshal(m.Data, &answer); {
-	case err != nil:
-		return time.Time{}, fmt.Errorf("decode the answer: %w", err)
-	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return time.Time{}, jetstream.ErrMsgNotFound
-	case answer.Error != nil:
-		return time.Time{}, answer.Error
-	}
-	return answer.Message.Time, nil
+	header, err := m.Header()
+	return message.Incoming{
+		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header), Undecodable: err != nil,
+	}, nil
 }
 
 // dialable turns an address to listen on into one of the same program to connect to: ":8422" and "0.0.0.0:8422" are

@@ -210,7 +210,9 @@ func (o *operator) consumers(ctx context.Context, stream string, info *jetstream
 	var answer struct {
 		Consumers []jetstream.ConsumerInfo `json:"consumers"`
 	}
-	err := o.ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	err := o.leader.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
 }
 
@@ -221,19 +223,16 @@ func (o *operator) table(ctx context.Context, found []lane.Spec) (owners.Table, 
 		return owners.Table{}, nil
 	}
 	names := o.streams.Policy().Names
-	var answer struct {
-		Message struct {
-			Data []byte `json:"data"`
-		} `json:"message"`
-	}
-	err := o.ask(ctx, "STREAM.MSG.GET."+found[i].Stream, map[string]string{"last_by_subj": names.OwnersTable()}, &answer)
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	m, err := o.leader.Last(ctx, found[i].Stream, names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return owners.Table{}, nil
 	}
 	if err != nil {
 		return owners.Table{}, err
 	}
-	return owners.ParseTable(answer.Message.Data)
+	return owners.ParseTable(m.Data)
 }
 
 // ownerOf says who reads a lane. A consumer outlives the broker that made it by minutes, so what counts is that somebody

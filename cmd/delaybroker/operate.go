@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
-	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/levels/lane"
 )
@@ -63,55 +60,6 @@ func because(ctx context.Context, err error) error {
 		return fmt.Errorf("%w; see delaybroker doctor", cause)
 	}
 	return err
-}
-
-// ask makes one request of the JetStream API.
-func (o *operator) ask(ctx context.Context, subject string, request, answer any) error {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return fmt.Errorf("bug: encode %s: %w", subject, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
-	defer cancel()
-	m, err := o.nc.RequestWithContext(ctx, o.apiPrefix+"."+subject, body)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", subject, err)
-	}
-	var refusal struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &refusal); err != nil {
-		return fmt.Errorf("decode the answer to %s: %w", subject, err)
-	}
-	switch {
-	case refusal.Error == nil:
-		return json.Unmarshal(m.Data, answer)
-	case refusal.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return jetstream.ErrMsgNotFound
-	}
-	return refusal.Error
-}
-
-// stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns
-// jetstream.ErrMsgNotFound when the sequence holds nothing.
-func (o *operator) stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	var answer struct {
-		Message struct {
-			Subject string    `json:"subject"`
-			Header  []byte    `json:"hdrs"`
-			Time    time.Time `json:"time"`
-		} `json:"message"`
-	}
-	if err := o.ask(ctx, "STREAM.MSG.GET."+stream, map[string]uint64{"seq": sequence}, &answer); err != nil {
-		return message.Incoming{}, err
-	}
-	m := answer.Message
-	in := message.Incoming{Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject}
-	if len(m.Header) > 0 {
-		header, err := nats.DecodeHeadersMsg(m.Header)
-		in.Header, in.Undecodable = message.Header(header), err != nil
-	}
-	return in, nil
 }
 
 // span is a duration for people: the smaller it is, the finer.

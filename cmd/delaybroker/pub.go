@@ -250,7 +250,7 @@ func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time,
 	defer cancel()
 	ctx, cancelTimeout := context.WithTimeout(ctx, lookTimeout)
 	defer cancelTimeout()
-	at, err := p.session.storedAt(ctx, ack.Stream, ack.Sequence)
+	stored, err := p.session.stored(ctx, ack.Stream, ack.Sequence)
 	p.looks = err == nil || errors.Is(err, jetstream.ErrMsgNotFound)
-	return at, err == nil
+	return stored.At, err == nil
 }

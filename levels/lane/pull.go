@@ -3,12 +3,15 @@ package lane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"delaybroker/levels/leader"
 )
 
 const (
@@ -19,8 +22,6 @@ const (
 	behindFor = 2 * time.Second
 	// ConsumerPrefix begins the names of the consumers by which brokers read.
 	ConsumerPrefix = "delaybroker-"
-	// codeNoMessage is nats-server's JSNoMessageFoundErr.
-	codeNoMessage = 10037
 )
 
 // pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
@@ -177,7 +178,7 @@ func (p *pull) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	if err := p.r.nc.PublishRequest(p.r.api+"CONSUMER.MSG.NEXT."+p.r.lane.Stream+"."+p.name, p.sub.Subject, body); err != nil {
+	if err := p.r.nc.PublishRequest(p.r.api+".CONSUMER.MSG.NEXT."+p.r.lane.Stream+"."+p.name, p.sub.Subject, body); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
 	p.wanted += n
@@ -270,29 +271,9 @@ func (p *pull) lags(more bool, now time.Time) bool {
 // more asks the leader whether it holds a message behind the last one read. Its last sequence does not tell: that
 // message may have been deleted. Nor does a direct get, which any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
-	body, err := json.Marshal(map[string]any{"seq": r.read.Sequence + 1, "next_by_subj": ">"})
-	if err != nil {
-		return false, fmt.Errorf("encode the request: %w", err)
-	}
-	m, err := r.nc.RequestWithContext(ctx, r.api+"STREAM.MSG.GET."+r.lane.Stream, body)
-	if err != nil {
-		return false, fmt.Errorf("ask for the next message: %w", err)
-	}
-	var answer struct {
-		Error *struct {
-			ErrCode     int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return false, fmt.Errorf("decode the answer: %w", err)
-	}
-	switch e := answer.Error; {
-	case e == nil:
-		return true, nil
-	case e.ErrCode == codeNoMessage:
+	_, err := leader.Leaders{Conn: r.nc, API: r.api}.Next(ctx, r.lane.Stream, r.read.Sequence+1, ">")
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
-	default:
-		return false, fmt.Errorf("ask for the next message: %s (%d)", e.Description, e.ErrCode)
 	}
+	return err == nil, err
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/leader"
 )
 
 // bucketTimeout is how long one question may take. A stream without a leader says nothing for some seconds.
@@ -17,16 +19,12 @@ const bucketTimeout = 2 * time.Second
 
 // Error codes of nats-server's JetStream (server/errors.json).
 const (
-	codeNoMessage     = 10037
-	codeNoStream      = 10059
 	codeWrongSequence = 10071
 	codeConflict      = 10164 // another write of the same subject is underway
 )
 
-var (
-	errNothing  = errors.New("nothing more is stored")
-	errConflict = errors.New("another instance was faster")
-)
+// errConflict is returned when what was to be replaced is not there any more.
+var errConflict = errors.New("another instance was faster")
 
 // Subjects says where the instances of one broker meet.
 type Subjects struct {
@@ -40,16 +38,9 @@ type Subjects struct {
 // bucket is the stream that the instances meet in. Everything is read from its leader: a replica that lags shows a
 // counter that stands still.
 type bucket struct {
-	conn *nats.Conn
-	api  string // prefix of the JetStream API
+	conn   *nats.Conn
+	leader leader.Leaders
 	Subjects
-}
-
-// entry is a stored message.
-type entry struct {
-	Subject  string `json:"subject"`
-	Sequence uint64 `json:"seq"`
-	Data     []byte `json:"data"`
 }
 
 // put stores a message and returns its sequence.
@@ -88,49 +79,16 @@ func (b bucket) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return 0, fmt.Errorf("write into %s: %w", b.Stream, ack.Error)
 }
 
-// next reads the first message at or above a sequence. It returns errNothing when there is none.
-func (b bucket) next(ctx context.Context, from uint64) (entry, error) {
-	var answer struct {
-		Message entry `json:"message"`
-	}
-	err := b.ask(ctx, "STREAM.MSG.GET", map[string]any{"seq": from, "next_by_subj": b.All}, &answer)
-	return answer.Message, err
+// next reads the first message at or above a sequence. It returns jetstream.ErrMsgNotFound when there is none.
+func (b bucket) next(ctx context.Context, from uint64) (leader.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	return b.leader.Next(ctx, b.Stream, from, b.All)
 }
 
 // remove takes a subject out altogether.
 func (b bucket) remove(ctx context.Context, subject string) error {
-	var answer struct{}
-	return b.ask(ctx, "STREAM.PURGE", map[string]any{"filter": subject}, &answer)
-}
-
-func (b bucket) ask(ctx context.Context, verb string, request, answer any) error {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return fmt.Errorf("bug: encode %s: %w", verb, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, b.api+"."+verb+"."+b.Stream, body)
-	if err != nil {
-		return fmt.Errorf("ask %s of %s: %w", verb, b.Stream, err)
-	}
-	var refusal struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(m.Data, &refusal); err != nil {
-		return fmt.Errorf("ask %s of %s: decode the answer: %w", verb, b.Stream, err)
-	}
-	switch e := refusal.Error; {
-	case e == nil:
-	case e.ErrorCode == codeNoMessage:
-		return errNothing
-	case e.ErrorCode == codeNoStream:
-		return fmt.Errorf("%s: %w", b.Stream, jetstream.ErrStreamNotFound)
-	default:
-		return fmt.Errorf("ask %s of %s: %w", verb, b.Stream, e)
-	}
-	if err := json.Unmarshal(m.Data, answer); err != nil {
-		return fmt.Errorf("ask %s of %s: decode the answer: %w", verb, b.Stream, err)
-	}
-	return nil
+	return b.leader.PurgeSubject(ctx, b.Stream, subject)
 }

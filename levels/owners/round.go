@@ -72,7 +72,7 @@ func (s *Shared) follow(ctx context.Context, until uint64) error {
 	anew, found := s.read == 0, false
 	for {
 		e, err := s.bucket.next(ctx, s.read+1)
-		if errors.Is(err, errNothing) {
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			break
 		}
 		if err != nil {

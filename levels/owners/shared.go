@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/levels/leader"
 )
 
 // Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
@@ -89,7 +91,7 @@ func NewShared(cfg SharedConfig) *Shared {
 		return r
 	}, name)
 	s := &Shared{
-		bucket: bucket{conn: cfg.Conn, api: cfg.APIPrefix, Subjects: cfg.Subjects}, cfg: cfg, log: cfg.Log,
+		bucket: bucket{conn: cfg.Conn, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, Subjects: cfg.Subjects}, cfg: cfg, log: cfg.Log,
 		id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: time.Now(),
 		asked: make(chan struct{}, 1), waiters: make(map[string]*waiter), leases: make(map[string]*shared),
 		roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone(),

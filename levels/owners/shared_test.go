@@ -495,7 +495,7 @@ func TestStaleAnswer(t *testing.T) {
 // TestSwapIsConditional: a table is replaced only by who has read it.
 func TestSwapIsConditional(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		ctx, b := context.Background(), bucket{conn: s.Connect(), api: "$JS.API", Subjects: meeting}
+		ctx, b := context.Background(), bucket{conn: s.Connect(), Subjects: meeting}
 		first, err := b.swap(ctx, meeting.Table, []byte("a"), 0)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,121 @@
+// Package leader asks the leaders of streams what only they know: a replica may lag, and a direct get may be answered by
+// one. It is a thin layer over the JetStream API (nats-server, server/jetstream_api.go), whose Go client has no such
+// questions, or asks for a stream's info first, which takes one more permission.
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Leaders asks on one connection. A question that is refused for want of a right is not answered, and ends with ctx.
+type Leaders struct {
+	Conn *nats.Conn
+	API  string // "$JS.API" unless a domain or an import says otherwise
+}
+
+// Message is a stored message.
+type Message struct {
+	Subject  string    `json:"subject"`
+	Sequence uint64    `json:"seq"`
+	Block    []byte    `json:"hdrs"` // the header as it is stored
+	Data     []byte    `json:"data"`
+	Time     time.Time `json:"time"`
+}
+
+// Header decodes the header as nats.go does for who receives it.
+func (m Message) Header() (nats.Header, error) {
+	if len(m.Block) == 0 {
+		return nil, nil
+	}
+	return nats.DecodeHeadersMsg(m.Block)
+}
+
+// Message reads the message at a sequence. This, Next and Last return jetstream.ErrMsgNotFound when there is none.
+func (l Leaders) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
+	return l.get(ctx, stream, map[string]any{"seq": sequence})
+}
+
+// Next reads the first message at or above a sequence whose subject matches a filter.
+func (l Leaders) Next(ctx context.Context, stream string, sequence uint64, filter string) (Message, error) {
+	return l.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
+}
+
+// Last reads the last message of a subject.
+func (l Leaders) Last(ctx context.Context, stream, subject string) (Message, error) {
+	return l.get(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+func (l Leaders) get(ctx context.Context, stream string, request any) (Message, error) {
+	var answer struct {
+		Message Message `json:"message"`
+	}
+	err := l.Ask(ctx, "STREAM.MSG.GET."+stream, request, &answer)
+	return answer.Message, err
+}
+
+// Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound for one that is gone, which the server has
+// several words for.
+func (l Leaders) Delete(ctx context.Context, stream string, sequence uint64) error {
+	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
+		if _, look := l.Message(ctx, stream, sequence); errors.Is(look, jetstream.ErrMsgNotFound) {
+			return jetstream.ErrMsgNotFound
+		}
+	}
+	return err
+}
+
+// Purge removes everything below a sequence, which must not be 0 or 1: before 2.12.12, nats-server takes 1 for everything.
+func (l Leaders) Purge(ctx context.Context, stream string, below uint64) error {
+	if below <= 1 {
+		return nil
+	}
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
+}
+
+// PurgeSubject removes all messages of a subject.
+func (l Leaders) PurgeSubject(ctx context.Context, stream, subject string) error {
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
+}
+
+// Ask makes one request of the API, whose subject is given without the prefix, and decodes the answer unless it is nil. A
+// refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
+func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("bug: encode %s: %w", subject, err)
+	}
+	m, err := l.Conn.RequestWithContext(ctx, l.API+"."+subject, body)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	var refusal struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &refusal); err != nil {
+		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+	}
+	switch e := refusal.Error; {
+	case e == nil:
+	case e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return jetstream.ErrMsgNotFound
+	case e.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+		return fmt.Errorf("%s: %w", subject, jetstream.ErrStreamNotFound)
+	default:
+		return fmt.Errorf("%s: %w", subject, e)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(m.Data, answer); err != nil {
+		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+	}
+	return nil
+}
