@@ -37,7 +37,7 @@ type Broker struct {
 
 	mu      sync.Mutex // guards what follows
 	workers []*worker
-	lanes   []lane.Spec // all that are served, here or elsewhere
+	counts  []*laneCount // one for each lane
 }
 
 // engine is what all workers share. It does not change after New, except for what Run makes, and for what is
@@ -51,6 +51,7 @@ type engine struct {
 	reading jetstream.JetStream // on the read link
 	log     *slog.Logger
 	write   *reply.Box
+	tally   *tally
 	deliver Deliverer
 
 	away atomic.Bool   // JetStream left a question without an answer
@@ -77,7 +78,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e := &engine{
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
-		policy: cfg.policy(names),
+		policy: cfg.policy(names), tally: newTally(),
 	}
 	e.cfg.Owners = e.owners()
 	return &Broker{engine: e, ready: make(chan struct{})}, nil
@@ -175,9 +176,6 @@ func isTransient(err error) bool {
 
 // work runs one worker for each lane until ctx ends.
 func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
-	b.mu.Lock()
-	b.lanes = lanes
-	b.mu.Unlock()
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	for i, l := range lanes {
@@ -197,13 +195,14 @@ func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 // not be worked any more.
 func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 	defer settled()
+	counts := b.countOf(l)
 	for {
 		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream, settled)
 		if err != nil {
 			return nil // ctx ended
 		}
 		b.log.Debug("owner of a lane", "stream", l.Stream)
-		w := b.newWorker(l, lease, settled)
+		w := b.newWorker(l, lease, counts, settled)
 		b.enlist(w)
 		err = w.run(ctx)
 		b.dismiss(w)
@@ -228,16 +227,18 @@ func (w *worker) leftOff() owners.Cursor {
 }
 
 // newWorker prepares a worker for a lane that is ours.
-func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, adopted func()) *worker {
+func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, adopted func()) *worker {
 	from := lease.From()
+	clock := newClock(time.Now())
 	return &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
 			Lane: l, From: from.Next, FromCreated: from.Created, Log: b.log,
 		}),
-		clock: newClock(time.Now()), wheel: wheel.New[*held](), mail: newMailbox[event](),
-		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint), gauge: new(gauge),
+		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
+		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),
+		gauge: &gauge{base: clock.base}, counts: counts,
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
 }

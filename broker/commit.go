@@ -33,6 +33,7 @@ type commitState struct {
 	next    time.Time // local; not before
 	moved   time.Time // local; when the cursor last moved, or what is behind it was taken out
 	running bool
+	since   time.Time // local; since when there is something to commit; zero when there is nothing
 }
 
 // commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
@@ -61,6 +62,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	}
 	c.running, c.moved = true, local
 	epoch, known := w.epoch, history{created: w.created, last: w.last}
+	w.early.ask(w.clock.leader, local)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
@@ -80,7 +82,9 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 			c.next = time.Now().Add(min(max(commitEvery, commitShare*took), commitEveryMax))
 			if epoch == w.epoch {
 				c.done = max(c.done, arrived)
-				w.clock.look(sample)
+				c.since = local // what has arrived meanwhile waits since then
+				w.looked(sample)
+				w.judge(sample)
 			}
 		})
 	})
@@ -175,7 +179,7 @@ func (w *worker) drain() error {
 				now, _ := w.clock.now(time.Now())
 				happened(now)
 			}
-			w.report()
+			w.report(time.Now())
 		case <-answers.C:
 			late = true
 		}

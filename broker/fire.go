@@ -25,6 +25,7 @@ func (w *worker) fire(h *held, now time.Time) {
 		return // the successor fires it
 	}
 	w.underway++
+	w.early.sent(w.clock.base, h.request.Due, time.Now())
 	m := deliver.Message{
 		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Paced: h.request.Paced,
 	}
@@ -48,7 +49,7 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 	}
 	switch r.Outcome {
 	case deliver.Delivered:
-		w.gauge.delivered.Add(1)
+		w.delivered(h, now)
 		w.arrived(h)
 	case deliver.Unknown:
 		// The target did not refuse it: repeat in place, under the same id.
@@ -87,4 +88,11 @@ func (w *worker) park(h *held, now time.Time) {
 	parked := h.request
 	parked.RetryAt = now.Add(last.Delay)
 	w.retry(h, last, parked)
+}
+
+// delivered counts. Its lateness is what the lane saw of it: from when it was due until the loop takes in that the target
+// has it, by the leader's clock. So the answer's way back is in it, and the time that the clock lags by is not.
+func (w *worker) delivered(h *held, now time.Time) {
+	w.counts.delivered.Add(1)
+	w.tally.lateness[w.lane.Kind].observe(max(0, now.Sub(h.request.Due)))
 }

@@ -45,6 +45,7 @@ func (w *worker) repeat(h *held, err error, now time.Time) {
 // a lane which holds thousands of such messages repeats one of them every millisecond: a server that is full should not have
 // more to do than one that is not. It ends when the message is due: what no level takes, the target may.
 func (w *worker) again(h *held, now time.Time) {
+	w.counts.repeats.Add(1)
 	wait := 50 * time.Millisecond << min(h.tries, 6)
 	if h.tries > 6 {
 		wait = max(wait, time.Duration(w.held)*time.Millisecond)

@@ -22,6 +22,7 @@ const verifiers = 16
 
 // hop moves a message into a level.
 func (w *worker) hop(h *held, level levels.Level) {
+	h.moves = &w.counts.hops
 	w.append(h, w.names.Hop(level.Name, h.request.Target), h.salted(h.request.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		if h.below = level.Name; refusal.Code == reply.CodeTooLarge {
 			w.bury(h, tooLarge(len(h.Data)), h.request)
@@ -50,6 +51,7 @@ func (w *worker) roomy(h *held, level levels.Level) levels.Level {
 // retry moves a message into a retry lane, as what its request is then. An attempt counts when it has been stored: what no
 // lane takes stays as it was and is delivered from here, however long it takes.
 func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
+	h.moves = &w.counts.retries
 	w.append(h, w.names.Retry(wait.Name, h.request.Target), h.salted(then.HopHeader()), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelWarn, "a retry lane takes nothing; trying again from here", "lane", wait.Name, "reason", refusal.Description)
 		w.again(h, now)
@@ -59,7 +61,7 @@ func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
 // bury stores a message among the dead letters, as what its request is then. Of a last attempt that is not stored there
 // goes what goes for the others: the target may take the message before there is room here.
 func (w *worker) bury(h *held, p *message.Problem, then message.Request) {
-	h.problem = p
+	h.problem, h.moves = p, w.tally.dead[p.Code]
 	w.append(h, w.names.Dead(p.Code, h.request.Target), h.salted(then.DeadHeader(p)), func(now time.Time, refusal reply.Ack) {
 		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
 		if then.Attempts > h.request.Attempts {
@@ -115,6 +117,7 @@ func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refu
 		h.doubt = again
 		w.repeat(h, err, now)
 	case ack.Refused():
+		w.tally.unstored.Add(1)
 		refused(now, ack)
 	case ack.Duplicate:
 		w.verify(h, ack)
@@ -122,8 +125,16 @@ func (w *worker) appended(h *held, ack reply.Ack, err error, now time.Time, refu
 		if h.problem != nil {
 			w.complain(now, slog.LevelInfo, "dead letter", "code", h.problem.Code, "id", h.request.ID, "reason", h.problem.Sentence)
 		}
-		w.arrived(h)
+		w.moved(h)
 	}
+}
+
+// moved lets a message go that one of our streams has.
+func (w *worker) moved(h *held) {
+	if h.moves != nil {
+		h.moves.Add(1)
+	}
+	w.arrived(h)
 }
 
 // verify looks at what is stored where a stream says that it has our message already. All ids of a stream share one
@@ -152,8 +163,10 @@ func (w *worker) verify(h *held, ack reply.Ack) {
 				h.doubt = func() { w.verify(h, ack) }
 				w.again(h, now)
 			case ours:
-				w.arrived(h)
+				w.tally.ours.Add(1)
+				w.moved(h)
 			default:
+				w.tally.foreign.Add(1)
 				h.salt = nuid.Next()
 				w.step(h, now)
 			}

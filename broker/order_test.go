@@ -29,7 +29,7 @@ func TestStampsThatFallBack(t *testing.T) {
 	base := time.Now()
 	w := &worker{
 		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
-		clock: newClock(base), wheel: wheel.New[*held](), complaints: make(map[string]complaint), gauge: new(gauge),
+		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
 	}
 	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
 	store := func(seq uint64, ago time.Duration) {

@@ -66,7 +66,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	if item.Epoch >= w.fresh {
 		w.clock.observe(item.Sequence, item.At, local)
 		h.mark = w.cursor.Begin(item.Sequence)
-		w.last = lane.Stored{Sequence: h.Sequence, At: h.At}
+		w.last = lane.Stored{Sequence: h.Sequence, At: h.At, Behind: h.Behind}
 	}
 	h.request, h.problem = w.policy.Parse(message.Incoming{
 		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
@@ -80,6 +80,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	}
 	if !fresh || !w.lease.Held() {
 		w.wheel.Add(h.At, h) // as soon as the time is known, and the lane ours for certain
+		w.undated = true
 		return
 	}
 	w.step(h, now)
@@ -94,6 +95,6 @@ func (w *worker) adopt(e lane.Epoch) {
 		w.last = lane.Stored{}
 	}
 	w.epoch, w.created = e.Number, e.Info.Created
-	w.clock.look(e.Info)
+	w.looked(e.Info)
 	w.adopted()
 }

@@ -6,84 +6,110 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 )
 
-// Status is what the broker is doing.
+// Status is what the broker is doing and has done since it started.
 type Status struct {
-	Ready    bool         `json:"ready"`
-	Draining bool         `json:"draining"`
-	Lanes    []LaneStatus `json:"lanes"` // by stream; of other instances' lanes only who owns them
+	Ready       bool                    `json:"ready"`
+	Draining    bool                    `json:"draining"`
+	Lanes       []LaneStatus            `json:"lanes"` // all there are, by stream
+	Links       []LinkStatus            `json:"links"` // read, write, deliver, control
+	Dead        map[message.Code]uint64 `json:"dead_letters"`
+	Ours        uint64                  `json:"duplicates_ours"`    // publishes that were there already, as looked at
+	Foreign     uint64                  `json:"duplicates_foreign"` // another message was there under the id
+	Unstored    uint64                  `json:"unstored"`           // refusals by our own streams, of hops, retries and dead letters
+	Early       uint64                  `json:"early"`              // looks that found a delivery to have been early; must stay zero
+	EarlyChecks uint64                  `json:"early_checks"`       // looks that could have
+	Lateness    map[lane.Kind]Histogram `json:"lateness"`           // of deliveries, by the kind of lane they were made from
 }
 
-// LaneStatus is the state of one lane.
+// LaneStatus is the state of one lane. Of one that is worked elsewhere only the counts say something, of what was done
+// while it was ours. Durations are nanoseconds in JSON.
 type LaneStatus struct {
-	Stream    string        `json:"stream"`
-	Kind      string        `json:"kind"`
-	Level     string        `json:"level,omitempty"`
-	Delay     time.Duration `json:"delay"`
-	Owned     bool          `json:"owned"`
-	Owner     string        `json:"owner,omitempty"` // the instance, when several share the work
-	InDoubt   bool          `json:"in_doubt"`        // owned, but not for certain now: nothing in it is delivered until it is
-	Live      bool          `json:"live"`            // its consumer is believed alive
-	Held      int           `json:"held"`            // messages in memory
-	HeldBytes int           `json:"held_bytes"`      // and their bytes
-	Span      int           `json:"span"`            // messages between cursor and read
-	Full      bool          `json:"full"`            // it reads no further until something arrives
-	Delivered uint64        `json:"delivered"`       // since the lane was acquired
+	Stream string        `json:"stream"`
+	Kind   string        `json:"kind"`
+	Level  string        `json:"level,omitempty"`
+	Delay  time.Duration `json:"delay"`
+	Owned  bool          `json:"owned"`
+	Owner  string        `json:"owner,omitempty"` // the instance, when several share the work
+
+	InDoubt   bool          `json:"in_doubt"`   // owned, but not for certain now: nothing in it is delivered until it is
+	Live      bool          `json:"live"`       // its consumer is believed alive
+	Held      int           `json:"held"`       // messages in memory
+	HeldBytes int           `json:"held_bytes"` // and their bytes
+	Span      int           `json:"span"`       // messages between cursor and read
+	Full      bool          `json:"full"`       // it reads no further until something arrives
+	Pending   uint64        `json:"pending"`    // messages that have not arrived elsewhere: see gauge
+	Overdue   time.Duration `json:"overdue"`    // how long ago the oldest should have left
+	NextDue   time.Time     `json:"next_due,omitzero"`
+	Waiting   int           `json:"waiting"`    // messages on the wheel
+	CommitAge time.Duration `json:"commit_age"` // how long something has waited to be committed
+	Bytes     uint64        `json:"bytes"`      // of the stream, when it was last looked at
+	MaxBytes  int64         `json:"max_bytes"`  // it may have; zero or less is no limit
+
+	ClockKnown  bool          `json:"clock_known"`
+	ClockOffset time.Duration `json:"clock_offset"` // of the leader's clock to ours
+
+	Delivered uint64 `json:"delivered"`
+	Hops      uint64 `json:"hops"`
+	Retries   uint64 `json:"retries"` // moves into a retry lane
+	Repeats   uint64 `json:"repeats"` // publishes that told us nothing, or found no room
 }
 
-// gauge is what a worker's loop lets others read.
-type gauge struct {
-	held, heldBytes, span atomic.Int64
-	full                  atomic.Bool
-	delivered             atomic.Uint64
+// LinkStatus is the state of a connection.
+type LinkStatus struct {
+	Name       string `json:"name"`
+	Up         bool   `json:"up"`
+	Reconnects uint64 `json:"reconnects"`
 }
 
-// report is called by the loop.
-func (w *worker) report() {
-	w.gauge.held.Store(int64(w.held))
-	w.gauge.heldBytes.Store(int64(w.heldBytes))
-	w.gauge.span.Store(int64(w.cursor.Span()))
-	w.gauge.full.Store(w.full())
-}
-
-// Status looks at all lanes. It takes no lock that a loop holds.
+// Status looks at all lanes. It takes no lock that a loop holds, and asks NATS nothing.
 func (b *Broker) Status() Status {
-	s := Status{Draining: b.draining.Load()}
+	s := Status{
+		Draining: b.draining.Load(), Links: b.links.status(), Dead: make(map[message.Code]uint64), Lateness: make(map[lane.Kind]Histogram),
+		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
+		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
+	}
 	select {
 	case <-b.ready:
 		s.Ready = true
 	default:
 	}
-	for _, w := range b.enlisted() {
-		s.Lanes = append(s.Lanes, LaneStatus{
-			Stream: w.lane.Stream, Kind: string(w.lane.Kind), Level: w.lane.Name, Delay: w.lane.Delay,
-			Owned: true, Owner: b.cfg.Owners.Owner(w.lane.Stream), InDoubt: !w.lease.Held(), Live: w.reader.Live() != 0,
-			Held: int(w.gauge.held.Load()), HeldBytes: int(w.gauge.heldBytes.Load()), Span: int(w.gauge.span.Load()),
-			Full: w.gauge.full.Load(), Delivered: w.gauge.delivered.Load(),
-		})
+	for code, n := range b.tally.dead {
+		s.Dead[code] = n.Load()
 	}
-	for _, l := range b.elsewhere(s.Lanes) {
-		s.Lanes = append(s.Lanes, LaneStatus{
-			Stream: l.Stream, Kind: string(l.Kind), Level: l.Name, Delay: l.Delay, Owner: b.cfg.Owners.Owner(l.Stream),
-		})
+	for kind, h := range b.tally.lateness {
+		s.Lateness[kind] = h.read()
+	}
+	now := time.Now()
+	owned := make(map[string]*worker)
+	for _, w := range b.enlisted() {
+		owned[w.lane.Stream] = w
+	}
+	for _, c := range b.counted() {
+		l := c.status()
+		l.Owner = b.cfg.Owners.Owner(l.Stream)
+		if w := owned[l.Stream]; w != nil {
+			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reader.Live() != 0
+			w.gauge.fill(&l, now)
+		}
+		s.Lanes = append(s.Lanes, l)
 	}
 	slices.SortFunc(s.Lanes, func(a, b LaneStatus) int { return strings.Compare(a.Stream, b.Stream) })
 	return s
 }
 
-// elsewhere are the lanes that others own, as far as that is known.
-func (b *Broker) elsewhere(here []LaneStatus) []lane.Spec {
-	b.mu.Lock()
-	all := slices.Clone(b.lanes)
-	b.mu.Unlock()
-	return slices.DeleteFunc(all, func(l lane.Spec) bool {
-		return b.cfg.Owners.Owner(l.Stream) == "" || slices.ContainsFunc(here, func(s LaneStatus) bool { return s.Stream == l.Stream })
-	})
+func (l Links) status() []LinkStatus {
+	of := func(name string, nc *nats.Conn) LinkStatus {
+		return LinkStatus{Name: name, Up: nc.IsConnected(), Reconnects: nc.Stats().Reconnects}
+	}
+	return []LinkStatus{of("read", l.Read), of("write", l.Write), of("deliver", l.Deliver), of("control", l.Control)}
 }
 
 // Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.

@@ -37,8 +37,12 @@ func (s Streams) Policy() message.Policy { return s.e.policy }
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
 // on or, with too little left for another hop, delivered.
 func (s Streams) Leaves(l lane.Spec, stored time.Time, r message.Request) time.Time {
+	return s.e.leaves(l, stored, r)
+}
+
+func (e *engine) leaves(l lane.Spec, stored time.Time, r message.Request) time.Time {
 	end := stored.Add(l.Delay)
-	if when := r.When(); when.Sub(end) <= s.e.cfg.Ladder.Horizon() {
+	if when := r.When(); when.Sub(end) <= e.cfg.Ladder.Horizon() {
 		return when
 	}
 	return end

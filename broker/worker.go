@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"delaybroker/broker/message"
@@ -28,6 +29,7 @@ type worker struct {
 	cursor    lane.Cursor
 	clock     *clock
 	wheel     *wheel.Wheel[*held]
+	late      *wheel.Wheel[struct{}] // when what is being moved, or waits again, should have gone
 	mail      *mailbox[event]
 	ping      chan struct{}  // asks whether the loop turns
 	gone      chan struct{}  // closed when the loop has ended
@@ -46,11 +48,16 @@ type worker struct {
 	verifying int      // questions about duplicates underway
 	doubtful  []func() // those that wait for their turn
 	looking   bool
-	relook    time.Time // not before, after a failed look
+	relook    time.Time   // not before, after a failed look
+	seen      lane.Sample // the last look
+	counted   time.Time   // local; when we last looked for the sake of counting
+	undated   bool        // something is on the wheel for want of the time, not when it is due
+	early     early
 	draining  bool
 
 	complaints map[string]complaint
-	gauge      *gauge // read by Status
+	gauge      *gauge     // read by Status
+	counts     *laneCount // read by Status
 }
 
 // held is a message in memory, from being read to having arrived elsewhere.
@@ -65,6 +72,8 @@ type held struct {
 	below   string // the level that last refused a hop; the next smaller one is tried
 	doubt   func() // repeats a publish into a lane that told us nothing
 	salt    string // makes a message id fresh after another message was found under it
+	late    wheel.Handle
+	moves   *atomic.Uint64 // counts it when the stream it goes to has it; nil when nobody does
 }
 
 // heldOverhead is what a held message costs besides its body and headers.
@@ -116,7 +125,6 @@ func (w *worker) loop(ctx context.Context) {
 
 // pass does everything that can be done now, and returns how long nothing else can.
 func (w *worker) pass(local time.Time) time.Duration {
-	w.report()
 	now, _ := w.clock.now(local)
 	for _, happened := range w.mail.take() {
 		happened(now)
@@ -131,10 +139,12 @@ func (w *worker) pass(local time.Time) time.Duration {
 	// Otherwise the connection, or a beat, wakes the loop when it is back.
 	if next, ok := w.wheel.Next(); ok && online && w.lease.Held() {
 		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
+		w.count(local)
 	}
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {
 		wait = min(wait, resume.Sub(now))
 	}
+	w.report(local)
 	return wait
 }
 
@@ -148,6 +158,7 @@ func (w *worker) advance(now time.Time) {
 		}
 		w.step(h, now)
 	}
+	w.undated = false
 }
 
 // awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
@@ -196,9 +207,17 @@ func (w *worker) look() {
 				w.complain(now, slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", err)
 				return
 			}
-			w.clock.look(sample)
+			w.looked(sample)
 		})
 	})
+}
+
+// looked takes in an answer of the stream's leader.
+func (w *worker) looked(s lane.Sample) {
+	w.clock.look(s)
+	if s.Received.After(w.seen.Received) {
+		w.seen = s
+	}
 }
 
 // step decides and acts. What a lane may have stored already is not decided anew, but stored there again under the same
@@ -216,6 +235,7 @@ func (w *worker) step(h *held, now time.Time) {
 }
 
 func (w *worker) act(h *held, s Step, now time.Time) {
+	w.date(h, s)
 	switch s.Kind {
 	case Hold:
 		if level, far := w.spill(s.At, now); far {
@@ -237,4 +257,21 @@ func (w *worker) arrived(h *held) {
 	w.held--
 	w.heldBytes -= h.size
 	w.cursor.Done(h.mark)
+	w.late.Remove(h.late)
+}
+
+// date keeps account of since when a message should have left: once something is done about it, the wheel does not know
+// any more. One that the target has refused is late from when it was due, however often it waits.
+func (w *worker) date(h *held, s Step) {
+	if w.late.Remove(h.late); s.Kind == Hold && h.request.Attempts == 0 {
+		return
+	}
+	since := h.request.Due
+	switch {
+	case since.IsZero(): // it could not be read
+		since = h.At
+	case h.request.Attempts == 0:
+		since = w.leaves(w.lane, h.At, h.request)
+	}
+	h.late = w.late.Add(since, struct{}{})
 }

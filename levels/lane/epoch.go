@@ -23,11 +23,17 @@ type Sample struct {
 	Leader     string    // empty on a single server
 	Created    time.Time // tells two streams of one name apart
 	LastSeq    uint64
+	Messages   uint64
+	Bytes      uint64
+	MaxBytes   int64 // the stream's limit; zero or less is none
 }
 
 // SampleOf takes what matters from a stream's info, received at the given moment.
 func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
-	s := Sample{ServerTime: info.TimeStamp, Received: received, Created: info.Created, LastSeq: info.State.LastSeq}
+	s := Sample{
+		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
+		LastSeq: info.State.LastSeq, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+	}
 	if info.Cluster != nil {
 		s.Leader = info.Cluster.Leader
 	}

@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"time"
+
+	"delaybroker/levels/lane"
+)
+
+const (
+	// earlyBy is how much before it was due a delivery must have been sent to count as early. The promise is told in
+	// milliseconds, and clocks that are being corrected run up to 500 ppm apart.
+	earlyBy = time.Millisecond
+	// judgeWithin is how long after it was sent a delivery can be judged: in this time, clocks come apart by no more
+	// than earlyBy.
+	judgeWithin = 2 * time.Second
+)
+
+// early looks back. A delivery is sent when the leader's clock is proven to have reached its due time; but that proof is
+// up to clockTrust old, and the clock may have been put back since, or the proof be wrong. So each look of a commit is
+// also held against what was sent before it. When the leader answers ts to what was asked at local time a, its clock
+// said at most ts − (a − s) at any local time s before:
+//
+//	due ──┐
+//	  sent s ───────────── asked a ──── ts: the leader stamps its answer
+//	        │◀── a − s ──▶│
+//
+// A delivery with due > ts − (a − s) was early. The boldest delivery of a while speaks for all of it, so what is counted
+// is looks, not deliveries: it must stay zero either way.
+type early struct {
+	boldest time.Duration // due less the local time of sending, both since base, of the boldest since the last look
+	first   time.Time     // local; when the first of these was sent; zero when there is none
+	asked   time.Time     // local; of the look underway
+	judging time.Duration // boldest, when it was asked
+	leader  string        // then
+}
+
+// sent notes a delivery. Local has a monotonic reading.
+func (e *early) sent(base, due, local time.Time) {
+	bold := due.Sub(base.Round(0)) - local.Sub(base)
+	if e.first.IsZero() || bold > e.boldest {
+		e.boldest = bold
+	}
+	if e.first.IsZero() {
+		e.first = local
+	}
+}
+
+// ask notes that a look begins.
+func (e *early) ask(leader string, local time.Time) {
+	e.asked = time.Time{}
+	if !e.first.IsZero() && local.Sub(e.first) <= judgeWithin {
+		e.asked, e.judging, e.leader = local, e.boldest, leader
+	}
+	e.first = time.Time{}
+}
+
+// judge says whether the look tells anything of what was sent before it, and whether any of that was early.
+func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
+	if e.asked.IsZero() || s.Leader != e.leader {
+		return false, false
+	}
+	most := s.ServerTime.Sub(base.Round(0)) - e.asked.Sub(base)
+	return true, e.judging-most >= earlyBy
+}
+
+// judge counts what the look of a commit tells of the deliveries before it.
+func (w *worker) judge(s lane.Sample) {
+	told, wasEarly := w.early.judge(w.clock.base, s)
+	if told {
+		w.tally.judged.Add(1)
+	}
+	if wasEarly {
+		w.tally.early.Add(1)
+	}
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// countEvery is how old the knowledge of what a lane holds may be when the lane is not being read.
+const countEvery = time.Minute
+
+// gauge is what a worker's loop lets others read: written once in a pass, read when somebody asks. What passes with time
+// is kept as a point in time, so that it is right as well while the loop sleeps, or hangs.
+type gauge struct {
+	base time.Time // the clock's; does not change
+
+	held, heldBytes, span, waiting atomic.Int64
+	full                           atomic.Bool
+	pending, bytes                 atomic.Uint64
+	maxBytes                       atomic.Int64
+
+	known       atomic.Bool  // the leader has said its time
+	offset      atomic.Int64 // nanoseconds of its clock before base plus monotonic
+	oldest      atomic.Int64 // its time at which the oldest should have left; zero when nothing is overdue
+	next        atomic.Int64 // its time at which the wheel has something; zero for never
+	uncommitted atomic.Int64 // monotonic nanoseconds since base, plus 1, since when there is something to commit
+}
+
+// report is called by the loop at the end of a pass.
+func (w *worker) report(local time.Time) {
+	g := w.gauge
+	g.held.Store(int64(w.held))
+	g.heldBytes.Store(int64(w.heldBytes))
+	g.span.Store(int64(w.cursor.Span()))
+	g.waiting.Store(int64(w.wheel.Len()))
+	g.full.Store(w.full())
+	g.pending.Store(w.pending())
+	g.bytes.Store(w.seen.Bytes)
+	g.maxBytes.Store(w.seen.MaxBytes)
+
+	now, _ := w.clock.now(local)
+	g.known.Store(w.clock.known)
+	g.offset.Store(int64(w.clock.offset(now, local)))
+	oldest, late := w.late.Next()
+	if next, ok := w.wheel.Next(); !ok {
+		g.next.Store(0)
+	} else if !w.undated { // otherwise what is first was put there for want of the time
+		g.next.Store(next.UnixNano())
+		if !late || next.Before(oldest) {
+			oldest, late = next, true
+		}
+	} else if known := g.next.Load(); known != 0 && (!late || known < oldest.UnixNano()) {
+		oldest, late = time.Unix(0, known), true
+	}
+	if late {
+		g.oldest.Store(oldest.UnixNano())
+	} else {
+		g.oldest.Store(0)
+	}
+
+	c := &w.commit
+	if w.cursor.Arrived() <= c.done && w.cursor.Ahead() == 0 {
+		c.since = time.Time{}
+		g.uncommitted.Store(0)
+		return
+	}
+	if c.since.IsZero() {
+		c.since = local
+	}
+	g.uncommitted.Store(int64(c.since.Sub(g.base)) + 1)
+}
+
+// pending is how many messages of the lane have not arrived elsewhere: those in memory, and those behind the last one
+// read. A lane that is being read has none behind; of one that holds all it may, we know what was there when its stream
+// was last looked at. Sequences without a message, of which a crash leaves some behind the cursor, count until they are
+// read past, though never more than the stream has messages.
+func (w *worker) pending() uint64 {
+	behind := w.last.Behind
+	if w.seen.LastSeq > w.last.Sequence+behind {
+		behind = min(w.seen.LastSeq-w.last.Sequence, w.seen.Messages)
+	}
+	return uint64(w.held) + behind
+}
+
+// count asks how many messages there are when what is known is old: while the lane is not being read, nothing else would
+// tell.
+func (w *worker) count(local time.Time) {
+	if local.Sub(w.counted) >= countEvery && !w.hungry(local) {
+		w.counted = local
+		w.look()
+	}
+}
+
+// fill says what the loop knew last, at the time local.
+func (g *gauge) fill(l *LaneStatus, local time.Time) {
+	l.Held, l.HeldBytes, l.Span = int(g.held.Load()), int(g.heldBytes.Load()), int(g.span.Load())
+	l.Waiting, l.Full = int(g.waiting.Load()), g.full.Load()
+	l.Pending, l.Bytes, l.MaxBytes = g.pending.Load(), g.bytes.Load(), g.maxBytes.Load()
+	mono := local.Sub(g.base)
+	if since := g.uncommitted.Load(); since != 0 {
+		l.CommitAge = max(0, mono-time.Duration(since-1))
+	}
+	if next := g.next.Load(); next != 0 {
+		l.NextDue = time.Unix(0, next).UTC()
+	}
+	if l.ClockKnown = g.known.Load(); !l.ClockKnown {
+		return
+	}
+	now := g.base.Round(0).Add(mono + time.Duration(g.offset.Load()))
+	l.ClockOffset = now.Sub(local.Round(0))
+	if oldest := g.oldest.Load(); oldest != 0 {
+		l.Overdue = max(0, now.Sub(time.Unix(0, oldest)))
+	}
+}

@@ -1,0 +1,151 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"delaybroker/broker"
+)
+
+// Source is where the figures come from. The functions are called at each scrape, from any goroutine.
+type Source struct {
+	Status func() broker.Status
+	Ready  func() bool
+	// What was built: see build_info. Empty is unknown.
+	Version, Revision, GoVersion string
+}
+
+// New is a registry of its own with everything a broker shows, the Go runtime and the process included.
+func New(s Source) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(&collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
+}
+
+// Of the broker.
+var (
+	build       = desc("build_info", "Always 1; the labels say what was built.", "version", "revision", "go_version")
+	ready       = desc("ready", "1 when /readyz says ok: connected, every lane of ours being read, not stopping.")
+	linkUp      = desc("link_up", "1 when the connection to NATS is up.", "link")
+	reconnects  = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
+	lateness    = desc("lateness_seconds", "From when a message was due until the broker learned that its target has it, by the clock of the lane's leader; by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
+	deadLetters = desc("dead_letters_total", "Dead letters stored, by the code that they carry.", "code")
+	duplicates  = desc("duplicates_total", "Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; found foreign, another one under its id, so that it was stored again under a fresh one.", "found")
+	unstored    = desc("unstored_total", "Hops, retries and dead letters that a stream of ours refused to store; the message stays where it is.")
+	early       = desc("early_total", "Looks at a leader's clock that proved a delivery just before to have been sent 1 ms or more before it was due. Must stay 0.")
+	earlyChecks = desc("early_checks_total", "Looks at a leader's clock that could have proved that; most commits make one.")
+)
+
+// A laneMetric is a figure of each lane.
+type laneMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(broker.LaneStatus) (float64, bool) // false when there is nothing to say
+}
+
+func perLane(kind prometheus.ValueType, name, help string, value func(broker.LaneStatus) (float64, bool)) laneMetric {
+	return laneMetric{desc("lane_"+name, help, "lane", "kind"), kind, value}
+}
+
+func gauge(name, help string, value func(broker.LaneStatus) float64) laneMetric {
+	return perLane(prometheus.GaugeValue, name, help, func(l broker.LaneStatus) (float64, bool) { return value(l), l.Owned })
+}
+
+func counter(name, help string, value func(broker.LaneStatus) uint64) laneMetric {
+	return perLane(prometheus.CounterValue, name, help, func(l broker.LaneStatus) (float64, bool) {
+		return float64(value(l)), l.Owned || value(l) > 0
+	})
+}
+
+var lanes = []laneMetric{
+	perLane(prometheus.GaugeValue, "owned", "1 when this instance works the lane.", func(l broker.LaneStatus) (float64, bool) {
+		return number(l.Owned), true
+	}),
+	gauge("live", "1 when the consumer by which the lane is read is believed alive.", func(l broker.LaneStatus) float64 { return number(l.Live) }),
+	gauge("pending_messages", "Messages that have not been moved on or delivered.", func(l broker.LaneStatus) float64 { return float64(l.Pending) }),
+	gauge("overdue_seconds", "How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.", func(l broker.LaneStatus) float64 { return l.Overdue.Seconds() }),
+	gauge("commit_age_seconds", "How long something that was moved on or delivered has waited to be committed. A crash repeats it.", func(l broker.LaneStatus) float64 { return l.CommitAge.Seconds() }),
+	gauge("held_messages", "Messages in memory.", func(l broker.LaneStatus) float64 { return float64(l.Held) }),
+	gauge("held_bytes", "Memory that they are accounted with.", func(l broker.LaneStatus) float64 { return float64(l.HeldBytes) }),
+	gauge("span_messages", "Messages from the oldest that has not left to the last one read.", func(l broker.LaneStatus) float64 { return float64(l.Span) }),
+	gauge("full", "1 when the lane holds all it may and is not read until something leaves.", func(l broker.LaneStatus) float64 { return number(l.Full) }),
+	gauge("wheel_messages", "Messages on the timing wheel.", func(l broker.LaneStatus) float64 { return float64(l.Waiting) }),
+	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds", "When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.", func(l broker.LaneStatus) (float64, bool) {
+		return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
+	}),
+	perLane(prometheus.GaugeValue, "clock_offset_seconds", "By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer.", func(l broker.LaneStatus) (float64, bool) {
+		return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
+	}),
+	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.", func(l broker.LaneStatus) float64 { return float64(l.Bytes) }),
+	perLane(prometheus.GaugeValue, "stream_max_bytes", "Size that the lane's stream may have; absent when it has no limit of its own.", func(l broker.LaneStatus) (float64, bool) {
+		return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
+	}),
+	counter("delivered_total", "Messages delivered from the lane to their targets.", func(l broker.LaneStatus) uint64 { return l.Delivered }),
+	counter("hops_total", "Messages moved from the lane into a level.", func(l broker.LaneStatus) uint64 { return l.Hops }),
+	counter("retries_total", "Messages moved from the lane into a retry lane, because their target refused them or answers nothing.", func(l broker.LaneStatus) uint64 { return l.Retries }),
+	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.", func(l broker.LaneStatus) uint64 { return l.Repeats }),
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// collector reads a source at each scrape.
+type collector struct{ Source }
+
+// Describe names everything, so that a registry refuses what clashes.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		build, ready, linkUp, reconnects, lateness, deadLetters, duplicates, unstored, early, earlyChecks,
+	} {
+		out <- d
+	}
+	for _, m := range lanes {
+		out <- m.desc
+	}
+}
+
+// Collect looks once, so that the figures of one scrape are of one moment.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	s := c.Status()
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	send(build, prometheus.GaugeValue, 1, c.Version, c.Revision, c.GoVersion)
+	send(ready, prometheus.GaugeValue, number(c.Ready()))
+	for _, l := range s.Links {
+		send(linkUp, prometheus.GaugeValue, number(l.Up), l.Name)
+		send(reconnects, prometheus.CounterValue, float64(l.Reconnects), l.Name)
+	}
+	for kind, h := range s.Lateness {
+		buckets := make(map[float64]uint64, len(h.Buckets))
+		for _, b := range h.Buckets {
+			buckets[b.UpTo.Seconds()] = b.Count
+		}
+		out <- prometheus.MustNewConstHistogram(lateness, h.Count, h.Sum.Seconds(), buckets, string(kind))
+	}
+	for code, n := range s.Dead {
+		send(deadLetters, prometheus.CounterValue, float64(n), string(code))
+	}
+	send(duplicates, prometheus.CounterValue, float64(s.Ours), "ours")
+	send(duplicates, prometheus.CounterValue, float64(s.Foreign), "foreign")
+	send(unstored, prometheus.CounterValue, float64(s.Unstored))
+	send(early, prometheus.CounterValue, float64(s.Early))
+	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
+	for _, l := range s.Lanes {
+		for _, m := range lanes {
+			if value, ok := m.value(l); ok {
+				send(m.desc, m.kind, value, l.Stream, l.Kind)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package broker
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+)
+
+// tally counts what is not of one lane. Its maps do not change.
+type tally struct {
+	dead          map[message.Code]*atomic.Uint64 // dead letters stored
+	ours, foreign atomic.Uint64                   // duplicates that were looked at
+	unstored      atomic.Uint64                   // refusals by our own streams
+	early, judged atomic.Uint64
+	lateness      map[lane.Kind]*histogram
+}
+
+func newTally() *tally {
+	t := &tally{dead: make(map[message.Code]*atomic.Uint64), lateness: make(map[lane.Kind]*histogram)}
+	for _, code := range message.Codes() {
+		t.dead[code] = new(atomic.Uint64)
+	}
+	for _, kind := range []lane.Kind{lane.Intake, lane.Level, lane.Retry} {
+		t.lateness[kind] = new(histogram)
+	}
+	return t
+}
+
+// laneCount counts what was done on one lane. It outlives its workers: a lane may go and come back.
+type laneCount struct {
+	lane                              lane.Spec
+	delivered, hops, retries, repeats atomic.Uint64
+}
+
+func (c *laneCount) status() LaneStatus {
+	return LaneStatus{
+		Stream: c.lane.Stream, Kind: string(c.lane.Kind), Level: c.lane.Name, Delay: c.lane.Delay,
+		Delivered: c.delivered.Load(), Hops: c.hops.Load(), Retries: c.retries.Load(), Repeats: c.repeats.Load(),
+	}
+}
+
+// countOf is the count of a lane, which is a new one for a lane not heard of before.
+func (b *Broker) countOf(l lane.Spec) *laneCount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.counts {
+		if c.lane.Stream == l.Stream {
+			return c
+		}
+	}
+	c := &laneCount{lane: l}
+	b.counts = append(b.counts, c)
+	return c
+}
+
+func (b *Broker) counted() []*laneCount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.counts)
+}
+
+// latenessBounds are the upper bounds of the buckets: milliseconds matter at one end, and hours after an outage at the
+// other.
+var latenessBounds = [...]time.Duration{
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
+}
+
+// histogram counts durations. It is safe for concurrent use; a reader may see one observation in part.
+type histogram struct {
+	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without those before; the last has no bound
+	sum     atomic.Int64
+}
+
+func (h *histogram) observe(d time.Duration) {
+	i, _ := slices.BinarySearch(latenessBounds[:], d)
+	h.buckets[i].Add(1)
+	h.sum.Add(int64(d))
+}
+
+// Histogram is how many durations there were, and how many up to each bound.
+type Histogram struct {
+	Count   uint64        `json:"count"`
+	Sum     time.Duration `json:"sum"`
+	Buckets []Bucket      `json:"buckets"`
+}
+
+// Bucket counts the durations of UpTo and less.
+type Bucket struct {
+	UpTo  time.Duration `json:"up_to"`
+	Count uint64        `json:"count"`
+}
+
+func (h *histogram) read() Histogram {
+	r := Histogram{Sum: time.Duration(h.sum.Load())}
+	for i := range h.buckets {
+		r.Count += h.buckets[i].Load()
+		if i < len(latenessBounds) {
+			r.Buckets = append(r.Buckets, Bucket{latenessBounds[i], r.Count})
+		}
+	}
+	return r
+}
