@@ -40,22 +40,12 @@ func (w *worker) report(local time.Time) {
 	now, _ := w.clock.now(local)
 	g.known.Store(w.clock.known)
 	g.offset.Store(int64(w.clock.offset(now, local)))
-	oldest, late := w.late.Next()
 	if next, ok := w.wheel.Next(); !ok {
 		g.next.Store(0)
 	} else if !w.undated { // otherwise what is first was put there for want of the time
 		g.next.Store(next.UnixNano())
-		if !late || next.Before(oldest) {
-			oldest, late = next, true
-		}
-	} else if known := g.next.Load(); known != 0 && (!late || known < oldest.UnixNano()) {
-		oldest, late = time.Unix(0, known), true
 	}
-	if late {
-		g.oldest.Store(oldest.UnixNano())
-	} else {
-		g.oldest.Store(0)
-	}
+	g.oldest.Store(w.oldest(g.next.Load()))
 
 	c := &w.commit
 	if w.cursor.Arrived() <= c.done && w.cursor.Ahead() == 0 {
@@ -67,6 +57,20 @@ func (w *worker) report(local time.Time) {
 		c.since = local
 	}
 	g.uncommitted.Store(int64(c.since.Sub(g.base)) + 1)
+}
+
+// oldest is when the oldest message should have left, in nanoseconds: of those that something is done about, or of those
+// on the wheel, whose first is given. One that is to be moved is on the wheel for the lookahead before that. So one that
+// is to be delivered may be overdue by that much without being said to be, and none is said to be that is not.
+func (w *worker) oldest(onWheel int64) int64 {
+	if onWheel != 0 {
+		onWheel += int64(lookahead)
+	}
+	dated, ok := w.late.Next()
+	if ok && (onWheel == 0 || dated.UnixNano() < onWheel) {
+		return dated.UnixNano()
+	}
+	return onWheel
 }
 
 // pending is how many messages of the lane have not arrived elsewhere: those in memory, and those behind the last one

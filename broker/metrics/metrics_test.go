@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/levels/lane"
+)
+
+// busy is a broker with the default levels, of which everything can be said.
+func busy(t *testing.T) Source {
+	t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.Status{Dead: map[message.Code]uint64{}, Lateness: map[lane.Kind]broker.Histogram{}}
+	for _, w := range streams.Wanted(1<<20, true) {
+		if w.Kind != lane.Dead {
+			s.Lanes = append(s.Lanes, broker.LaneStatus{
+				Stream: w.Stream, Kind: string(w.Kind), Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1 << 30,
+			})
+		}
+	}
+	if len(s.Lanes) < len(levels.Default().Levels()) {
+		t.Fatalf("%d lanes", len(s.Lanes))
+	}
+	for _, kind := range []lane.Kind{lane.Intake, lane.Level, lane.Retry} {
+		s.Lateness[kind] = broker.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]broker.Bucket{{}}, 18)}
+		for i := range s.Lateness[kind].Buckets {
+			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
+		}
+	}
+	for _, code := range message.Codes() {
+		s.Dead[code] = 1
+	}
+	for _, name := range []string{"read", "write", "deliver", "control"} {
+		s.Links = append(s.Links, broker.LinkStatus{Name: name})
+	}
+	return Source{
+		Status: func() broker.Status { return s }, Ready: func() bool { return true },
+		Version: "v1.0.0", Revision: "abc", GoVersion: "go1.26",
+	}
+}
+
+// TestConventions asks Prometheus's own linter, and bounds what a broker costs those who scrape it.
+func TestConventions(t *testing.T) {
+	registry := New(busy(t))
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]bool{}
+	series := 0
+	for _, f := range families {
+		ours := strings.HasPrefix(f.GetName(), "delaybroker_")
+		if !ours && !strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") {
+			t.Errorf("%s is a name of somebody else", f.GetName())
+		}
+		if ours && f.GetHelp() == "" {
+			t.Errorf("%s has no help", f.GetName())
+		}
+		for _, m := range f.Metric {
+			series++
+			if h := m.Histogram; h != nil {
+				series += len(h.Bucket) + 2
+			}
+			for _, l := range m.Label {
+				if ours {
+					labels[l.GetName()] = true
+				}
+			}
+		}
+	}
+	if series > 1000 {
+		t.Errorf("%d series, want 1000 at most", series)
+	}
+	// A new label needs a bound on its values, and a word in doc.go.
+	for l := range labels {
+		if !slices.Contains([]string{"lane", "kind", "code", "link", "found", "version", "revision", "go_version"}, l) {
+			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
+		}
+	}
+}
+
+// TestDescribed finds everything that is described in what is shown. The registry itself refuses the opposite.
+func TestDescribed(t *testing.T) {
+	families, err := New(busy(t)).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "delaybroker_") {
+			shown++
+		}
+	}
+	all := make(chan *prometheus.Desc, 1000)
+	(&collector{}).Describe(all)
+	if len(all) != shown {
+		t.Errorf("%d metrics are described, and %d shown", len(all), shown)
+	}
+}
