@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"context"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
@@ -46,4 +49,17 @@ func (e *engine) leaves(l lane.Spec, stored time.Time, r message.Request) time.T
 		return when
 	}
 	return end
+}
+
+// StreamConfigs are those of all streams of ours, dead letters included, as they are now.
+func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	found, all, err := b.provisioner(b.js).Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var configs []jetstream.StreamConfig
+	for _, s := range found {
+		configs = append(configs, all[s.Stream].Config)
+	}
+	return configs, nil
 }

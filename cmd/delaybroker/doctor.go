@@ -126,6 +126,7 @@ type facts struct {
 
 	server      string // where to, without credentials
 	serverName  string
+	clustered   bool
 	version     string
 	apiPrefix   string
 	prefix      string // of our subjects

@@ -63,10 +63,8 @@ func TestChecks(t *testing.T) {
 		{"tier full", checkStorage, tier(100, 100), critical, "R3 store"},
 		{"server full", checkStorage, facts{account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, critical, "insufficient"},
 
-		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), fine, "kept when 1 of them"},
+		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), fine, "by 2 of 3 servers"},
 		{"some have one", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3}), laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})), warn, "DELAY_1s"},
-		{"in memory", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 3, Storage: jetstream.MemoryStorage})), critical, "in memory"},
-		{"asynchronous", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1, PersistMode: jetstream.AsyncPersistMode})), warn, "before it is written"},
 
 		{"late", checkReaders, viewWith(late), warn, "DELAY_30m by 1m30s"},
 

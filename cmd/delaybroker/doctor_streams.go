@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels/lane"
 )
@@ -174,47 +172,19 @@ func checkReaders(f facts) []finding {
 }
 
 func checkDurability(f facts) []finding {
-	const name = "durability"
-	var memory, single, async []string
-	fewest, streams := math.MaxInt, 0
+	k := keeping{clustered: f.clustered} // the version has a check of its own
+	if f.serverName == embeddedName {
+		k.embed = f.cfg.embed
+	}
 	for _, l := range f.view.Lanes {
-		if l.info == nil {
-			continue
-		}
-		streams++
-		c := l.info.Config
-		fewest = min(fewest, c.Replicas)
-		switch {
-		case c.Storage == jetstream.MemoryStorage:
-			memory = append(memory, l.Stream)
-		case c.PersistMode == jetstream.AsyncPersistMode:
-			async = append(async, l.Stream)
-		case c.Replicas == 1:
-			single = append(single, l.Stream)
+		if l.info != nil {
+			k.streams = append(k.streams, l.info.Config)
 		}
 	}
-	const embeddedName = "delaybroker" // see embedConfig.options
-	var all []finding
-	if len(memory) > 0 {
-		all = append(all, verdict(name, critical, "recreate them with file storage, when empty",
-			"in memory: a restart of the servers loses what is pending: %s", few(memory))...)
-	}
-	if len(async) > 0 {
-		all = append(all, verdict(name, warn, "set persist_mode to default", "acknowledged before it is written: %s", few(async))...)
-	}
-	switch {
-	case streams == 0:
+	if len(k.streams) == 0 {
 		return nil
-	case len(single) > 0 && f.cfg.embed != nil && f.serverName == embeddedName:
-		all = append(all, verdict(name, fine, "", "the embedded server's disk, %s", f.cfg.embed.durability())...)
-	case len(single) > 0:
-		all = append(all, verdict(name, warn, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
-			"1 replica of %s: lost with its disk, and a power cut loses what was not synced, two minutes with the default sync_interval", few(single))...)
-	case all == nil:
-		all = verdict(name, fine, "", "%d replicas at least: kept when %d of them are lost; only a power cut of most at once loses what was not synced",
-			fewest, (fewest-1)/2)
 	}
-	return all
+	return []finding{k.finding()}
 }
 
 func checkDeadLetters(f facts) []finding {

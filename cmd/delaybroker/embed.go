@@ -23,6 +23,9 @@ const (
 
 	// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
 	acceptTimeout = 10 * time.Second
+
+	// embeddedName is the server's, the same after a restart.
+	embeddedName = "delaybroker"
 )
 
 // embedConfig says how to run a NATS server of our own. It has no users, so it belongs on a loopback address.
@@ -49,7 +52,7 @@ func (c embedConfig) options() *server.Options {
 		port = server.RANDOM_PORT // zero is 4222 there
 	}
 	return &server.Options{
-		ServerName:             "delaybroker", // the same after a restart
+		ServerName:             embeddedName,
 		Host:                   c.host,
 		Port:                   port,
 		JetStream:              true,

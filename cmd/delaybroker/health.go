@@ -8,13 +8,20 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"delaybroker/broker"
+	"delaybroker/broker/metrics"
 )
 
 // aliveTimeout is how long the engine's loops may take to answer, which is long beside any pass of theirs.
 const aliveTimeout = 2 * time.Second
+
+// scrapes is how many may read the metrics at once.
+const scrapes = 4
 
 // engine is what the probes need of a broker.
 type engine interface {
@@ -29,6 +36,9 @@ type health struct {
 	connected func() map[string]bool // by link
 	disk      *disk                  // of the embedded server; nil without one
 	stopping  <-chan struct{}        // closed when a stop was asked for
+	build     build
+	// durability is what an acknowledgement means, once that is known.
+	durability *atomic.Pointer[string]
 }
 
 // A check is one reason for an answer.
@@ -49,6 +59,10 @@ func (h health) handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, h.engine.Status())
 	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
+		Status: h.engine.Status, Ready: func() bool { return isFine(h.checks()) },
+		Version: h.build.name(), Revision: orUnknown(h.build.revision), GoVersion: orUnknown(h.build.goVersion),
+	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	return mux
 }
 
@@ -64,12 +78,20 @@ func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
+	writeChecks(w, h.checks())
+}
+
+// checks are for readiness. Durability is said along with them, and is no reason to send nobody here.
+func (h health) checks() []check {
 	status := h.engine.Status()
-	checks := []check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
+	all := []check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
 	if h.disk != nil {
-		checks = append(checks, h.disk.check())
+		all = append(all, h.disk.check())
 	}
-	writeChecks(w, checks)
+	if meaning := h.durability.Load(); meaning != nil {
+		all = append(all, check{Name: "durability", OK: true, Detail: *meaning})
+	}
+	return all
 }
 
 func (h health) checkServing(s broker.Status) check {
@@ -131,6 +153,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+func isFine(checks []check) bool {
+	return !slices.ContainsFunc(checks, func(c check) bool { return !c.OK })
+}
+
 // An answer is the body of a probe's.
 type answer struct {
 	Status string  `json:"status"`
@@ -140,10 +166,8 @@ type answer struct {
 // writeChecks answers 200 when all checks are good and 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []check) {
 	status, code := "ok", http.StatusOK
-	for _, c := range checks {
-		if !c.OK {
-			status, code = "unavailable", http.StatusServiceUnavailable
-		}
+	if !isFine(checks) {
+		status, code = "unavailable", http.StatusServiceUnavailable
 	}
 	writeJSON(w, code, answer{status, checks})
 }

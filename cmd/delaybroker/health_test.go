@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -42,7 +43,7 @@ func good() (state, health) {
 	}
 	h := health{
 		connected: func() map[string]bool { return map[string]bool{"read": true, "control": true} },
-		stopping:  make(chan struct{}),
+		stopping:  make(chan struct{}), durability: new(atomic.Pointer[string]),
 	}
 	return s, h
 }
@@ -124,7 +125,7 @@ func TestAliveIsBounded(t *testing.T) {
 
 func TestProbesChangeNothing(t *testing.T) {
 	s, h := good()
-	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status"} {
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "DELETE": 405} {
 			if got := probe(s, h, method, path).Code; got != want {
 				t.Errorf("%s %s: got %d, want %d", method, path, got, want)

@@ -117,6 +117,7 @@ func (i *inquiry) question(ctx context.Context, f func(ctx context.Context) erro
 }
 
 func (i *inquiry) run(ctx context.Context, f *facts) {
+	f.clustered = i.nc.ConnectedClusterName() != ""
 	f.server, f.serverName, f.version = serverOf(i.nc), i.nc.ConnectedServerName(), i.nc.ConnectedServerVersion()
 	f.apiPrefix, f.prefix, f.inbox = i.apiPrefix, i.names.Prefix(), inboxOf(i.nc)
 	f.want = i.wanted()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,6 +194,25 @@ func wantProbe(t *testing.T, address any, path string, want int) {
 	res.Body.Close()
 	if got := res.StatusCode; got != want {
 		t.Errorf("%s: got %d, want %d", path, got, want)
+	}
+}
+
+// wantBody fails unless the answer has all parts.
+func wantBody(t *testing.T, address any, path string, parts ...string) {
+	t.Helper()
+	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(string(body), part) {
+			t.Errorf("%s lacks %q:\n%s", path, part, body)
+		}
 	}
 }
 

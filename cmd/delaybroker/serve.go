@@ -11,8 +11,11 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
 	"delaybroker/levels/lane"
@@ -128,8 +131,9 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	if err != nil {
 		return err
 	}
+	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{engine: b, connected: links.connected, disk: disk, stopping: ctx.Done()}.handler()
+		web.Handler = health{engine: b, connected: links.connected, disk: disk, stopping: ctx.Done(), build: build, durability: &durability}.handler()
 		running.Go(func() {
 			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("serve HTTP: %w", err))
@@ -141,16 +145,17 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		return failure(signals, ctx)
 	}
 	control := links.forBroker().Control
-	version := control.ConnectedServerVersion()
-	if belowFloor(version) {
-		log.Warn("this NATS server has known security holes; use 2.12.12, 2.14.3 or later", "version", version)
-	}
 	running.Go(func() {
 		select {
 		case <-b.Ready():
-			log.Info("ready", "version", build.name(), "server", serverOf(control), "server_version", version,
+			meaning, weak := cfg.keeping(ctx, b, control, log).words()
+			durability.Store(&meaning)
+			log.Info("ready", "version", build.name(), "server", serverOf(control), "server_version", control.ConnectedServerVersion(),
 				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
-				"http", addressOf(listener), "durability", cfg.durability())
+				"http", addressOf(listener), "durability", meaning)
+			for _, w := range weak {
+				log.Warn("durability is weak", "what", w.what, "do", w.do)
+			}
 		case <-ctx.Done():
 		}
 	})
@@ -198,15 +203,15 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability says in words what becomes of a message that was accepted, as far as the settings decide.
-func (c config) durability() string {
-	switch {
-	case c.embed != nil:
-		return c.embed.durability()
-	case !c.broker.Provision:
-		return "as the existing streams have it"
-	case c.broker.Replicas == 0:
-		return "new streams with 3 replicas in a cluster, otherwise 1"
+// keeping looks at the streams. What it cannot find out it leaves open.
+func (c config) keeping(ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger) keeping {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	streams, err := b.StreamConfigs(ctx)
+	if err != nil {
+		log.Debug("looking at the streams for their durability", "err", err)
 	}
-	return fmt.Sprintf("new streams with %d replicas", c.broker.Replicas)
+	return keeping{
+		streams: streams, clustered: control.ConnectedClusterName() != "", embed: c.embed, version: control.ConnectedServerVersion(),
+	}
 }
