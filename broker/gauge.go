@@ -8,6 +8,10 @@ import (
 // countEvery is how old the knowledge of what a lane holds may be when the lane is not being read.
 const countEvery = time.Minute
 
+// offsetFor is for how long the difference of two clocks is worth showing after a look. An idle lane is not looked at, and
+// even sound clocks come apart by seconds a day.
+const offsetFor = 10 * time.Minute
+
 // gauge is what a worker's loop lets others read: written once in a pass, read when somebody asks. What passes with time
 // is kept as a point in time, so that it is right as well while the loop sleeps, or hangs.
 type gauge struct {
@@ -18,7 +22,7 @@ type gauge struct {
 	pending, bytes                 atomic.Uint64
 	maxBytes                       atomic.Int64
 
-	known       atomic.Bool  // the leader has said its time
+	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader said its time last
 	offset      atomic.Int64 // nanoseconds of its clock before base plus monotonic
 	oldest      atomic.Int64 // its time at which the oldest should have left; zero when nothing is overdue
 	next        atomic.Int64 // its time at which the wheel has something; zero for never
@@ -38,7 +42,9 @@ func (w *worker) report(local time.Time) {
 	g.maxBytes.Store(w.seen.MaxBytes)
 
 	now, _ := w.clock.now(local)
-	g.known.Store(w.clock.known)
+	if w.clock.known {
+		g.looked.Store(int64(w.clock.at.Sub(g.base)) + 1)
+	}
 	g.offset.Store(int64(w.clock.offset(now, local)))
 	if next, ok := w.wheel.Next(); !ok {
 		g.next.Store(0)
@@ -106,11 +112,14 @@ func (g *gauge) fill(l *LaneStatus, local time.Time) {
 	if next := g.next.Load(); next != 0 {
 		l.NextDue = time.Unix(0, next).UTC()
 	}
-	if l.ClockKnown = g.known.Load(); !l.ClockKnown {
+	looked := g.looked.Load()
+	if looked == 0 {
 		return
 	}
 	now := g.base.Round(0).Add(mono + time.Duration(g.offset.Load()))
-	l.ClockOffset = now.Sub(local.Round(0))
+	if l.ClockKnown = mono-time.Duration(looked-1) <= offsetFor; l.ClockKnown {
+		l.ClockOffset = now.Sub(local.Round(0))
+	}
 	if oldest := g.oldest.Load(); oldest != 0 {
 		l.Overdue = max(0, now.Sub(time.Unix(0, oldest)))
 	}

@@ -53,7 +53,7 @@ type LaneStatus struct {
 	Bytes     uint64        `json:"bytes"`      // of the stream, when it was last looked at
 	MaxBytes  int64         `json:"max_bytes"`  // it may have; zero or less is no limit
 
-	ClockKnown  bool          `json:"clock_known"`
+	ClockKnown  bool          `json:"clock_known"`  // its leader has said its time lately
 	ClockOffset time.Duration `json:"clock_offset"` // of the leader's clock to ours
 
 	Delivered uint64 `json:"delivered"`

@@ -79,7 +79,7 @@ var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds", "When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.", func(l broker.LaneStatus) (float64, bool) {
 		return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
 	}),
-	perLane(prometheus.GaugeValue, "clock_offset_seconds", "By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer.", func(l broker.LaneStatus) (float64, bool) {
+	perLane(prometheus.GaugeValue, "clock_offset_seconds", "By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer; absent when it has not said its time for ten minutes.", func(l broker.LaneStatus) (float64, bool) {
 		return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
 	}),
 	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.", func(l broker.LaneStatus) float64 { return float64(l.Bytes) }),

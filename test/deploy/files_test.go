@@ -34,8 +34,9 @@ type (
 		}
 	}
 	metadata struct {
-		Name   string
-		Labels map[string]string
+		Name        string
+		Labels      map[string]string
+		Annotations map[string]string
 	}
 	pod struct {
 		EnableServiceLinks           *bool `yaml:"enableServiceLinks"`

@@ -1,0 +1,281 @@
+package deploy
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/broker/metrics"
+	"delaybroker/levels/lane"
+)
+
+// rules are alerts.yaml, as Prometheus reads it.
+type rules struct {
+	Groups []struct {
+		Name  string
+		Rules []alert
+	}
+}
+
+type alert struct {
+	Alert       string
+	Expr        string
+	For         time.Duration
+	Labels      struct{ Severity string }
+	Annotations struct{ Summary, Description, Command string }
+}
+
+// dashboard is what matters of dashboard.json.
+type dashboard struct {
+	Title      string
+	UID        string
+	Templating struct {
+		List []struct{ Name, Type, Query string }
+	}
+	Panels []struct {
+		ID          int
+		Title       string
+		Description string
+		GridPos     struct{ X, Y, W, H int }
+		Targets     []struct {
+			RefID        string
+			Expr         string
+			LegendFormat string
+		}
+	}
+}
+
+// TestAlerts parses every rule, and finds what it goes by in what a broker shows.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	shown := shownMetrics(t)
+	var r rules
+	decode(t, "alerts.yaml", &r)
+	seen := make(map[string]bool)
+	for _, g := range r.Groups {
+		for _, a := range g.Rules {
+			if a.Alert == "" || seen[a.Alert] {
+				t.Errorf("%q is not a name of its own", a.Alert)
+			}
+			seen[a.Alert] = true
+			if s := a.Labels.Severity; s != "critical" && s != "warning" {
+				t.Errorf("%s: severity %q, want critical or warning", a.Alert, s)
+			}
+			if a.Annotations.Summary == "" || a.Annotations.Description == "" {
+				t.Errorf("%s says too little", a.Alert)
+			}
+			result := checkExpr(t, a.Alert, a.Expr, shown)
+			// A text can only name what the expression leaves over.
+			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(a.Annotations.Summary+a.Annotations.Description, -1) {
+				if result != nil && !slices.Contains(result, l[1]) {
+					t.Errorf("%s speaks of the label %s, and its result has %v", a.Alert, l[1], result)
+				}
+			}
+			checkCommand(t, a.Alert, a.Annotations.Command)
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("there are no alerts")
+	}
+}
+
+// TestDashboard does so for what Grafana is to ask.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	shown := shownMetrics(t)
+	var d dashboard
+	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Title == "" || d.UID == "" || len(d.Panels) == 0 {
+		t.Errorf("title %q, uid %q, %d panels", d.Title, d.UID, len(d.Panels))
+	}
+	variables := make(map[string]bool)
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			asked := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(v.Query)
+			if asked == nil {
+				t.Errorf("variable %s: %q is no question for values", v.Name, v.Query)
+				continue
+			}
+			checkExpr(t, "variable "+v.Name, grafana(t, asked[1], variables), shown)
+		}
+		variables[v.Name] = true
+	}
+	used := make(map[string]bool)
+	taken := make(map[[2]int]string)
+	for _, p := range d.Panels {
+		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
+			t.Errorf("panel %d %q says or asks too little", p.ID, p.Title)
+		}
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %q is wider than the page", p.Title)
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" && other != p.Title {
+					t.Fatalf("panel %q lies over %q", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		for _, target := range p.Targets {
+			result := checkExpr(t, p.Title, grafana(t, target.Expr, variables), shown)
+			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(target.LegendFormat, -1) {
+				if result != nil && !slices.Contains(result, l[1]) {
+					t.Errorf("panel %q names the label %s in its legend, and its result has %v", p.Title, l[1], result)
+				}
+			}
+			for _, name := range regexp.MustCompile(`delaybroker_\w+`).FindAllString(target.Expr, -1) {
+				used[family(name, shown)] = true
+			}
+		}
+	}
+	for name := range shown {
+		if known := []string{"delaybroker_early_checks_total", "delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] && !slices.Contains(known, name) {
+			t.Errorf("nothing on the dashboard shows %s", name)
+		}
+	}
+}
+
+// TestMetricsThatAreTold finds every metric that the README or a comment in the files speaks of.
+func TestMetricsThatAreTold(t *testing.T) {
+	t.Parallel()
+	shown := shownMetrics(t)
+	name := regexp.MustCompile(`\bdelaybroker_[a-z_]*[a-z]\b`)
+	for _, file := range []string{"../../README.md", "alerts.yaml", "dashboard.json"} {
+		for _, n := range name.FindAllString(read(t, file), -1) {
+			if shown[family(n, shown)] == nil {
+				t.Errorf("%s speaks of %s, and there is no such metric", file, n)
+			}
+		}
+	}
+}
+
+// TestScrapeAnnotations sends Prometheus to where the program listens.
+func TestScrapeAnnotations(t *testing.T) {
+	t.Parallel()
+	d := readDeployment(t, "kubernetes-shared.yaml")
+	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422", "prometheus.io/path": "/metrics"}
+	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
+		t.Errorf("annotations are %v, want %v", got, want)
+	}
+	if port := brokerIn(t, d).Ports[0].ContainerPort; port != 8422 {
+		t.Errorf("the port is %d, and 8422 is scraped", port)
+	}
+}
+
+// shownMetrics are the names of all metrics, with their labels.
+func shownMetrics(t *testing.T) map[string][]string {
+	t.Helper()
+	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
+		return broker.Status{
+			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1}},
+			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1},
+			Lateness: map[lane.Kind]broker.Histogram{lane.Level: {}},
+		}
+	}})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]string)
+	for _, f := range families {
+		labels := []string{"job", "instance"} // Prometheus adds these
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			labels = append(labels, "le")
+		}
+		all[f.GetName()] = labels
+	}
+	return all
+}
+
+// family is the metric that a series is of.
+func family(series string, shown map[string][]string) string {
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, ok := strings.CutSuffix(series, suffix); ok && shown[base] != nil {
+			return base
+		}
+	}
+	return series
+}
+
+// grafana puts values for variables, which have to exist.
+func grafana(t *testing.T, expr string, variables map[string]bool) string {
+	t.Helper()
+	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
+	for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(expr, -1) {
+		if !variables[v[1]] {
+			t.Errorf("%s uses the variable %s, which is not there", expr, v[1])
+		}
+	}
+	return expr
+}
+
+// checkExpr parses an expression as Prometheus does, and looks for its metrics and labels among those shown. It returns
+// the labels of the result where an aggregation says them, otherwise those of the metric.
+func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []string {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		t.Errorf("%s: %s: %v", where, expr, err)
+		return nil
+	}
+	var result, has []string
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			of := shown[family(n.Name, shown)]
+			if of == nil {
+				t.Errorf("%s: there is no metric %s", where, n.Name)
+			}
+			has = append(has, of...)
+			for _, m := range n.LabelMatchers {
+				if m.Name != labels.MetricName && !slices.Contains(of, m.Name) {
+					t.Errorf("%s: %s has no label %s", where, n.Name, m.Name)
+				}
+			}
+		case *parser.AggregateExpr:
+			result = append(result, n.Grouping...)
+		}
+		return nil
+	})
+	for _, l := range result {
+		if !slices.Contains(has, l) {
+			t.Errorf("%s: groups by %s, which nothing in it has", where, l)
+		}
+	}
+	if result == nil {
+		return has
+	}
+	return result
+}
+
+// checkCommand finds a command of ours in the program.
+func checkCommand(t *testing.T, where, command string) {
+	t.Helper()
+	words := strings.Fields(command)
+	switch {
+	case len(words) > 1 && words[0] == "nats":
+	case len(words) > 1 && words[0] == "delaybroker":
+		if out, err := exec.Command(buildImage(t), append(words[1:], "--help")...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s: %v\n%s", where, command, err, out)
+		}
+	default:
+		t.Errorf("%s: %q is no command to begin with", where, command)
+	}
+}
