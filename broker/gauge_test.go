@@ -1,0 +1,73 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/levels/lane"
+	"delaybroker/wheel"
+)
+
+// idle is a worker whose loop a test plays, at work since now.
+func idle(t *testing.T, now time.Time) *worker {
+	t.Helper()
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{
+		engine: &engine{cfg: cfg}, lane: lane.Spec{Delay: time.Hour}, clock: newClock(now),
+		wheel: wheel.New[*held](), late: wheel.New[struct{}](), gauge: &gauge{base: now},
+	}
+	w.looked(lane.Sample{ServerTime: now, Received: now})
+	return w
+}
+
+func (w *worker) statusAt(local time.Time) LaneStatus {
+	var l LaneStatus
+	w.gauge.fill(&l, local)
+	return l
+}
+
+// What waits on the wheel for want of the time is not overdue, and hides nothing that is.
+func TestOverdueWithoutTheTime(t *testing.T) {
+	now := time.Now()
+	w := idle(t, now)
+	w.wheel.Add(now.Add(-time.Hour), &held{}) // read an hour after it was stored
+	w.undated = true
+	w.report(now)
+	if got := w.statusAt(now.Add(time.Minute)).Overdue; got != 0 {
+		t.Errorf("overdue by %s, and nothing is", got)
+	}
+	w = idle(t, now)
+	w.wheel.Add(now.Add(time.Second), &held{})
+	w.report(now)
+	w.wheel.Add(now.Add(-time.Hour), &held{})
+	w.undated = true
+	w.report(now)
+	if got, want := w.statusAt(now.Add(time.Minute)).Overdue, 59*time.Second-lookahead; got != want {
+		t.Errorf("overdue by %s, want %s", got, want)
+	}
+}
+
+// Nobody has to turn the loop for time to pass.
+func TestStatusOfALoopThatHangs(t *testing.T) {
+	now := time.Now()
+	w := idle(t, now)
+	w.late.Add(now.Add(-time.Second), struct{}{})
+	w.cursor.Done(w.cursor.Begin(1))
+	w.report(now)
+	l := w.statusAt(now.Add(time.Hour))
+	if got, want := l.Overdue, time.Hour+time.Second; got != want {
+		t.Errorf("overdue by %s, want %s", got, want)
+	}
+	if got, want := l.CommitAge, time.Hour; got != want {
+		t.Errorf("not committed for %s, want %s", got, want)
+	}
+	if l.ClockKnown {
+		t.Error("the clocks are compared by a look of an hour ago")
+	}
+	if l := w.statusAt(now.Add(offsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
+		t.Errorf("clock offset %s, known %v, want 0 and true", l.ClockOffset, l.ClockKnown)
+	}
+}
