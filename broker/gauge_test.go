@@ -57,6 +57,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 	w.late.Add(now.Add(-time.Second), struct{}{})
 	w.cursor.Done(w.cursor.Begin(1))
 	w.report(now)
+	w.report(now.Add(time.Minute))
 	l := w.statusAt(now.Add(time.Hour))
 	if got, want := l.Overdue, time.Hour+time.Second; got != want {
 		t.Errorf("overdue by %s, want %s", got, want)

@@ -113,6 +113,9 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 			"lane_overdue_seconds DELAY_RETRY_1s": 0.7,
 		}
 		wantFigures(t, "while one waits for its second attempt", scrape(t, i), want, sizes...)
+		if n := i.broker.Status().EarlyChecks; n != 1 {
+			t.Errorf("%d looks could have shown a delivery to be early, want the one of the commit after three", n)
+		}
 
 		c.target("NOBODY", "nobody.>")
 		time.Sleep(300 * time.Millisecond)

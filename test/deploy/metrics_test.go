@@ -272,8 +272,10 @@ func checkCommand(t *testing.T, where, command string) {
 	switch {
 	case len(words) > 1 && words[0] == "nats":
 	case len(words) > 1 && words[0] == "delaybroker":
-		if out, err := exec.Command(buildImage(t), append(words[1:], "--help")...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %s: %v\n%s", where, command, err, out)
+		// Of a word that it does not know, the program shows the help for all.
+		out, err := exec.Command(buildImage(t), append(words[1:], "--help")...).CombinedOutput()
+		if usage := "\n  delaybroker " + words[1]; err != nil || !strings.Contains(string(out), usage) {
+			t.Errorf("%s: %s: %v, want its usage:\n%s", where, command, err, out)
 		}
 	default:
 		t.Errorf("%s: %q is no command to begin with", where, command)
