@@ -70,7 +70,7 @@ type settings struct {
 	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes within a second, not five"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
 	InboxPrefix     string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
-	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz and /status, or off"`
+	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz, /status and /metrics, or off"`
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
