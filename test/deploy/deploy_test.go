@@ -96,19 +96,22 @@ func TestKubernetes(t *testing.T) {
 			if d.APIVersion != "apps/v1" || d.Kind != "Deployment" {
 				t.Fatalf("it is a %s %s, want a Deployment", d.APIVersion, d.Kind)
 			}
-			if d.Spec.Replicas != 1 || d.Spec.Strategy.Type != "Recreate" {
-				t.Errorf("%d replicas, strategy %s: two brokers would deliver everything twice", d.Spec.Replicas, d.Spec.Strategy.Type)
+			if d.Spec.Replicas < 2 || d.Spec.Strategy.Type != "RollingUpdate" {
+				t.Errorf("%d replicas, strategy %s: want another that takes over, from one that dies and in a rollout", d.Spec.Replicas, d.Spec.Strategy.Type)
+			}
+			if env := brokerIn(t, d).env(); env["DELAY_INSTANCE"] != "" || env["DELAY_MAX_OWNERS"] == "1" {
+				t.Errorf("instance %q, at most %q owners: the pods have to have names of their own, and to share", env["DELAY_INSTANCE"], env["DELAY_MAX_OWNERS"])
 			}
 			if labels := d.Spec.Template.Metadata.Labels; len(labels) == 0 || !maps.Equal(labels, d.Spec.Selector.MatchLabels) {
 				t.Errorf("the pod has the labels %v, and %v are selected", labels, d.Spec.Selector.MatchLabels)
 			}
-			checkPod(t, d.Spec.Template.Spec)
+			checkPod(t, d.Spec.Template.Spec, d.Spec.Selector.MatchLabels)
 			checkContainer(t, d.Spec.Template.Spec, brokerIn(t, d))
 		})
 	}
 }
 
-func checkPod(t *testing.T, p pod) {
+func checkPod(t *testing.T, p pod, labels map[string]string) {
 	t.Helper()
 	if p.EnableServiceLinks == nil || *p.EnableServiceLinks {
 		t.Error("services of the namespace can set variables that look like settings")
@@ -122,6 +125,11 @@ func checkPod(t *testing.T, p pod) {
 	s := p.SecurityContext
 	if !s.RunAsNonRoot || fmt.Sprint(s.RunAsUser) != user || fmt.Sprint(s.RunAsGroup) != user || s.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("securityContext is %+v, want the image's user, not root, with the runtime's seccomp profile", s)
+	}
+	for _, c := range p.TopologySpread {
+		if c.TopologyKey != "kubernetes.io/hostname" || c.WhenUnsatisfiable != "ScheduleAnyway" || !maps.Equal(c.LabelSelector.MatchLabels, labels) {
+			t.Errorf("pods are spread by %+v, want over nodes where that can be, those with the labels %v", c, labels)
+		}
 	}
 	for _, v := range p.Volumes {
 		if v.Secret.SecretName == "" || v.Secret.DefaultMode != 0o440 || fmt.Sprint(s.FSGroup) != user {

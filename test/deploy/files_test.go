@@ -49,6 +49,14 @@ type (
 			FSGroup        int                   `yaml:"fsGroup"`
 			SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
 		} `yaml:"securityContext"`
+		TopologySpread []struct {
+			MaxSkew           int    `yaml:"maxSkew"`
+			TopologyKey       string `yaml:"topologyKey"`
+			WhenUnsatisfiable string `yaml:"whenUnsatisfiable"`
+			LabelSelector     struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			} `yaml:"labelSelector"`
+		} `yaml:"topologySpreadConstraints"`
 		InitContainers []container `yaml:"initContainers"`
 		Containers     []container
 		Volumes        []struct {
