@@ -51,7 +51,7 @@ func (e *engine) leaves(l lane.Spec, stored time.Time, r message.Request) time.T
 	return end
 }
 
-// StreamConfigs are those of all streams of ours, dead letters included, as they are now.
+// StreamConfigs are those of all streams of ours that keep messages, dead letters included, as they are now.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.provisioner(b.js).Find(ctx)
 	if err != nil {
@@ -59,7 +59,9 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	}
 	var configs []jetstream.StreamConfig
 	for _, s := range found {
-		configs = append(configs, all[s.Stream].Config)
+		if s.Kind != lane.Owners {
+			configs = append(configs, all[s.Stream].Config)
+		}
 	}
 	return configs, nil
 }
