@@ -47,6 +47,7 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 			r = deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
 		}
 	}
+	w.tally.outcomes[r.Outcome].Add(1)
 	switch r.Outcome {
 	case deliver.Delivered:
 		w.delivered(h, now)

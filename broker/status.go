@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 )
@@ -18,8 +19,9 @@ import (
 type Status struct {
 	Ready       bool                    `json:"ready"`
 	Draining    bool                    `json:"draining"`
-	Lanes       []LaneStatus            `json:"lanes"` // all there are, by stream
-	Links       []LinkStatus            `json:"links"` // read, write, deliver, control
+	Lanes       []LaneStatus            `json:"lanes"`    // all there are, by stream
+	Links       []LinkStatus            `json:"links"`    // read, write, deliver, control
+	Outcomes    map[string]uint64       `json:"outcomes"` // of deliveries: see deliver.Outcome
 	Dead        map[message.Code]uint64 `json:"dead_letters"`
 	Ours        uint64                  `json:"duplicates_ours"`    // publishes that were there already, as looked at
 	Foreign     uint64                  `json:"duplicates_foreign"` // another message was there under the id
@@ -29,8 +31,8 @@ type Status struct {
 	Lateness    map[lane.Kind]Histogram `json:"lateness"`           // of deliveries, by the kind of lane they were made from
 }
 
-// LaneStatus is the state of one lane. Of one that is worked elsewhere only the counts say something, of what was done
-// while it was ours. Durations are nanoseconds in JSON.
+// LaneStatus is the state of one lane. Of one that is worked elsewhere only the owner and the counts say something, the
+// latter of what was done while it was ours. Durations are nanoseconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -58,7 +60,7 @@ type LaneStatus struct {
 
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`
-	Retries   uint64 `json:"retries"` // moves into a retry lane
+	Retries   uint64 `json:"retries"` // moves into a retry lane, for whatever reason
 	Repeats   uint64 `json:"repeats"` // publishes that told us nothing, or found no room
 }
 
@@ -72,7 +74,8 @@ type LinkStatus struct {
 // Status looks at all lanes. It takes no lock that a loop holds, and asks NATS nothing.
 func (b *Broker) Status() Status {
 	s := Status{
-		Draining: b.draining.Load(), Links: b.links.status(), Dead: make(map[message.Code]uint64), Lateness: make(map[lane.Kind]Histogram),
+		Draining: b.draining.Load(), Links: b.links.status(),
+		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[lane.Kind]Histogram),
 		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
 		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
 	}
@@ -80,6 +83,9 @@ func (b *Broker) Status() Status {
 	case <-b.ready:
 		s.Ready = true
 	default:
+	}
+	for o := range b.tally.outcomes {
+		s.Outcomes[deliver.Outcome(o).String()] = b.tally.outcomes[o].Load()
 	}
 	for code, n := range b.tally.dead {
 		s.Dead[code] = n.Load()

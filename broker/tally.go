@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 )
@@ -12,8 +13,9 @@ import (
 // tally counts what is not of one lane. Its maps do not change.
 type tally struct {
 	dead          map[message.Code]*atomic.Uint64 // dead letters stored
-	ours, foreign atomic.Uint64                   // duplicates that were looked at
-	unstored      atomic.Uint64                   // refusals by our own streams
+	outcomes      [deliver.Outcomes]atomic.Uint64
+	ours, foreign atomic.Uint64 // duplicates that were looked at
+	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
 	lateness      map[lane.Kind]*histogram
 }

@@ -261,16 +261,18 @@ func (w *worker) arrived(h *held) {
 }
 
 // date keeps account of since when a message should have left: once something is done about it, the wheel does not know
-// any more. One that the target has refused is late from when it was due, however often it waits.
+// any more. One in a retry lane, refused or parked, is late from when it was due, however often it waits. One that its
+// target's rate makes wait is late from its turn.
 func (w *worker) date(h *held, s Step) {
-	if w.late.Remove(h.late); s.Kind == Hold && h.request.Attempts == 0 {
+	again := h.request.Attempts > 0 || w.lane.Kind == lane.Retry
+	if w.late.Remove(h.late); s.Kind == Hold && !again {
 		return
 	}
 	since := h.request.Due
 	switch {
 	case since.IsZero(): // it could not be read
 		since = h.At
-	case h.request.Attempts == 0:
+	case !again:
 		since = w.leaves(w.lane, h.At, h.request)
 	}
 	h.late = w.late.Add(since, struct{}{})

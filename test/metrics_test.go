@@ -105,6 +105,8 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 			"lateness_seconds level count":       3,
 			"lateness_seconds level up to 0.001": 3,
 			"lane_retries_total DELAY_1s":        1,
+			"deliveries_total delivered":         3,
+			"deliveries_total refused":           1,
 			"dead_letters_total bad_time":        1,
 
 			"lane_pending_messages DELAY_1m": 2, "lane_held_messages DELAY_1m": 2, "lane_span_messages DELAY_1m": 2, "lane_wheel_messages DELAY_1m": 2,
@@ -126,6 +128,7 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 		}
 		maps.Copy(want, map[string]float64{
 			"lane_delivered_total DELAY_RETRY_1s": 1,
+			"deliveries_total delivered":          4,
 			"lateness_seconds retry count":        1, "lateness_seconds retry sum": 1, "lateness_seconds retry up to 1": 1,
 		})
 		got := scrape(t, i)
@@ -146,7 +149,7 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 				delete(want, key)
 			}
 		}
-		maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "lateness_seconds level count": 5})
+		maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6, "lateness_seconds level count": 5})
 		got = scrape(t, i)
 		if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
 			t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)

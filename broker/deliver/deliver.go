@@ -39,7 +39,7 @@ type Message struct {
 }
 
 // Outcome is what became of a delivery.
-type Outcome int
+type Outcome uint8
 
 // The outcomes.
 const (
@@ -51,6 +51,15 @@ const (
 	Paced             // not sent: its target's rate gives it a turn later; no attempt
 	Expired           // not sent: it expired while it waited
 )
+
+// outcomes are the names of the outcomes, by which metrics tell them apart.
+var outcomes = [...]string{"delivered", "refused", "unknown", "stalled", "no_room", "paced", "expired"}
+
+// Outcomes is how many outcomes there are, from Delivered on.
+const Outcomes = len(outcomes)
+
+// String is one of a closed set.
+func (o Outcome) String() string { return outcomes[o] }
 
 // Result is an outcome with its reason.
 type Result struct {

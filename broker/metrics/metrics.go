@@ -35,6 +35,7 @@ var (
 	linkUp      = desc("link_up", "1 when the connection to NATS is up.", "link")
 	reconnects  = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
 	lateness    = desc("lateness_seconds", "From when a message was due until the broker learned that its target has it, by the clock of the lane's leader; by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
+	outcomes    = desc("deliveries_total", "Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; put off, as no attempt, because the target answers nothing (stalled), JetStream has no room (no_room) or the target's rate gives it a later turn (paced); expired while it waited for its target.", "outcome")
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by the code that they carry.", "code")
 	duplicates  = desc("duplicates_total", "Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; found foreign, another one under its id, so that it was stored again under a fresh one.", "found")
 	unstored    = desc("unstored_total", "Hops, retries and dead letters that a stream of ours refused to store; the message stays where it is.")
@@ -68,6 +69,7 @@ var lanes = []laneMetric{
 		return number(l.Owned), true
 	}),
 	gauge("live", "1 when the consumer by which the lane is read is believed alive.", func(l broker.LaneStatus) float64 { return number(l.Live) }),
+	gauge("in_doubt", "1 when it is not certain that the lane is ours still: nothing is delivered from it until it is.", func(l broker.LaneStatus) float64 { return number(l.InDoubt) }),
 	gauge("pending_messages", "Messages that have not been moved on or delivered.", func(l broker.LaneStatus) float64 { return float64(l.Pending) }),
 	gauge("overdue_seconds", "How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.", func(l broker.LaneStatus) float64 { return l.Overdue.Seconds() }),
 	gauge("commit_age_seconds", "How long something that was moved on or delivered has waited to be committed. A crash repeats it.", func(l broker.LaneStatus) float64 { return l.CommitAge.Seconds() }),
@@ -88,7 +90,7 @@ var lanes = []laneMetric{
 	}),
 	counter("delivered_total", "Messages delivered from the lane to their targets.", func(l broker.LaneStatus) uint64 { return l.Delivered }),
 	counter("hops_total", "Messages moved from the lane into a level.", func(l broker.LaneStatus) uint64 { return l.Hops }),
-	counter("retries_total", "Messages moved from the lane into a retry lane, because their target refused them or answers nothing.", func(l broker.LaneStatus) uint64 { return l.Retries }),
+	counter("retries_total", "Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.", func(l broker.LaneStatus) uint64 { return l.Retries }),
 	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.", func(l broker.LaneStatus) uint64 { return l.Repeats }),
 }
 
@@ -105,7 +107,7 @@ type collector struct{ Source }
 // Describe names everything, so that a registry refuses what clashes.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		build, ready, linkUp, reconnects, lateness, deadLetters, duplicates, unstored, early, earlyChecks,
+		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
 	} {
 		out <- d
 	}
@@ -132,6 +134,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			buckets[b.UpTo.Seconds()] = b.Count
 		}
 		out <- prometheus.MustNewConstHistogram(lateness, h.Count, h.Sum.Seconds(), buckets, string(kind))
+	}
+	for outcome, n := range s.Outcomes {
+		send(outcomes, prometheus.CounterValue, float64(n), outcome)
 	}
 	for code, n := range s.Dead {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))

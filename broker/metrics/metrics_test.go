@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/levels/lane"
@@ -22,7 +23,7 @@ func busy(t *testing.T) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := broker.Status{Dead: map[message.Code]uint64{}, Lateness: map[lane.Kind]broker.Histogram{}}
+	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{}, Lateness: map[lane.Kind]broker.Histogram{}}
 	for _, w := range streams.Wanted(1<<20, true) {
 		if w.Kind != lane.Dead {
 			s.Lanes = append(s.Lanes, broker.LaneStatus{
@@ -38,6 +39,9 @@ func busy(t *testing.T) Source {
 		for i := range s.Lateness[kind].Buckets {
 			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
 		}
+	}
+	for o := range deliver.Outcomes {
+		s.Outcomes[deliver.Outcome(o).String()] = 1
 	}
 	for _, code := range message.Codes() {
 		s.Dead[code] = 1
@@ -92,7 +96,7 @@ func TestConventions(t *testing.T) {
 	}
 	// A new label needs a bound on its values, and a word in doc.go.
 	for l := range labels {
-		if !slices.Contains([]string{"lane", "kind", "code", "link", "found", "version", "revision", "go_version"}, l) {
+		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision", "go_version"}, l) {
 			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
 		}
 	}

@@ -182,7 +182,7 @@ func shownMetrics(t *testing.T) map[string][]string {
 	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1}},
-			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1},
+			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1}, Outcomes: map[string]uint64{"delivered": 1},
 			Lateness: map[lane.Kind]broker.Histogram{lane.Level: {}},
 		}
 	}})
