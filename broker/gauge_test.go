@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/message"
 	"delaybroker/levels/lane"
 	"delaybroker/wheel"
 )
@@ -47,6 +48,31 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 	w.report(now)
 	if got, want := w.statusAt(now.Add(time.Minute)).Overdue, 59*time.Second-lookahead; got != want {
 		t.Errorf("overdue by %s, want %s", got, want)
+	}
+}
+
+// What waits again is late from when it was due, whether its target refused it or took nothing at all. What its target's
+// rate makes wait is late from its turn.
+func TestOverdueWhileItWaitsAgain(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		name    string
+		kind    lane.Kind
+		request message.Request
+		want    time.Duration
+	}{
+		{"waits for the first time", lane.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
+		{"refused", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
+		{"parked", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
+		{"paced", lane.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: true}, 0},
+	} {
+		w := idle(t, now)
+		w.lane.Kind = test.kind
+		w.act(&held{request: test.request}, Step{Kind: Hold, At: now.Add(20 * time.Second)}, now)
+		w.report(now)
+		if got := w.statusAt(now).Overdue; got != test.want {
+			t.Errorf("%s: overdue by %s, want %s", test.name, got, test.want)
+		}
 	}
 }
 

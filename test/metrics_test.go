@@ -205,6 +205,74 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 	})
 }
 
+// TestMetricsOfDeliveriesPutOff has a target whose rate makes messages wait for their turn, which is no lateness that
+// anybody should be woken for, and a service that is silent, which is.
+func TestMetricsOfDeliveriesPutOff(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := startBroker(t, s, broker.Config{
+			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"), Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+			Deliver: deliver.Modes{Default: message.Stream, Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
+		})
+		c := newClient(t, s)
+		c.target("SLOW", "slow.>")
+		c.many("delay.1s.slow.a", 3)
+		want := func(when string, figures map[string]float64) {
+			t.Helper()
+			got := scrape(t, i)
+			for key, want := range figures {
+				if got[key] != want {
+					t.Errorf("%s: %s is %v, want %v", when, key, got[key], want)
+				}
+			}
+		}
+		time.Sleep(2500 * time.Millisecond)
+		want("while one waits for its turn", map[string]float64{
+			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1, "lane_overdue_seconds DELAY_1s": 0,
+		})
+		time.Sleep(time.Second)
+		want("when all had theirs", map[string]float64{
+			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 3, "lane_retries_total DELAY_1s": 0,
+		})
+
+		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
+		c.subscribe("service")
+		c.many("delay.1s.service", share+more)
+		time.Sleep(21 * time.Second) // after 10 s of silence those outstanding are refused, and what waits behind is put off
+		want("with a silent service", map[string]float64{
+			"deliveries_total refused": share, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": share + more,
+			"lane_overdue_seconds DELAY_RETRY_30s": 20,
+		})
+	})
+}
+
+// TestMetricsOfALaneInDoubt: what falls due while it is not certain whose the lane is, is overdue.
+func TestMetricsOfALaneInDoubt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &fickle{lease: make(chan *fickleLease, 10)}
+		f.held.Store(true)
+		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
+		lease := <-f.lease
+		c := newClient(t, s)
+		c.publish("delayin.500ms.orders.x", "x")
+		time.Sleep(100 * time.Millisecond)
+		f.held.Store(false)
+		time.Sleep(time.Minute)
+		got := scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 || overdue < 59.5 || overdue > 59.6 {
+			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
+		}
+		f.held.Store(true)
+		lease.beats <- struct{}{}
+		time.Sleep(time.Second)
+		got = scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 || overdue != 0 {
+			t.Errorf("in doubt %v, overdue %v s when it is held again", doubt, overdue)
+		}
+	})
+}
+
 // TestMetricsOfLanesOfOthers says nothing of a lane but that it is not ours.
 func TestMetricsOfLanesOfOthers(t *testing.T) {
 	t.Parallel()
