@@ -11,8 +11,8 @@
 //   - Of a stream that cannot be read at all nothing is known: lane_live and ready say so.
 //
 // No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a stream
-// of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some 800 series, those of the Go
-// runtime included.
+// of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some 820 series,
+// those of the Go runtime included.
 //
 // A lane that another instance works says lane_owned 0, and what was counted while it was ours. Alerts about lanes take
 // the maximum over the instances, as test/deploy does.
