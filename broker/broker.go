@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
 	"delaybroker/levels/lane"
+	"delaybroker/levels/leader"
 	"delaybroker/levels/owners"
 	"delaybroker/wheel"
 )
@@ -49,6 +50,7 @@ type engine struct {
 	policy  message.Policy
 	js      jetstream.JetStream // on the control link
 	reading jetstream.JetStream // on the read link
+	leader  leader.Leaders      // likewise
 	log     *slog.Logger
 	write   *reply.Box
 	tally   *tally
@@ -78,7 +80,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e := &engine{
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
-		policy: cfg.policy(names), tally: newTally(),
+		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
 	e.cfg.Owners = e.owners()
 	return &Broker{engine: e, ready: make(chan struct{})}, nil

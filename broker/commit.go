@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/levels/lane"
 )
 
@@ -128,11 +130,11 @@ func (w *worker) confirm(ctx context.Context, sample lane.Sample, known history)
 	if !sample.Created.Equal(known.created) || sample.LastSeq < known.last.Sequence {
 		return errHistory
 	}
-	at, err := w.storedAt(ctx, w.lane.Stream, known.last.Sequence)
+	last, err := w.leader.Message(ctx, w.lane.Stream, known.last.Sequence)
 	switch {
-	case errors.Is(err, errNoMessage):
+	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil
-	case err == nil && !at.Equal(known.last.At):
+	case err == nil && !last.Time.Equal(known.last.At):
 		return errHistory
 	}
 	return err

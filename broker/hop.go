@@ -1,11 +1,13 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
@@ -148,7 +150,10 @@ func (w *worker) verify(h *held, ack reply.Ack) {
 	w.verifying++
 	w.underway++
 	w.wg.Go(func() {
-		subject, header, err := w.stored(ack.Stream, ack.Sequence)
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		stored, err := w.leader.Message(ctx, ack.Stream, ack.Sequence)
+		header, _ := stored.Header() // what cannot be read is not ours
 		w.mail.put(func(now time.Time) {
 			w.verifying--
 			w.underway--
@@ -157,8 +162,8 @@ func (w *worker) verify(h *held, ack reply.Ack) {
 				w.doubtful = w.doubtful[1:]
 				next()
 			}
-			switch ours := w.names.Internal(subject) && header.Get(message.HeaderID) == h.request.ID; {
-			case err != nil && !errors.Is(err, errNoMessage):
+			switch ours := w.names.Internal(stored.Subject) && header.Get(message.HeaderID) == h.request.ID; {
+			case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
 				w.log.Debug("looking at a duplicate", "id", h.request.ID, "err", err)
 				h.doubt = func() { w.verify(h, ack) }
 				w.again(h, now)
