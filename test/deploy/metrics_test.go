@@ -62,13 +62,16 @@ func TestAlerts(t *testing.T) {
 	shown := shownMetrics(t)
 	var r rules
 	decode(t, "alerts.yaml", &r)
-	seen := make(map[string]bool)
+	seen, readme := make(map[string]bool), read(t, "../../README.md")
 	for _, g := range r.Groups {
 		for _, a := range g.Rules {
 			if a.Alert == "" || seen[a.Alert] {
 				t.Errorf("%q is not a name of its own", a.Alert)
 			}
 			seen[a.Alert] = true
+			if !strings.Contains(readme, "`"+a.Alert+"`") {
+				t.Errorf("the README does not say what to do when %s fires", a.Alert)
+			}
 			if s := a.Labels.Severity; s != "critical" && s != "warning" {
 				t.Errorf("%s: severity %q, want critical or warning", a.Alert, s)
 			}
