@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
-		asked := 0
-		if _, err := nc.Subscribe("silent.>", func(*nats.Msg) { asked++ }); err != nil {
+		var asked atomic.Int32
+		if _, err := nc.Subscribe("silent.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -44,8 +45,8 @@ func TestSilentJetStream(t *testing.T) {
 			}
 			cancel()
 		}
-		if asked != 3 {
-			t.Errorf("asked %d times, want 3", asked)
+		if got := asked.Load(); got != 3 {
+			t.Errorf("asked %d times, want 3", got)
 		}
 	})
 }
