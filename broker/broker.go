@@ -106,6 +106,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	b.deliver = deliverer
 	defer listenToErrors(b.links.Deliver, deliverer.Heard)()
+	deliverer.Heard(b.links.Deliver.LastError()) // what came before we listened
 
 	// What the workers lean on outlives them.
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -62,7 +62,9 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	if arrived <= c.done {
 		ahead = w.cursor.TakeAhead(takeOut)
 	}
-	c.running, c.moved = true, local
+	if c.running = true; len(ahead) < takeOut {
+		c.moved = local
+	}
 	epoch, known := w.epoch, history{created: w.created, last: w.last}
 	w.early.ask(w.clock.leader, local)
 	w.wg.Go(func() {
@@ -71,6 +73,9 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		sample, took, err := w.commitTo(ctx, arrived, ahead, known)
 		w.mail.put(func(now time.Time) {
 			c.running = false
+			if err != nil && epoch == w.epoch {
+				w.cursor.PutBack(ahead)
+			}
 			if errors.Is(err, errHistory) {
 				c.next = time.Now().Add(time.Second)
 				w.reader.Deny(epoch) // it may be waiting for us, and hear nothing
@@ -167,10 +172,11 @@ func (w *worker) removeAll(ctx context.Context, sequences []uint64) error {
 // that, and remove what arrived out of order above the cursor. Only then may the lease go. All that together takes no
 // longer than the grace period.
 func (w *worker) drain() error {
-	w.draining = true
+	w.stopped.Store(true)
+	w.deliver.Recall(w)
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.ShutdownGrace)
 	defer cancel()
-	answers := time.NewTimer(w.cfg.ShutdownGrace * 3 / 4) // the rest is for the commit
+	answers := time.NewTimer(AnswersWithin(w.cfg.ShutdownGrace))
 	defer answers.Stop()
 	late := false
 	for (w.underway > 0 || w.commit.running) && !late {
@@ -211,7 +217,8 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	}
 	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), history{w.created, w.last})
 	if errors.Is(err, errHistory) {
-		return nil // nothing in it is ours to remove
+		w.cursor.Reset() // nothing in it is ours to remove, and a successor must not start where we stopped
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", w.lane.Stream, err)

@@ -23,7 +23,7 @@ const (
 	DefaultAttempts      = 20
 	DefaultRetry         = "1s 5s 30s"
 	DefaultDedupWindow   = 30 * time.Second
-	DefaultReplyTimeout  = 10 * time.Second
+	DefaultReplyTimeout  = 5 * time.Second
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 32 << 20
@@ -151,6 +151,9 @@ func (c Config) policy(names message.Names) message.Policy {
 	return message.Policy{Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay}
 }
 
+// AnswersWithin is how much of the grace period a stop waits for answers; the rest is for the commit.
+func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
+
 // Validate reports all problems at once, each wrapping ErrConfig.
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
@@ -196,8 +199,8 @@ func (c Config) check() error {
 	if c.HoldBytes < 64<<10 {
 		refuse("hold bytes %d: at least %d", c.HoldBytes, 64<<10)
 	}
-	if c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > time.Hour {
-		refuse("reply timeout %s: 1ms to 1h", c.ReplyTimeout)
+	if longest := AnswersWithin(c.ShutdownGrace); c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > longest {
+		refuse("reply timeout %s: 1ms to %s, three quarters of the shutdown grace, or a clean stop would repeat what is being answered", c.ReplyTimeout, longest)
 	}
 	if c.MaxPending < 0 || c.MaxPendingBytes < 0 {
 		refuse("max pending %d, max pending bytes %d: not negative", c.MaxPending, c.MaxPendingBytes)

@@ -13,21 +13,23 @@ import (
 // silentTries is how often a target that should acknowledge may say nothing before that counts as a refusal.
 const silentTries = 3
 
-// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back what was not sent.
+// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back what was not sent, and
+// Recall what was not sent of one owner.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
+	Recall(deliver.Owner)
 	Drain()
 }
 
 // fire delivers a message to its target.
 func (w *worker) fire(h *held, now time.Time) {
-	if w.draining {
+	if w.stopped.Load() {
 		return // the successor fires it
 	}
 	w.underway++
 	w.early.sent(w.clock.base, h.request.Due, time.Now())
 	m := deliver.Message{
-		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Paced: h.request.Paced,
+		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Paced: h.request.Paced, Owner: w,
 	}
 	if expires := h.request.Expires; !expires.IsZero() {
 		m.Expires = time.Now().Add(expires.Sub(now))
@@ -40,6 +42,10 @@ func (w *worker) fire(h *held, now time.Time) {
 	})
 }
 
+// MayDeliver reports whether what waits for its turn may still be sent: the lane is ours, and goes on. It is asked from
+// any goroutine.
+func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
+
 // fired acts on the outcome of a delivery.
 func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 	if r.Outcome == deliver.Unknown && errors.Is(r.Err, reply.ErrTimeout) {
@@ -47,7 +53,9 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 			r = deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
 		}
 	}
-	w.tally.outcomes[r.Outcome].Add(1)
+	if !errors.Is(r.Err, deliver.ErrDraining) {
+		w.tally.outcomes[r.Outcome].Add(1)
+	}
 	switch r.Outcome {
 	case deliver.Delivered:
 		w.delivered(h, now)
@@ -56,10 +64,10 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 		// The target did not refuse it: repeat in place, under the same id.
 		w.repeat(h, r.Err, now)
 	case deliver.Paced:
-		h.request.RetryAt, h.request.Paced = now.Add(time.Until(r.Turn)), true
+		h.request.RetryAt, h.request.Paced = now.Add(time.Until(r.Turn)), r.Pacer
 		w.step(h, now)
 	case deliver.Expired:
-		w.bury(h, message.Problemf(message.Expired, "it waited behind others for its target when Delay-Expires %s passed",
+		w.bury(h, message.Problemf(message.Expired, "there was no turn for it at its target before Delay-Expires %s",
 			h.request.Expires.UTC().Format(time.RFC3339Nano)), h.request)
 	case deliver.NoRoom:
 		w.complain(now, slog.LevelError, "JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some", "reason", r.Reason)
@@ -87,7 +95,7 @@ func (w *worker) park(h *held, now time.Time) {
 	waits := w.cfg.RetryLadder.Levels()
 	last := waits[len(waits)-1]
 	parked := h.request
-	parked.RetryAt = now.Add(last.Delay)
+	parked.RetryAt, parked.Paced = now.Add(last.Delay), "" // what was a turn is over by then
 	w.retry(h, last, parked)
 }
 
@@ -95,5 +103,9 @@ func (w *worker) park(h *held, now time.Time) {
 // has it, by the leader's clock. So the answer's way back is in it, and the time that the clock lags by is not.
 func (w *worker) delivered(h *held, now time.Time) {
 	w.counts.delivered.Add(1)
-	w.tally.lateness[w.lane.Kind].observe(max(0, now.Sub(h.request.Due)))
+	since := h.request.Due
+	if h.request.Paced != "" { // its target's rate made it wait, and nobody is to be woken for that
+		since = h.request.When()
+	}
+	w.tally.lateness[w.lane.Kind].observe(max(0, now.Sub(since)))
 }

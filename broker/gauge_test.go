@@ -64,7 +64,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 		{"waits for the first time", lane.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
 		{"refused", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
 		{"parked", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
-		{"paced", lane.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: true}, 0},
+		{"paced", lane.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
 	} {
 		w := idle(t, now)
 		w.lane.Kind = test.kind

@@ -53,7 +53,7 @@ type worker struct {
 	counted   time.Time   // local; when we last looked for the sake of counting
 	undated   bool        // something is on the wheel for want of the time, not when it is due
 	early     early
-	draining  bool
+	stopped   atomic.Bool // nothing more is sent
 
 	complaints map[string]complaint
 	gauge      *gauge     // read by Status
@@ -71,7 +71,6 @@ type held struct {
 	silent  int    // deliveries that a target did not answer although it should
 	below   string // the level that last refused a hop; the next smaller one is tried
 	doubt   func() // repeats a publish into a lane that told us nothing
-	salt    string // makes a message id fresh after another message was found under it
 	late    wheel.Handle
 	moves   *atomic.Uint64 // counts it when the stream it goes to has it; nil when nobody does
 }
@@ -265,7 +264,7 @@ func (w *worker) arrived(h *held) {
 // target's rate makes wait is late from its turn.
 func (w *worker) date(h *held, s Step) {
 	again := h.request.Attempts > 0 || w.lane.Kind == lane.Retry
-	if w.late.Remove(h.late); s.Kind == Hold && !again {
+	if w.late.Remove(h.late); s.Kind == Hold && (!again || h.request.Paced != "") {
 		return
 	}
 	since := h.request.Due

@@ -280,3 +280,54 @@ func TestPendingLimits(t *testing.T) {
 		c.checkNoDead()
 	})
 }
+
+// TestTooLargeToRetry has a message that fits its level as a client publishes it and not with what we add: what is refused
+// for good ends among the dead letters all the same.
+func TestTooLargeToRetry(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 3})
+		c := newClient(t, s)
+		in := c.service("svc", func(int) *nats.Msg { return fails("no") })
+		c.publish("delay.1s.svc", strings.Repeat("x", int(c.nc.MaxPayload())-4096-200), message.HeaderDeliver, "request")
+		time.Sleep(10 * time.Minute)
+		if got := len(in.all()); got != 1 {
+			t.Errorf("%d attempts, want 1: it cannot wait for another", got)
+		}
+		if got := len(c.dead()[string(message.TooLarge)]); got != 1 {
+			t.Errorf("%d dead letters, want 1", got)
+		}
+	})
+}
+
+// TestRateAfterOutage: what was parked while its target's stream had no room is not delivered beside those whose turn it is.
+func TestRateAfterOutage(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, outage, flood = 5, 3 * time.Minute, 2000
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
+		c := newClient(t, s)
+		start := time.Now()
+		asked := make(map[time.Duration]int)
+		if _, err := c.nc.Subscribe("slow.x", func(m *nats.Msg) {
+			now := time.Since(start)
+			asked[now.Truncate(time.Second)]++
+			answer := `{"stream":"S", "seq":7}`
+			if now < outage {
+				answer = `{"error":{"code":500,"err_code":10047,"description":"insufficient storage resources available"}}`
+			}
+			_ = m.Respond([]byte(answer))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.many("delay.10s.slow.x", flood)
+		time.Sleep(time.Hour)
+		for second, n := range asked {
+			if n > rate {
+				t.Fatalf("in second %s it was asked %d times, want at most %d", second, n, rate)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,5 +54,32 @@ func TestForbiddenToTheBroker(t *testing.T) {
 			}
 		}
 		c.checkEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestForbiddenAndHeardLate: nats.go tells of a refusal when its error handler has time, long after the silence. Whoever
+// logs what it says may take a while.
+func TestForbiddenAndHeardLate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
+			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
+			{Username: "client", Password: "c"},
+		}})
+		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })
+		startBroker(t, s, broker.Config{Attempts: 1}, nats.UserInfo("broker", "b"), slow)
+		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
+		c.subscribe("secret.>")
+		const many = 20
+		for i := range many {
+			mode := []string{"auto", "core"}[i%2]
+			c.publish("delay.1s.secret."+strconv.Itoa(i), mode, message.HeaderDeliver, mode)
+		}
+		time.Sleep(time.Hour)
+		if got := len(c.dead()[string(message.Undelivered)]); got != many {
+			t.Errorf("%d dead letters, want %d: the rest counts as delivered", got, many)
+		}
 	})
 }

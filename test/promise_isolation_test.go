@@ -148,6 +148,30 @@ func TestCrashRepeatsLittle(t *testing.T) {
 	})
 }
 
+// TestStuckHeadUnderLoad is that at a thousand a second for a minute.
+func TestStuckHeadUnderLoad(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, seconds = 1000, 30
+		b := startBroker(t, s, broker.Config{})
+		c := newClient(t, s)
+		c.silent("silent.x")
+		in := c.subscribe("orders.>")
+		c.publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
+		for range seconds * 10 {
+			c.many("delayin.10ms.orders.x", rate/10)
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.crash()
+		before := len(in.all())
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Second)
+		if again, most := len(in.all())-before, 6*rate; before != rate*seconds || again > most {
+			t.Errorf("of %d, %d came again after the crash; want at most %d", before, again, most)
+		}
+	})
+}
+
 // TestCleanStopAfterReconnect replaces a lane's consumer while the lane holds enough and reads nothing: what arrives is
 // committed all the same, and a clean stop repeats none of it.
 func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers

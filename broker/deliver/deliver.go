@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
@@ -34,8 +36,15 @@ type Message struct {
 	Data   []byte
 	// Expires is when it must not be sent any more, by our clock; zero means never.
 	Expires time.Time
-	// Paced means that it comes in the turn that an earlier result gave it.
-	Paced bool
+	// Paced is the Pacer of the result that gave it the turn in which it comes.
+	Paced string
+	// Owner is asked before it is sent; nil lets it go in any case.
+	Owner Owner
+}
+
+// Owner is whose messages are delivered. It must be comparable, and may be asked from any goroutine.
+type Owner interface {
+	MayDeliver() bool
 }
 
 // Outcome is what became of a delivery.
@@ -68,6 +77,7 @@ type Result struct {
 	Reason  string    // for people; of what was refused
 	Err     error     // of silence or an unknown outcome: of package reply, of the connection, or ErrDraining
 	Turn    time.Time // when paced: when to come again, by our clock
+	Pacer   string    // when paced: who says so
 }
 
 // Config says how targets are reached.
@@ -83,6 +93,7 @@ type Deliverer struct {
 	Config
 	box     *reply.Box
 	streams *streams
+	pacer   string // of this deliverer alone
 
 	mu      sync.Mutex // never held while publishing
 	targets map[string]*target
@@ -91,6 +102,7 @@ type Deliverer struct {
 	turn    []*target // those with something waiting and a share left, in the order of their turn
 	pumping bool
 	closed  bool
+	heard   error // the connection's last error that was told us
 }
 
 // target is what the deliverer keeps for one subject. It is guarded by the deliverer's lock.
@@ -120,7 +132,10 @@ type delivery struct {
 
 // New makes a deliverer that publishes through box and looks streams up with lookup. Don't forget to Run it.
 func New(box *reply.Box, lookup Lookup, cfg Config) *Deliverer {
-	return &Deliverer{Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), targets: make(map[string]*target)}
+	return &Deliverer{
+		Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), pacer: nuid.Next()[:8], targets: make(map[string]*target),
+		heard: box.LastError(),
+	}
 }
 
 // Run looks streams up until ctx ends. The box is run by its owner.
@@ -137,16 +152,23 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 	t := d.targetLocked(m.Target)
 	dl := &delivery{Message: m, target: t, done: done}
-	if t.stalled() {
+	if t.stalled(d.patience(m)) {
 		d.mu.Unlock()
 		done(Result{Outcome: Stalled})
 		return
 	}
-	if now := time.Now(); t.interval > 0 {
-		if turn := t.takeTurn(now, m.Paced); turn.After(now) {
+	if now := time.Now(); t.interval > 0 && m.Paced != d.pacer {
+		switch turn := t.nextTurn(now); {
+		case !m.Expires.IsZero() && turn.After(m.Expires):
 			d.mu.Unlock()
-			done(Result{Outcome: Paced, Turn: turn})
+			done(Result{Outcome: Expired})
 			return
+		default:
+			if t.free = turn.Add(t.interval); turn.After(now) {
+				d.mu.Unlock()
+				done(Result{Outcome: Paced, Turn: turn, Pacer: d.pacer})
+				return
+			}
 		}
 	}
 	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
@@ -169,6 +191,24 @@ func (d *Deliverer) Drain() {
 	for _, t := range d.targets {
 		back = append(back, t.waiting...)
 		t.waiting = nil
+	}
+	d.mu.Unlock()
+	for _, dl := range back {
+		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
+	}
+}
+
+// Recall gives back what waits of one owner; what was sent may still be answered.
+func (d *Deliverer) Recall(o Owner) {
+	d.mu.Lock()
+	var back []*delivery
+	for _, t := range d.targets {
+		t.waiting = slices.DeleteFunc(t.waiting, func(dl *delivery) bool {
+			if dl.Owner == o {
+				back = append(back, dl)
+			}
+			return dl.Owner == o
+		})
 	}
 	d.mu.Unlock()
 	for _, dl := range back {
@@ -203,8 +243,18 @@ func (d *Deliverer) sentLocked(t *target) {
 	t.sent++
 }
 
-// stalled reports whether the target holds its whole share and answers nothing.
-func (t *target) stalled() bool { return t.sent >= share && time.Since(t.answered) > stallAfter }
+// stalled reports whether the target holds its whole share and has answered nothing for some time.
+func (t *target) stalled(after time.Duration) bool {
+	return t.sent >= share && time.Since(t.answered) > after
+}
+
+// patience is how long the target of a message may say nothing. A service may be slow and well.
+func (d *Deliverer) patience(m Message) time.Duration {
+	if d.Modes.of(m.Mode, m.Target) == message.Reply {
+		return max(stallAfter, d.ReplyTimeout)
+	}
+	return stallAfter
+}
 
 // queueLocked puts a target into the turn if something of it waits and it has a share left.
 func (d *Deliverer) queueLocked(t *target) {
@@ -245,7 +295,11 @@ func (d *Deliverer) pump() {
 
 // send publishes one delivery, which counts as outstanding until finish.
 func (d *Deliverer) send(dl *delivery) {
-	if !dl.Expires.IsZero() && time.Now().After(dl.Expires) {
+	switch {
+	case dl.Owner != nil && !dl.Owner.MayDeliver():
+		d.finish(dl, Result{Outcome: Unknown, Err: ErrDraining})
+		return
+	case !dl.Expires.IsZero() && time.Now().After(dl.Expires):
 		d.finish(dl, Result{Outcome: Expired})
 		return
 	}
@@ -273,10 +327,10 @@ func (d *Deliverer) finish(dl *delivery, r Result) {
 	d.mu.Lock()
 	var back []*delivery
 	switch {
-	case r.Outcome == Expired: // nobody was asked
+	case r.Outcome == Expired, errors.Is(r.Err, ErrDraining): // nobody was asked
 	case !errors.Is(r.Err, reply.ErrTimeout):
 		t.answered = time.Now()
-	case t.stalled():
+	case t.stalled(d.patience(dl.Message)):
 		back, t.waiting = t.waiting, nil
 	}
 	d.sent--

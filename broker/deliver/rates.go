@@ -58,17 +58,13 @@ func (r Rates) interval(target string) time.Duration {
 	return 0
 }
 
-// takeTurn reserves the next free moment of a target with a rate, which may be now. Reservations that others already hold are
-// kept by the messages themselves, so a backlog neither waits in memory nor goes round in the retry lanes: each message is
-// moved once, to where it waits for its turn. Reserved says that the message comes in its turn; it is counted only if this
-// deliverer does not know of it, since it was restarted.
-func (t *target) takeTurn(now time.Time, reserved bool) (at time.Time) {
+// nextTurn is the next free moment of a target with a rate, which may be now. A message that has to wait for its turn is
+// moved once, to where it waits, so a backlog neither stays in memory nor goes round in the retry lanes. The message keeps
+// the turn, and comes again with the name of who gave it. A turn that another deliverer gave, of another instance or before
+// a restart, is none: this one does not know what else was promised.
+func (t *target) nextTurn(now time.Time) time.Time {
 	if t.free.Before(now) {
-		t.free = now
-	} else if reserved {
 		return now
 	}
-	at = t.free
-	t.free = at.Add(t.interval)
-	return at
+	return t.free
 }

@@ -1,7 +1,9 @@
 package deliver
 
 import (
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,11 +123,12 @@ func TestRate(t *testing.T) {
 		seen := k.subscribe("slow.>", nil)
 		start := time.Now()
 		var told []time.Duration
-		deliver := func(target string, paced bool) string {
+		var pacer string
+		deliver := func(target, paced string) string {
 			got := "sent"
 			k.Deliver(Message{Target: target, Mode: message.Core, Paced: paced}, func(r Result) {
 				if r.Outcome == Paced {
-					told = append(told, r.Turn.Sub(start))
+					told, pacer = append(told, r.Turn.Sub(start)), r.Pacer
 					got = "later"
 				}
 			})
@@ -136,7 +139,7 @@ func TestRate(t *testing.T) {
 			if i == 0 {
 				want = "sent"
 			}
-			if got := deliver("slow.a", false); got != want {
+			if got := deliver("slow.a", ""); got != want {
 				t.Fatalf("message %d: %s, want %s", i, got, want)
 			}
 		}
@@ -145,20 +148,20 @@ func TestRate(t *testing.T) {
 				t.Fatalf("turn %d is after %s, want %s", i, turn, want)
 			}
 		}
-		if got := deliver("slow.b", false); got != "sent" {
+		if got := deliver("slow.b", ""); got != "sent" {
 			t.Errorf("another target: %s, want sent", got)
 		}
 		for range 299 { // they come in their turns
 			time.Sleep(10 * time.Millisecond)
-			if got := deliver("slow.a", true); got != "sent" {
+			if got := deliver("slow.a", pacer); got != "sent" {
 				t.Fatalf("in its turn: %s", got)
 			}
 		}
-		if got := deliver("slow.a", false); got != "later" {
+		if got := deliver("slow.a", ""); got != "later" {
 			t.Errorf("after the last turn, at once: %s, want later", got)
 		}
 		time.Sleep(20 * time.Millisecond)
-		if got := deliver("slow.a", false); got != "sent" {
+		if got := deliver("slow.a", ""); got != "sent" {
 			t.Errorf("after a pause: %s, want sent", got)
 		}
 		time.Sleep(time.Second)
@@ -168,19 +171,94 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRateAfterRestart: a turn that another deliverer gave is counted by one that does not know of it.
-func TestRateAfterRestart(t *testing.T) {
-	now := time.Now()
-	target := &target{interval: 10 * time.Millisecond}
-	if got := target.takeTurn(now, true); !got.Equal(now) {
-		t.Errorf("a reserved turn: after %s, want at once", got.Sub(now))
-	}
-	if got := target.takeTurn(now, false).Sub(now); got != 10*time.Millisecond {
-		t.Errorf("the next turn: after %s, want 10ms", got)
-	}
-	if got := target.takeTurn(now, true).Sub(now); got != 0 {
-		t.Errorf("another reserved turn: after %s, want at once", got)
-	}
+// TestRateOfAnother: a turn that another deliverer gave is none. After a restart, what had one and what is new share the
+// rate.
+func TestRateOfAnother(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.Rates = Rates{{"slow", 100}}
+		k.subscribe("slow", nil)
+		start, last := time.Now(), time.Duration(0)
+		for range 50 {
+			for _, paced := range []string{"", "another"} {
+				k.Deliver(Message{Target: "slow", Mode: message.Core, Paced: paced}, func(r Result) {
+					if r.Outcome == Paced {
+						last = r.Turn.Sub(start)
+					}
+				})
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if want := 990 * time.Millisecond; last != want {
+			t.Errorf("the hundredth has its turn after %s, want %s", last, want)
+		}
+	})
+}
+
+// TestRateAndExpiry: what expires before its turn reserves none.
+func TestRateAndExpiry(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.Rates = Rates{{"slow", 1}}
+		k.subscribe("slow", nil)
+		start := time.Now()
+		var expired int
+		for range 300 {
+			k.Deliver(Message{Target: "slow", Mode: message.Core, Expires: start.Add(10 * time.Second)}, func(r Result) {
+				if r.Outcome == Expired {
+					expired++
+				}
+			})
+		}
+		var turn time.Duration
+		k.Deliver(Message{Target: "slow", Mode: message.Core}, func(r Result) { turn = r.Turn.Sub(start) })
+		if expired != 289 || turn != 11*time.Second {
+			t.Errorf("%d have expired, and the next turn is after %s; want 289 and 11s", expired, turn)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// owner of messages.
+type owner struct{ stopped atomic.Bool }
+
+func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
+
+// TestRecall: what waits of an owner who stops is given back at once and not sent, what others have there is.
+func TestRecall(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(time.Second, func() { _ = m.Respond(nil) }) })
+		var back, sent atomic.Int32
+		stops, stays := new(owner), new(owner)
+		for i := range share + 200 {
+			o := stops
+			if i%2 == 1 {
+				o = stays
+			}
+			k.Deliver(Message{Target: "svc", Mode: message.Reply, Owner: o}, func(r Result) {
+				if errors.Is(r.Err, ErrDraining) {
+					back.Add(1)
+				} else {
+					sent.Add(1)
+				}
+			})
+		}
+		stops.stopped.Store(true)
+		k.Recall(stops)
+		if got := back.Load(); got != 100 {
+			t.Errorf("%d are given back, want 100", got)
+		}
+		time.Sleep(3 * time.Second)
+		if back, sent := back.Load(), sent.Load(); back != 100 || sent != share+100 || seen.get() != share+100 {
+			t.Errorf("%d given back, %d answered, %d seen; want 100 and %d", back, sent, seen.get(), share+100)
+		}
+		stays.stopped.Store(true) // asked again when its turn comes
+		k.Deliver(Message{Target: "svc", Mode: message.Reply, Owner: stays}, func(r Result) { back.Add(1) })
+		if back.Load() != 101 {
+			t.Error("an owner that may not deliver delivers")
+		}
+	})
 }
 
 // TestExpiredWhileWaiting: what waits for its target's share and expires there is not sent any more.

@@ -32,7 +32,7 @@ const (
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // "true": Delay-Retry-At is its turn at the target's rate
+	HeaderPaced        = "Delay-Paced"    // who gave it Delay-Retry-At as its turn at the target's rate
 
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
 

@@ -62,7 +62,7 @@ func (l Letter) Understood() bool {
 // once; and it is no hop's, so that "duplicate" can be only an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
-	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, false
+	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""
 	h := r.HopHeader()
 	set(h, headerNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
 	return h

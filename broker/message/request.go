@@ -53,7 +53,7 @@ type Request struct {
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
-	Paced        bool      // RetryAt is a turn of its own at the target's rate
+	Paced        string    // who gave it RetryAt for a turn at its target's rate; empty when nobody did
 }
 
 // When is the moment to deliver: when due, or later when a delivery was refused or its target has a rate.
@@ -70,7 +70,7 @@ func (r Request) Refused(now, again time.Time) Request {
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
-	r.LastFailure, r.RetryAt, r.Paced = now, again, false
+	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
 	return r
 }
 

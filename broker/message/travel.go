@@ -29,9 +29,7 @@ func (r Request) HopHeader() Header {
 	set(h, HeaderTTL, r.TTL)
 	setTime(h, HeaderExpires, r.Expires)
 	setTime(h, HeaderRetryAt, r.RetryAt)
-	if r.Paced {
-		set(h, HeaderPaced, paced)
-	}
+	set(h, HeaderPaced, r.Paced)
 	r.failures(h)
 	return h
 }
@@ -100,7 +98,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		FirstFailure: f.moment(HeaderFirstFailure, optional),
 		LastFailure:  f.moment(HeaderLastFailure, optional),
 		RetryAt:      f.moment(HeaderRetryAt, optional),
-		Paced:        f.text(HeaderPaced) == paced,
+		Paced:        f.token(HeaderPaced),
 	}
 	format := f.count(HeaderFormat, required)
 	switch {
@@ -115,8 +113,6 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 const (
 	required = true
 	optional = false
-
-	paced = "true"
 )
 
 // fields reads state headers and keeps the last problem.
@@ -129,6 +125,16 @@ func (f *fields) text(name string) string {
 	v, problem := f.one(name)
 	if problem != nil {
 		f.refuse(name, problem.Sentence)
+	}
+	return v
+}
+
+// token is a short word of ours.
+func (f *fields) token(name string) string {
+	const most = 32
+	v := f.text(name)
+	if len(v) > most {
+		f.refuse(name, excerpt(v))
 	}
 	return v
 }

@@ -29,14 +29,14 @@ func full(t testing.TB) message.Request {
 
 // paced is a request that its target's rate gave a turn.
 func paced(r message.Request) message.Request {
-	r.RetryAt, r.Paced = r.Due.Add(time.Minute), true
+	r.RetryAt, r.Paced = r.Due.Add(time.Minute), "abc"
 	return r
 }
 
 // TestRefusedInItsTurn: what was refused waits for its retry, and then for a new turn.
 func TestRefusedInItsTurn(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
-	if r.Refused(at, at.Add(2*time.Hour)).Paced {
+	if r.Refused(at, at.Add(2*time.Hour)).Paced != "" {
 		t.Error("a refused delivery keeps the turn that it had")
 	}
 }

@@ -101,6 +101,9 @@ func NewBox(nc *nats.Conn, prefix string) (*Box, error) {
 	return b, nil
 }
 
+// LastError is the last asynchronous error of the connection, which its error handler may not have been told yet.
+func (b *Box) LastError() error { return b.nc.LastError() }
+
 func (b *Box) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
 // Publish sends m, whose Reply it sets, and calls f when there is an answer or none came for the time given.

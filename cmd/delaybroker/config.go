@@ -21,7 +21,7 @@ const (
 	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
 	minMaxDelay, maxMaxDelay       = time.Second, 10 * 366 * 24 * time.Hour
 	minAttempts, maxAttempts       = 1, 1_000_000
-	minReply, maxReply             = time.Millisecond, time.Hour
+	minReply, maxReply             = time.Millisecond, maxGrace * 3 / 4
 	minReplicas, maxReplicas       = 1, 5 // of nats-server
 	minOwners, maxOwners           = 1, broker.MaxMaxOwners
 	maxInstance                    = 64
@@ -103,6 +103,9 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 	}
 	if c.Ladder, err = levels.Parse(s.Levels); err != nil {
 		p.refuse("DELAY_LEVELS", s.Levels, "%w", err)
+	}
+	if longest := broker.AnswersWithin(c.ShutdownGrace); !p.has("DELAY_REPLY_TIMEOUT") && !p.has("DELAY_SHUTDOWN_GRACE") && c.ReplyTimeout > longest {
+		p.refuse("DELAY_REPLY_TIMEOUT", s.ReplyTimeout, "want at most %s, three quarters of DELAY_SHUTDOWN_GRACE, or a clean stop would repeat what is being answered", levels.FormatDuration(longest))
 	}
 	if c.RetryLadder, err = levels.Parse(s.Retry); err != nil {
 		p.refuse("DELAY_RETRY", s.Retry, "%w", err)

@@ -101,8 +101,8 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_ATTEMPTS", strconv.Itoa(minAttempts), broker.Config{Attempts: minAttempts}, true},
 		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
 		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(minReply), broker.Config{ReplyTimeout: minReply}, true},
-		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(maxReply), broker.Config{ReplyTimeout: maxReply}, true},
-		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(maxReply + step), broker.Config{ReplyTimeout: maxReply + step}, false},
+		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
+		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
 		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
 		{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},

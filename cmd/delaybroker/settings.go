@@ -57,7 +57,7 @@ type settings struct {
 	Attempts        string `split_words:"true" default:"20" desc:"refused deliveries before a message becomes a dead letter"`
 	Retry           string `split_words:"true" default:"1s,5s,30s" desc:"waits between refused deliveries: after the first, the second, and so on; the last for all others"`
 	Deliver         string `split_words:"true" default:"auto" desc:"how targets are reached: auto, stream, core or request; by target as in shop.>=stream,auto"`
-	ReplyTimeout    string `split_words:"true" default:"10s" desc:"how long a service may take to reply in mode request"`
+	ReplyTimeout    string `split_words:"true" default:"5s" desc:"how long a service may take to reply in mode request"`
 	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
 	MaxPending      string `split_words:"true" default:"none" desc:"messages that each level and the intake may hold"`
 	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`

@@ -99,6 +99,23 @@ func (c *Cursor) TakeAhead(most int) []uint64 {
 	return taken
 }
 
+// PutBack undoes TakeAhead for messages that could not be taken out of the lane.
+func (c *Cursor) PutBack(sequences []uint64) {
+	if len(sequences) == 0 {
+		return
+	}
+	back := make(map[uint64]bool, len(sequences))
+	for _, seq := range sequences {
+		back[seq] = true
+	}
+	for n := c.first; n < c.next; n++ {
+		if m := c.at(n); m.state == removed && back[m.seq] {
+			m.state = done
+			c.ahead++
+		}
+	}
+}
+
 // Reset forgets everything: the stream has another history.
 func (c *Cursor) Reset() {
 	*c = Cursor{life: c.life + 1}

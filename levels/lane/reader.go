@@ -199,8 +199,10 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 			r.first = 0
 		}
 		r.read = Stored{}
-		if r.first > before.State.LastSeq+1 || !r.firstOf.IsZero() && !before.Created.Equal(r.firstOf) {
-			r.first = 0 // the previous owner knew another history
+		// The previous owner has committed up to there, and the leader knows of it. One that does not has another history,
+		// though it may have been created when the other was: it was restored, or cut back by a loss of power.
+		if before.State.FirstSeq < r.first || !r.firstOf.IsZero() && !before.Created.Equal(r.firstOf) {
+			r.first = 0
 		}
 	}
 	start := max(before.State.FirstSeq, r.first, r.read.Sequence, 1)

@@ -60,45 +60,67 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom begins below, within and above what the stream holds. Above it, the previous owner knew another history.
+// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not have. A
+// cursor above what the leader has is of another history.
 func TestFrom(t *testing.T) {
-	for _, tt := range []struct {
-		from  uint64
-		first int
-	}{{0, 4}, {1, 4}, {4, 4}, {7, 7}, {10, 10}, {11, 11}, {12, 4}, {1000, 4}} {
-		t.Run(fmt.Sprint(tt.from), func(t *testing.T) {
+	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
+		t.Run(fmt.Sprint(from), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				r := newRig(t, s)
 				r.publish(1, 10)
 				r.purge(jetstream.WithPurgeSequence(4))
-				o := r.read(s.Connect(), tt.from)
-				o.check(tt.first, 10)
+				o := r.read(s.Connect(), from)
+				o.check(4, 10)
 				r.publish(11, 12)
-				o.check(tt.first, 12)
+				o.check(4, 12)
 			})
 		})
 	}
 }
 
-// TestFromAnotherStream: what the previous owner left is believed of the stream it spoke of, and of no other of its name.
-func TestFromAnotherStream(t *testing.T) {
+// TestFromDropsWhatWasCommitted: a replica that lags shows what the leader has removed; the reader does not take it.
+func TestFromDropsWhatWasCommitted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
-		r.publish(1, 10)
+		o := r.reader(s.Connect(), 0)
+		o.first = 7
+		for seq := range uint64(10) {
+			if err := o.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(o.items); got != 4 {
+			t.Errorf("%d of 10 are handed over, want those from 7 on", got)
+		}
+	})
+}
+
+// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences of
+// those that the previous owner had committed.
+func TestFromCutBack(t *testing.T) {
+	dir, old := t.TempDir(), t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.Run(t, dir)
+		r := newRig(t, s)
+		r.publish(1, 5)
+		s.Stop()
+		copyDir(t, old, dir)
+		s.Start()
+		time.Sleep(time.Minute)
 		js := s.JetStream(s.Connect())
 		st, err := js.Stream(context.Background(), r.spec.Stream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		created := st.CachedInfo().Created
-		for _, tt := range []struct {
-			of    time.Time
-			first int
-		}{{created, 7}, {created.Add(-time.Hour), 1}, {time.Time{}, 7}} {
-			o := r.readerOf(ReaderConfig{Conn: s.Connect(), JetStream: js, From: 7, FromCreated: tt.of})
-			go o.take(1 << 30)
-			o.check(tt.first, 10)
-		}
+		r.publish(6, 15)
+		s.Stop()
+		copyDir(t, dir, old)
+		s.Start()
+		r.publish(6, 25)
+		o := r.readerOf(ReaderConfig{Conn: s.Connect(), JetStream: js, From: 16, FromCreated: st.CachedInfo().Created})
+		go o.take(1 << 30)
+		o.check(1, 25)
 	})
 }
 

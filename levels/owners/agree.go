@@ -53,7 +53,9 @@ func (s *Shared) reconcile(sent time.Time) {
 	for lane, l := range s.leases {
 		c, known := s.table.Lanes[lane]
 		if known && (c.Instance != s.id || c.Epoch != l.epoch) {
-			s.log.Warn("another instance has taken over a lane", "stream", lane, "instance", c.Instance)
+			if c.Instance != "" {
+				s.log.Warn("another instance has taken over a lane", "stream", lane, "instance", c.Instance)
+			}
 			s.lose(l)
 		}
 	}

@@ -27,15 +27,15 @@ var mutants = []mutant{
 		name: "a delivery counts before the target has answered",
 		file: "broker/fire.go",
 		edits: []string{
-			"\tw.underway++\n\tm := deliver.Message{", "\tw.arrived(h)\n\tm := deliver.Message{",
-			"\t\t\tw.underway--\n\t\t\tw.fired(h, r, now)\n", "\t\t\tw.gauge.delivered.Add(1)\n",
+			"\tw.underway++\n\tw.early.sent", "\tw.arrived(h)\n\tw.early.sent",
+			"\t\t\tw.underway--\n\t\t\tw.fired(h, r, now)\n", "\t\t\tw.counts.delivered.Add(1)\n",
 		},
 		fault: leaderKilled, want: history.Lost,
 	},
 	{
 		name:  "duplicate:true is believed",
-		file:  "broker/hop.go",
-		edits: []string{"case ack.Duplicate:\n\t\tw.verify(h, ack)\n", "case ack.Duplicate:\n\t\tw.arrived(h)\n"},
+		file:  "broker/append.go",
+		edits: []string{"case ack.Duplicate:\n\t\tw.verify(e, ack)\n", "case ack.Duplicate:\n\t\tw.arrived(e.held)\n"},
 		fault: idsForged, want: history.Lost,
 	},
 	{

@@ -22,7 +22,7 @@ var Headers = []string{
 	"Status: 409", "Status: 100", "Description: Idle Heartbeat", "KV-Operation: PURGE",
 	"Delay-Id: a-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z", "Delay-Msg-Id: forged",
 	"Delay-Format: 9", "Delay-Hop: 9", "Delay-Attempts: 9", "Delay-First-Failure: 2020-01-01T00:00:00Z",
-	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Paced: true", "Delay-Error-Code: a", "Delay-Error: a",
+	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Paced: abc", "Delay-Error-Code: a", "Delay-Error: a",
 	"Delay-Subject: a",
 }
 
