@@ -80,19 +80,15 @@ func TestFrom(t *testing.T) {
 
 // TestFromDropsWhatWasCommitted: a replica that lags shows what the leader has removed; the reader does not take it.
 func TestFromDropsWhatWasCommitted(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		r := newRig(t, s)
-		o := r.reader(s.Connect(), 0)
-		o.first = 7
-		for seq := range uint64(10) {
-			if err := o.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
-				t.Fatal(err)
-			}
+	r := NewReader(ReaderConfig{From: 7})
+	for seq := range uint64(10) {
+		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+			t.Fatal(err)
 		}
-		if got := len(o.items); got != 4 {
-			t.Errorf("%d of 10 are handed over, want those from 7 on", got)
-		}
-	})
+	}
+	if got := len(r.items); got != 4 {
+		t.Errorf("%d of 10 are handed over, want those from 7 on", got)
+	}
 }
 
 // TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences of
