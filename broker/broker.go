@@ -250,8 +250,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, a
 func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
 
 // watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once. When JetStream is back
-// behind a connection that stayed, their consumers
-// may be gone.
+// behind a connection that stayed, their consumers may be gone.
 func (b *Broker) watchLinks(ctx context.Context) {
 	write := b.links.Write.StatusChanged(nats.CONNECTED)
 	defer b.links.Write.RemoveStatusListener(write)

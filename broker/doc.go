@@ -35,6 +35,7 @@
 //   - Due travels with the message. Any ladder may continue a chain that another began, so levels may come and go.
 //   - Nothing fires but by a proof of the clock that stamped it (see clock).
 //   - A commit speaks only of the history its sequences were read from (see lane.Epoch).
+//   - An attempt counts when it is stored: what no lane takes stays as it was. Want of room is nobody's answer.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that
 //     was looked at and is ours.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. What a lease that was lost
