@@ -42,7 +42,6 @@ type peer struct {
 type option func(*SharedConfig)
 
 func named(name string) option { return func(c *SharedConfig) { c.Name = name } }
-func most(n int) option        { return func(c *SharedConfig) { c.MaxOwners = n } }
 func creating(js jetstream.JetStream) option {
 	return func(c *SharedConfig) { c.Create = func(context.Context) error { return makeStream(js) } }
 }

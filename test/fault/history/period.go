@@ -11,13 +11,12 @@ const aftermath = 5 * time.Second
 
 // Period is the time of one fault.
 type Period struct {
-	Name       string
-	Proof      string
-	From, To   int64
-	Worst      time.Duration // lateness of what became due meanwhile, or shortly after
-	Delivered  int           // of these
-	proved     bool
-	overlapped bool
+	Name      string
+	Proof     string
+	From, To  int64
+	Worst     time.Duration // lateness of what became due meanwhile, or shortly after
+	Delivered int           // of these
+	proved    bool
 }
 
 // takeFault sorts the phases of a fault in. Faults come one after the other.
