@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"delaybroker/test/natstest"
 )
 
 // ladder is short, so that a run is: a message of 7.5 s passes the level of two seconds three times.
@@ -31,7 +33,7 @@ func newBroker(dir, binary string, number int, c cluster) (*broker, error) {
 		b.links = append(b.links, p)
 		urls = append(urls, "nats://"+p.address())
 	}
-	ports, err := freeAddresses(1)
+	ports, err := natstest.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -4,14 +4,13 @@ package fault
 
 import (
 	"fmt"
-	"math/rand"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
+
+	"delaybroker/test/natstest"
 )
 
 // servers is the size of the cluster.
@@ -43,7 +42,7 @@ func newCluster(dir, binary string) (cluster, error) {
 	var c cluster
 	for i := range servers {
 		name := fmt.Sprintf("n%d", i+1)
-		ports, err := freeAddresses(3)
+		ports, err := natstest.FreeAddresses(3)
 		if err != nil {
 			return nil, err
 		}
@@ -195,38 +194,4 @@ func get(url string) error {
 		return fmt.Errorf("%s says %s", url, r.Status)
 	}
 	return nil
-}
-
-// given are the ports that were handed out, whether somebody listens on them already or not.
-var given struct {
-	sync.Mutex
-	ports map[int]bool
-}
-
-// freeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
-// listens on them is down: they lie below the range that Linux takes those from.
-func freeAddresses(n int) ([]string, error) {
-	given.Lock()
-	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = make(map[int]bool)
-	}
-	var found []string
-	for tries := 0; len(found) < n && tries < 1000; tries++ {
-		port := 10_000 + rand.Intn(20_000)
-		if given.ports[port] {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		l.Close()
-		given.ports[port] = true
-		found = append(found, l.Addr().String())
-	}
-	if len(found) < n {
-		return nil, fmt.Errorf("no free ports below 30000")
-	}
-	return found, nil
 }

@@ -1,10 +1,8 @@
 package rivals_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,43 +10,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/natstest"
 )
 
-// Three processes share the machine, as they would outside of a test: a nats-server, which is this test binary started
-// again; a broker, which is the command; and this one, which publishes and reads what arrived.
-
-// serverDir tells the binary to be a nats-server with its data there.
-const serverDir = "RIVALS_SERVER_DIR"
+// Processes share the machine, as they would outside of a test: nats-servers, which are this test binary started again;
+// brokers, which are the command; and this one, which publishes and reads what arrived.
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
-		beServer(dir)
+		beServer(dir, os.Getenv(serverRoutes))
 		return
 	}
 	code := m.Run()
 	natstest.RemoveBroker()
 	os.Exit(code)
-}
-
-// beServer runs a nats-server with the defaults it comes with, says where, and ends with the process that started it.
-func beServer(dir string) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		os.Exit(1)
-	}
-	fmt.Println(s.ClientURL())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
-	s.Shutdown()
-	s.WaitForShutdown()
 }
 
 // process is another process, which ends with the benchmark at the latest.
@@ -57,6 +34,8 @@ type process struct {
 	cmd    *exec.Cmd         // a server, or
 	broker *natstest.Process // a broker
 	url    string            // where its nats-server listens, or the one that it uses
+
+	monitor string // of a server, its monitoring address
 }
 
 // processes is what a delayer consists of.
@@ -100,41 +79,11 @@ func (ts times) String() string {
 	return strings.Join(words, "+")
 }
 
-// startServer runs a nats-server with an empty store.
-func startServer(b *testing.B) *process {
-	b.Helper()
-	p := &process{b: b, cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = append(os.Environ(), serverDir+"="+b.TempDir())
-	if _, err := p.cmd.StdinPipe(); err != nil {
-		b.Fatal(err)
-	}
-	out := p.start(p.cmd.StdoutPipe)
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatalf("the server says no address: %v", err)
-	}
-	p.url = strings.TrimSpace(url)
-	return p
-}
-
 // startBroker runs the command until it is ready.
 func startBroker(b *testing.B, env ...string) *process {
 	b.Helper()
 	p := natstest.StartBroker(b, env...)
 	return &process{b: b, broker: p, url: p.URL}
-}
-
-func (p *process) start(output func() (io.ReadCloser, error)) io.Reader {
-	p.b.Helper()
-	out, err := output()
-	if err != nil {
-		p.b.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		p.b.Fatal(err)
-	}
-	p.b.Cleanup(p.kill)
-	return out
 }
 
 // kill ends it at once, as kill -9 does.

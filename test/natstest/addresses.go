@@ -1,0 +1,42 @@
+package natstest
+
+import (
+	"fmt"
+	"math/rand"
+	"net"
+	"sync"
+)
+
+// given are the ports that were handed out, whether somebody listens on them already or not.
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// FreeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
+// listens on them is down: they lie below the range that Linux takes those from.
+func FreeAddresses(n int) ([]string, error) {
+	given.Lock()
+	defer given.Unlock()
+	if given.ports == nil {
+		given.ports = make(map[int]bool)
+	}
+	var found []string
+	for tries := 0; len(found) < n && tries < 1000; tries++ {
+		port := 10_000 + rand.Intn(20_000)
+		if given.ports[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		given.ports[port] = true
+		found = append(found, l.Addr().String())
+	}
+	if len(found) < n {
+		return nil, fmt.Errorf("no free ports below 30000")
+	}
+	return found, nil
+}

@@ -1,0 +1,208 @@
+package rivals_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/owners"
+)
+
+// BenchmarkInstances measures what one, two and three brokers that share the work do, on one server and on a cluster of
+// three with as many replicas: how late messages are at a rate that all of them carry, and how many a second arrive when
+// 30,000 are due at one instant.
+//
+//	go test -run '^$' -bench Instances -benchtime 1x ./test/rivals
+//
+// It takes four minutes. A lane has one owner, so the load is spread over lanes: half of it goes to the levels 1s, 3s, 5s
+// and 7s, half to the plain durations between them, which pass the intake. What is due at one instant was published with
+// its time to those four levels, and by then waits in three: a quarter in 3s, a half in 7s, a quarter in 10s. Who owns
+// which is left to the brokers, as it would be. Streams and servers stay while brokers join; each row is measured after
+// the lanes are shared out. CPU is that of all servers, and of each broker, for one message.
+func BenchmarkInstances(b *testing.B) {
+	const most, load, count = 3, 6 * time.Second, 30_000
+	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice", "CPU µs/msg"}}
+	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice", "CPU µs/msg"}}
+	for _, servers := range []int{1, 3} {
+		rate := 5_000
+		if servers > 1 {
+			rate = 2_000
+		}
+		b.Run("servers="+strconv.Itoa(servers), func(b *testing.B) {
+			f := startFleet(b, servers)
+			target := broker.stream
+			target.Replicas = servers
+			newLoad(b, f.nc).stream(target)
+			for n := 1; n <= most; n++ {
+				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
+					for b.Loop() {
+						lanes := f.grow(b, n)
+						r := f.steady(b, rate, rate*int(load/time.Second))
+						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50), millis(r.p99), millis(r.max), millis(r.min),
+							thousands(int(r.rate)), thousands(r.lost), thousands(r.twice), r.cpu.String())
+						r = f.drain(b, count)
+						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.min), millis(r.p50), millis(r.max),
+							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice), r.cpu.String())
+					}
+				})
+			}
+			f.end()
+		})
+	}
+	steady.print("BenchmarkInstances: stored at the target after due")
+	drain.print("BenchmarkInstances: 30,000 messages due at one instant, stored at the target after due")
+}
+
+// fleet is some brokers that share the work on some servers.
+type fleet struct {
+	b       *testing.B
+	servers processes
+	brokers processes
+	nc      *nats.Conn
+}
+
+// startFleet runs the servers; there are no brokers yet.
+func startFleet(b *testing.B, servers int) *fleet {
+	b.Helper()
+	f := &fleet{b: b, servers: startServers(b, servers)}
+	f.nc = f.servers[0].connect()
+	return f
+}
+
+// grow starts brokers until there are n, and returns how many lanes each owns once they are shared out, as "12+12+12".
+func (f *fleet) grow(b *testing.B, n int, env ...string) string {
+	b.Helper()
+	for len(f.brokers) < n {
+		f.brokers = append(f.brokers, startBroker(f.b, append(env, "NATS_URL="+f.servers.urls(), "DELAY_PROVISION=create")...))
+	}
+	js, err := jetstream.New(f.nc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const poll, patience = 200 * time.Millisecond, time.Minute
+	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+		lanes, err := shares(js, n)
+		if err == nil {
+			return lanes
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("the lanes are not shared out after %s: %v", patience, err)
+		}
+	}
+}
+
+// shares are how many lanes each of n brokers owns, the first to join first, if all are owned, and evenly.
+func shares(js jetstream.JetStream, n int) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	s, err := js.Stream(ctx, "DELAY_OWNERS")
+	if err != nil {
+		return "", err
+	}
+	m, err := s.GetLastMsgForSubject(ctx, "delaysys.owners.table")
+	if err != nil {
+		return "", err
+	}
+	t, err := owners.ParseTable(m.Data)
+	if err != nil {
+		return "", err
+	}
+	if len(t.Instances) != n {
+		return "", fmt.Errorf("%d brokers know of each other", len(t.Instances))
+	}
+	owned := make(map[string]int)
+	for lane, claim := range t.Lanes {
+		if claim.Instance == "" {
+			return "", fmt.Errorf("nobody owns %s", lane)
+		}
+		owned[claim.Instance]++
+	}
+	var counts []int
+	var words []string
+	for _, id := range slices.SortedFunc(maps.Keys(t.Instances), func(a, b string) int {
+		return cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined)
+	}) {
+		counts = append(counts, owned[id])
+		words = append(words, strconv.Itoa(owned[id]))
+	}
+	if slices.Max(counts)-slices.Min(counts) > 1 {
+		return "", errors.New("they own " + strings.Join(words, "+"))
+	}
+	return strings.Join(words, "+"), nil
+}
+
+// steady publishes at a rate to levels and durations of up to 8 s, and reports how late all arrived.
+func (f *fleet) steady(b *testing.B, rate, count int) result {
+	b.Helper()
+	return f.run(b, rate, count, func(n int) *nats.Msg {
+		return broker.wait(n, time.Duration(1+n%8)*time.Second)
+	})
+}
+
+// drain publishes what is due at one instant, and reports how late all arrived.
+func (f *fleet) drain(b *testing.B, count int) result {
+	b.Helper()
+	const ahead, longest = 15 * time.Second, 7 * time.Second
+	var due time.Time
+	var until string
+	r := f.run(b, 0, count, func(n int) *nats.Msg {
+		if n == 0 {
+			due = time.Now().Add(ahead).Truncate(time.Millisecond)
+			until = strconv.FormatInt(due.UnixMilli(), 10)
+		}
+		m := broker.wait(n, time.Duration(1+n%4*2)*time.Second) // 1s, 3s, 5s, 7s: levels
+		m.Header = nats.Header{"Delay-Until": {until}}
+		return m
+	})
+	if r.published.After(due.Add(-longest)) {
+		b.Error("it took too long to publish: not all could pass their level in time")
+	}
+	return r
+}
+
+// run publishes, and reports what arrived. It fails for what is lost or early.
+func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
+	b.Helper()
+	l := newLoad(b, f.nc)
+	s, err := l.js.Stream(context.Background(), broker.stream.Name)
+	if err == nil {
+		err = s.Purge(context.Background())
+	}
+	if err != nil {
+		b.Fatalf("empty the target's stream: %v", err)
+	}
+	servers, brokers := f.servers.cpu(), f.brokers.cpu()
+	r.rate = l.run(rate, count, next)
+	r.published = time.Now()
+	there := l.await(broker.stream.Name, broker.subject, count)
+	r.cpu = append(times{f.servers.cpu().since(servers, count).sum()}, f.brokers.cpu().since(brokers, count)...)
+	r.judge(b, l.arrivals(broker.stream.Name, broker.subject, there, broker.due), count)
+	return r
+}
+
+// stop ends all brokers, as SIGTERM does.
+func (f *fleet) stop() {
+	for _, p := range f.brokers {
+		p.broker.Terminate()
+	}
+	f.brokers = nil
+}
+
+// end ends everything.
+func (f *fleet) end() {
+	f.stop()
+	f.nc.Close()
+	for _, p := range f.servers {
+		p.kill()
+	}
+}
