@@ -61,7 +61,7 @@ func (d *Deliverer) sentLocked(t *target) {
 
 // stalled reports whether the target holds its whole share and has answered nothing for some time.
 func (t *target) stalled(after time.Duration) bool {
-	return t.sent >= share && time.Since(t.answered) > after
+	return t.sent >= share && time.Since(t.answered) >= after
 }
 
 // patience is how long the target of a message may say nothing. A service may be slow and well.
