@@ -62,7 +62,8 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	if arrived <= c.done {
 		ahead = w.cursor.TakeAhead(takeOut)
 	}
-	if c.running = true; len(ahead) < takeOut {
+	c.running = true
+	if len(ahead) < takeOut { // otherwise there is more, and no reason to wait
 		c.moved = local
 	}
 	epoch, known := w.epoch, history{created: w.created, last: w.last}
@@ -73,7 +74,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		sample, took, err := w.commitTo(ctx, arrived, ahead, known)
 		w.mail.put(func(now time.Time) {
 			c.running = false
-			if err != nil && epoch == w.epoch {
+			if err != nil && epoch >= w.fresh { // otherwise the cursor is of another history
 				w.cursor.PutBack(ahead)
 			}
 			if errors.Is(err, errHistory) {

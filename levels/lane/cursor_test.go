@@ -187,3 +187,28 @@ func TestCursorMemory(t *testing.T) {
 		t.Errorf("the ring has %d places for two messages at a time, want %d", got, want)
 	}
 }
+
+// TestCursorPutBack: what could not be taken out is offered again, and nothing else.
+func TestCursorPutBack(t *testing.T) {
+	var c Cursor
+	var marks []Mark
+	for seq := range uint64(10) {
+		marks = append(marks, c.Begin(seq+1))
+	}
+	for _, m := range marks[1:8] {
+		c.Done(m)
+	}
+	first := c.TakeAhead(3)
+	c.PutBack(first[1:])
+	if got := c.Ahead(); got != 6 {
+		t.Errorf("%d have arrived ahead and are not taken out, want 6", got)
+	}
+	if got, want := c.TakeAhead(10), []uint64{3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) {
+		t.Errorf("taken out again: %v, want %v", got, want)
+	}
+	c.Done(marks[0])
+	c.PutBack(first) // the cursor has passed them
+	if c.Ahead() != 0 || c.Arrived() != 8 {
+		t.Errorf("%d ahead, arrived %d; want 0 and 8", c.Ahead(), c.Arrived())
+	}
+}
