@@ -136,6 +136,10 @@ func forgeIDs(w *world) (func() (string, error), error) {
 	if err != nil {
 		return nil, err
 	}
+	for range 20 {
+		forger.publish(history.Event{Target: "orders.forged", Delay: farOff, Subject: "delayin.20s.orders.forged"}, "", "", func() {})
+	}
+	forger.answers.Wait()
 	intake, err := w.js.Stream(ctx, "DELAY_INTAKE")
 	if err != nil {
 		return nil, err

@@ -42,8 +42,12 @@ var delays = []struct {
 	{"delayin.7500ms", longest},
 }
 
-// longest is the longest of the delays.
-const longest = 7500 * time.Millisecond
+const (
+	// longest is the longest of the delays.
+	longest = 7500 * time.Millisecond
+	// farOff is a delay that is not over when brokers come back, so that what has it must hop then.
+	farOff = 20 * time.Second
+)
 
 // publisher publishes delays through one connection, and writes down what became of them.
 type publisher struct {

@@ -142,7 +142,7 @@ func (w *world) finish() error {
 	w.publishing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*bound)
 	defer cancel()
-	if err := w.awaitRest(ctx, bound+longest); err != nil {
+	if err := w.awaitRest(ctx, bound+farOff); err != nil {
 		return err
 	}
 	time.Sleep(time.Second) // for copies
