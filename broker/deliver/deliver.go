@@ -128,24 +128,15 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 	t := d.targetLocked(m.Target)
 	dl := &delivery{Message: m, target: t, done: done}
-	if t.stalled(d.patience(m)) {
+	if d.stalledLocked(t, m) {
 		d.mu.Unlock()
 		done(Result{Outcome: Stalled})
 		return
 	}
-	if now := time.Now(); t.interval > 0 && m.Paced != d.pacer {
-		switch turn := t.nextTurn(now); {
-		case !m.Expires.IsZero() && turn.After(m.Expires):
-			d.mu.Unlock()
-			done(Result{Outcome: Expired})
-			return
-		default:
-			if t.free = turn.Add(t.interval); turn.After(now) {
-				d.mu.Unlock()
-				done(Result{Outcome: Paced, Turn: turn, Pacer: d.pacer})
-				return
-			}
-		}
+	if r, later := d.paceLocked(t, m); later {
+		d.mu.Unlock()
+		done(r)
+		return
 	}
 	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
 		d.sentLocked(t)
@@ -163,31 +154,35 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 func (d *Deliverer) Drain() {
 	d.mu.Lock()
 	d.closed = true
-	var back []*delivery
-	for _, t := range d.targets {
-		back = append(back, t.waiting...)
-		t.waiting = nil
-	}
+	back := d.takeBackLocked(func(*delivery) bool { return true })
 	d.mu.Unlock()
-	for _, dl := range back {
-		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
-	}
+	giveBack(back)
 }
 
 // Recall gives back what waits of one owner; what was sent may still be answered.
 func (d *Deliverer) Recall(o Owner) {
 	d.mu.Lock()
-	var back []*delivery
+	back := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
+	d.mu.Unlock()
+	giveBack(back)
+}
+
+// takeBackLocked takes some of what waits out of the queues.
+func (d *Deliverer) takeBackLocked(which func(*delivery) bool) (back []*delivery) {
 	for _, t := range d.targets {
 		t.waiting = slices.DeleteFunc(t.waiting, func(dl *delivery) bool {
-			if dl.Owner == o {
+			taken := which(dl)
+			if taken {
 				back = append(back, dl)
 			}
-			return dl.Owner == o
+			return taken
 		})
 	}
-	d.mu.Unlock()
-	for _, dl := range back {
+	return back
+}
+
+func giveBack(unsent []*delivery) {
+	for _, dl := range unsent {
 		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
 	}
 }
@@ -229,7 +224,7 @@ func (d *Deliverer) finish(dl *delivery, r Result) {
 	case r.Outcome == Expired, errors.Is(r.Err, ErrDraining): // nobody was asked
 	case !errors.Is(r.Err, reply.ErrTimeout):
 		t.answered = time.Now()
-	case t.stalled(d.patience(dl.Message)):
+	case d.stalledLocked(t, dl.Message):
 		back, t.waiting = t.waiting, nil
 	}
 	d.sent--

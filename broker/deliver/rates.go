@@ -58,6 +58,20 @@ func (r Rates) interval(target string) time.Duration {
 	return 0
 }
 
+// paceLocked gives a message a turn at its target's rate. It reports whether that is not now, and with what result.
+func (d *Deliverer) paceLocked(t *target, m Message) (r Result, later bool) {
+	if t.interval == 0 || m.Paced == d.pacer {
+		return Result{}, false
+	}
+	now := time.Now()
+	turn := t.nextTurn(now)
+	if !m.Expires.IsZero() && turn.After(m.Expires) {
+		return Result{Outcome: Expired}, true // and takes none
+	}
+	t.free = turn.Add(t.interval)
+	return Result{Outcome: Paced, Turn: turn, Pacer: d.pacer}, turn.After(now)
+}
+
 // nextTurn is the next free moment of a target with a rate, which may be now. A message that has to wait for its turn is
 // moved once, to where it waits, so a backlog neither stays in memory nor goes round in the retry lanes. The message keeps
 // the turn, and comes again with the name of who gave it. A turn that another deliverer gave, of another instance or before

@@ -59,9 +59,9 @@ func (d *Deliverer) sentLocked(t *target) {
 	t.sent++
 }
 
-// stalled reports whether the target holds its whole share and has answered nothing for some time.
-func (t *target) stalled(after time.Duration) bool {
-	return t.sent >= share && time.Since(t.answered) >= after
+// stalledLocked reports whether the target of a message holds its whole share and has answered nothing for some time.
+func (d *Deliverer) stalledLocked(t *target, m Message) bool {
+	return t.sent >= share && time.Since(t.answered) >= d.patience(m)
 }
 
 // patience is how long the target of a message may say nothing. A service may be slow and well.

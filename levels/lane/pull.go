@@ -10,8 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-
-	"delaybroker/levels/leader"
 )
 
 const (
@@ -178,7 +176,7 @@ func (p *pull) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	if err := p.r.nc.PublishRequest(p.r.api+".CONSUMER.MSG.NEXT."+p.r.lane.Stream+"."+p.name, p.sub.Subject, body); err != nil {
+	if err := p.r.nc.PublishRequest(p.r.leader.API+".CONSUMER.MSG.NEXT."+p.r.lane.Stream+"."+p.name, p.sub.Subject, body); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
 	p.wanted += n
@@ -271,7 +269,7 @@ func (p *pull) lags(more bool, now time.Time) bool {
 // more asks the leader whether it holds a message behind the last one read. Its last sequence does not tell: that
 // message may have been deleted. Nor does a direct get, which any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
-	_, err := leader.Leaders{Conn: r.nc, API: r.api}.Next(ctx, r.lane.Stream, r.read.Sequence+1, ">")
+	_, err := r.leader.Next(ctx, r.lane.Stream, r.read.Sequence+1, ">")
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
 	}

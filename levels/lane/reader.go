@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/levels/leader"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -37,7 +39,7 @@ type Item struct {
 type Reader struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	api     string // prefix of the JetStream API subjects
+	leader  leader.Leaders
 	inbox   string
 	lane    Spec
 	log     *slog.Logger
@@ -78,7 +80,7 @@ type ReaderConfig struct {
 // NewReader makes a reader. Don't forget to Run it.
 func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
-		nc: cfg.Conn, js: cfg.JetStream, api: cfg.APIPrefix, inbox: cfg.Inbox, lane: cfg.Lane,
+		nc: cfg.Conn, js: cfg.JetStream, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox, lane: cfg.Lane,
 		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
 		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1),
 		first: cfg.From, firstOf: cfg.FromCreated,
