@@ -17,6 +17,9 @@ import (
 // errHistory is returned when a stream is not the one whose sequences are known. The reader finds out and begins anew.
 var errHistory = errors.New("the stream has another history")
 
+// errUnsure is returned when a look at a stream shows less than was read from it, and its leader may have been deposed.
+var errUnsure = errors.New("the stream's leader seems to answer from the past")
+
 // sample asks a stream's leader for its time and state.
 func (e *engine) sample(ctx context.Context, stream string) (lane.Sample, error) {
 	s, err := e.js.Stream(ctx, stream)

@@ -241,7 +241,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, a
 		}),
 		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),
-		gauge: &gauge{base: clock.base}, counts: counts,
+		gauge: &gauge{base: clock.base}, counts: counts, commit: commitState{judge: new(lane.Judge)},
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
 }

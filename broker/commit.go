@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"delaybroker/levels/lane"
+	"delaybroker/levels/leader"
 )
 
 const (
@@ -35,7 +34,8 @@ type commitState struct {
 	next    time.Time // local; not before
 	moved   time.Time // local; when the cursor last moved, or what is behind it was taken out
 	running bool
-	since   time.Time // local; since when there is something to commit; zero when there is nothing
+	judge   *lane.Judge // of the commit underway
+	since   time.Time   // local; since when there is something to commit; zero when there is nothing
 }
 
 // commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
@@ -66,12 +66,12 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 	if len(ahead) < takeOut { // otherwise there is more, and no reason to wait
 		c.moved = local
 	}
-	epoch, known := w.epoch, history{created: w.created, last: w.last}
+	epoch, known, judge := w.epoch, w.history(), c.judge
 	w.early.ask(w.clock.leader, local)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		sample, took, err := w.commitTo(ctx, arrived, ahead, known)
+		sample, took, err := w.commitTo(ctx, arrived, ahead, known, judge)
 		w.mail.put(func(now time.Time) {
 			c.running = false
 			if err != nil && epoch >= w.fresh { // otherwise the cursor is of another history
@@ -104,21 +104,22 @@ func (w *worker) safeToCommit() bool {
 	return w.lease.Held() && w.epoch != 0 && w.reader.Live() == w.epoch
 }
 
-// history is what tells the stream that was read from another of its name.
-type history struct {
-	created time.Time
-	last    lane.Stored // the last message read
+// history is what is known of the stream that is read.
+func (w *worker) history() lane.History {
+	return lane.History{Created: w.created, Read: w.last.Sequence, At: w.last.At}
 }
 
 // commitTo commits up to a sequence and removes some messages above it, after a look at the stream: in another history
 // both would destroy what was accepted. It says how long the questions and the commit took.
-func (w *worker) commitTo(ctx context.Context, arrived uint64, ahead []uint64, known history) (lane.Sample, time.Duration, error) {
+func (w *worker) commitTo(
+	ctx context.Context, arrived uint64, ahead []uint64, known lane.History, judge *lane.Judge,
+) (lane.Sample, time.Duration, error) {
 	sample, err := w.sample(ctx, w.lane.Stream)
 	if err != nil {
 		return sample, 0, err
 	}
 	start := time.Now()
-	if err := w.confirm(ctx, sample, known); err != nil {
+	if err := w.confirm(ctx, sample, known, judge); err != nil {
 		return sample, 0, err
 	}
 	if err := w.committer.Commit(ctx, arrived); err != nil {
@@ -128,22 +129,20 @@ func (w *worker) commitTo(ctx context.Context, arrived uint64, ahead []uint64, k
 	return sample, took, w.removeAll(ctx, ahead)
 }
 
-// confirm returns errHistory unless the stream is the one that was read. A stream that is restored from a backup, or
-// comes back cut short from a loss of power, may have been created when ours was, and new messages may have taken the
-// sequences of old ones. Then the last message read is another, with another timestamp; while that one is the same, so is
-// all before it. Where it was deleted or purged, the other signs have to do.
-func (w *worker) confirm(ctx context.Context, sample lane.Sample, known history) error {
-	if !sample.Created.Equal(known.created) || sample.LastSeq < known.last.Sequence {
-		return errHistory
-	}
-	last, err := w.leader.Message(ctx, w.lane.Stream, known.last.Sequence)
+// confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
+func (w *worker) confirm(ctx context.Context, look lane.Sample, known lane.History, judge *lane.Judge) error {
+	verdict, err := judge.Verdict(ctx, known, look, func(ctx context.Context, sequence uint64) (leader.Message, error) {
+		return w.leader.Message(ctx, w.lane.Stream, sequence)
+	})
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return nil
-	case err == nil && !last.Time.Equal(known.last.At):
+	case err != nil:
+		return err
+	case verdict == lane.Other:
 		return errHistory
+	case verdict == lane.Unsure:
+		return errUnsure
 	}
-	return err
+	return nil
 }
 
 // removeAll deletes messages one by one, several at once.
@@ -216,7 +215,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	if !w.safeToCommit() {
 		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
 	}
-	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), history{w.created, w.last})
+	_, _, err := w.commitTo(ctx, arrived, w.cursor.TakeAhead(w.cursor.Ahead()), w.history(), new(lane.Judge))
 	if errors.Is(err, errHistory) {
 		w.cursor.Reset() // nothing in it is ours to remove, and a successor must not start where we stopped
 		return nil

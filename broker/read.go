@@ -91,7 +91,7 @@ func (w *worker) adopt(e lane.Epoch) {
 	if e.Fresh {
 		w.fresh = e.Number
 		w.cursor.Reset()
-		w.commit = commitState{running: w.commit.running}
+		w.commit = commitState{running: w.commit.running, judge: new(lane.Judge)}
 		w.last = lane.Stored{}
 	}
 	w.epoch, w.created = e.Number, e.Info.Created

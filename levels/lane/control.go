@@ -10,10 +10,11 @@ import (
 // control is what the server itself says in a consumer's inbox. It may be forged by whoever may publish there, so it can
 // cost a consumer or a request, and no message.
 type control struct {
-	kind  controlKind
-	left  int    // messages that an ended request asked for and did not get
-	last  uint64 // heartbeat: the number of the consumer's last message
-	words string // status and description
+	kind    controlKind
+	left    int    // messages that an ended request asked for and did not get
+	last    uint64 // heartbeat: the number of the consumer's last message, if counted
+	counted bool   // heartbeat: last is said
+	words   string // status and description
 }
 
 type controlKind int
@@ -35,7 +36,8 @@ func parseControl(h nats.Header) control {
 		return c
 	case status == "100":
 		c.kind = heartbeat
-		c.last, _ = strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64) // zero says nothing
+		last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
+		c.last, c.counted = last, err == nil
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
 		c.kind = noRoom

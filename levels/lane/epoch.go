@@ -21,7 +21,9 @@ type Sample struct {
 	ServerTime time.Time // the leader's clock when it answered; it cannot be later than that now
 	Received   time.Time // our clock when the answer was here
 	Leader     string    // empty on a single server
+	Quorate    bool      // the leader hears from a majority of the stream's replicas, itself included
 	Created    time.Time // tells two streams of one name apart
+	FirstSeq   uint64
 	LastSeq    uint64
 	Messages   uint64
 	Bytes      uint64
@@ -32,10 +34,24 @@ type Sample struct {
 func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	s := Sample{
 		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
-		LastSeq: info.State.LastSeq, Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq,
+		Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+		Quorate: true,
 	}
 	if info.Cluster != nil {
-		s.Leader = info.Cluster.Leader
+		s.Leader, s.Quorate = info.Cluster.Leader, quorate(info.Cluster)
 	}
 	return s
+}
+
+// quorate reports whether a leader answered, and has lately heard from so many others that no second leader can be there.
+// While a stream has no leader, nats-server lets any replica answer.
+func quorate(c *jetstream.ClusterInfo) bool {
+	heard := 1
+	for _, peer := range c.Replicas {
+		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) { // zero also means never
+			heard++
+		}
+	}
+	return c.Leader != "" && heard > (1+len(c.Replicas))/2
 }

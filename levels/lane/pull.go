@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 const (
@@ -18,6 +18,8 @@ const (
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
+	// compareEvery is how often the leader is asked for what the consumer may lack, unless it lacked something lately.
+	compareEvery = 5 * time.Second
 	// ConsumerPrefix begins the names of the consumers by which brokers read.
 	ConsumerPrefix = "delaybroker-"
 )
@@ -37,7 +39,8 @@ type pull struct {
 	wanted   int       // messages asked for and not yet come
 	idle     bool      // nothing came since the last request
 	tail     bool      // nothing was behind the last message
-	tried    bool      // a request was served, so that a slow one may follow
+	tried    bool      // the consumer counts as we do, so that a slow request may follow
+	compared time.Time // when the leader was last asked for what we lack
 	behind   time.Time // since when the leader has what we lack; zero when it has not
 }
 
@@ -47,11 +50,11 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		maxMsg = int(r.nc.MaxPayload())
 	}
 	return &pull{
-		r: r, name: ConsumerPrefix + nuid.Next(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
+		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
 		// The server answers 409 for ever to a request that is smaller than the next message with its headers.
 		maxBytes: max(pullBytes, maxMsg+8<<10),
 		msgs:     make(chan *nats.Msg, 3*pullBatch),
-		tail:     info.State.LastSeq <= r.read.Sequence || info.State.Msgs == 0,
+		tail:     info.State.LastSeq < r.next || info.State.Msgs == 0,
 	}
 }
 
@@ -63,7 +66,7 @@ func far(info *jetstream.StreamInfo, connected string) bool {
 
 // open creates the consumer and listens to its inbox.
 func (p *pull) open(ctx context.Context) error {
-	sub, err := p.r.nc.ChanSubscribe(p.r.inbox+"."+nuid.Next(), p.msgs)
+	sub, err := p.r.nc.ChanSubscribe(p.r.inbox+"."+rand.Text(), p.msgs)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
@@ -118,7 +121,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.doubted:
-			p.tried, p.wanted = false, min(p.wanted, pullBatch-1)
+			p.tried, p.wanted = false, 0 // what was asked for may be forgotten with it
 			if err := p.ask(); err != nil {
 				return err
 			}
@@ -155,7 +158,8 @@ func (p *pull) patience() time.Duration {
 }
 
 // watch is how to ask now. A request that the server refuses, for want of a right, gets no answer: so the first is a quick
-// one, or it would be minutes until we ask again.
+// one, or it would be minutes until we ask again. It stays quick until a message, or a heartbeat, has shown that the
+// consumer is the one we know.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.tried {
 		return time.Second, 2 * time.Second
@@ -185,15 +189,12 @@ func (p *pull) ask() error {
 }
 
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
-	s, ok := parseStored(m)
+	s, ok := parseStored(m, p.r.lane.Stream, p.name)
 	if !ok {
 		return p.control(ctx, m)
 	}
-	if s.consumer <= p.consumer {
-		return nil // of a request that was served twice, around a reconnect
-	}
 	if s.consumer != p.consumer+1 {
-		return errLost
+		return errLost // on the wire, or the server made the consumer anew and counts from one
 	}
 	p.consumer = s.consumer
 	p.idle, p.tried = false, true
@@ -220,16 +221,16 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	switch {
 	case c.kind == nothing:
 		return nil
-	case c.kind == heartbeat && c.last > p.consumer:
+	case c.kind == heartbeat && c.counted && c.last != p.consumer:
 		return errLost
 	case c.kind == heartbeat:
+		p.tried = true
 		return p.compare(ctx)
 	case c.kind == noRoom && p.idle:
 		return errTooSmall // a new consumer looks at the stream's limit again
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
-	p.tried = true
 	if p.wanted <= pullBatch/2 {
 		return p.ask()
 	}
@@ -238,9 +239,11 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 
 // compare asks the leader of a clustered stream whether we lack something.
 func (p *pull) compare(ctx context.Context) error {
-	if !p.clustered || !p.tail {
+	now := time.Now()
+	if !p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery {
 		return nil
 	}
+	p.compared = now
 	more := false
 	if err := p.r.request(ctx, func(ctx context.Context) (err error) {
 		more, err = p.r.more(ctx)
@@ -269,7 +272,7 @@ func (p *pull) lags(more bool, now time.Time) bool {
 // more asks the leader whether it holds a message behind the last one read. Its last sequence does not tell: that
 // message may have been deleted. Nor does a direct get, which any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
-	_, err := r.leader.Next(ctx, r.lane.Stream, r.read.Sequence+1, ">")
+	_, err := r.leader.Next(ctx, r.lane.Stream, r.next, ">")
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
 	}

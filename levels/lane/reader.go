@@ -54,10 +54,13 @@ type Reader struct {
 
 	// What is known of the stream; touched by Run alone.
 	created time.Time
+	judge   Judge
 	fresh   bool      // another history was found, and the owner does not know yet
 	first   uint64    // lowest sequence to deliver
 	firstOf time.Time // when the stream was created that first speaks of, if known
 	read    Stored    // the last message handed over; its headers and body are dropped
+	next    uint64    // every undeleted message below it was handed over, or had arrived before we began
+	deleted deleted   // what the leader had deleted from the midst of the stream when the epoch began
 	status  <-chan nats.Status
 }
 
@@ -83,7 +86,7 @@ func NewReader(cfg ReaderConfig) *Reader {
 		nc: cfg.Conn, js: cfg.JetStream, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox, lane: cfg.Lane,
 		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
 		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1),
-		first: cfg.From, firstOf: cfg.FromCreated,
+		first: cfg.From, firstOf: cfg.FromCreated, next: cfg.From,
 	}
 }
 
@@ -189,26 +192,17 @@ func (r *Reader) rest(ctx context.Context, pause time.Duration) {
 // begin starts an epoch: look at the stream, create a consumer where we stopped, and look again, since the stream may
 // have been replaced in between and would then never deliver what it holds.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
-	before, _, err := r.look(ctx)
+	before, sample, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !before.Created.Equal(r.created) || before.State.LastSeq < r.read.Sequence {
-		r.fresh = true // until the owner knows, however often this fails
-		if known := !r.created.IsZero(); known {
-			r.log.Warn("the stream has another history: starting at its first message", "stream", r.lane.Stream,
-				"created", before.Created, "last", before.State.LastSeq, "read", r.read.Sequence)
-			r.first = 0
-		}
-		r.read = Stored{}
-		// The previous owner has committed up to there, and the leader knows of it. One that does not has another history,
-		// though it may have been created when the other was: it was restored, or cut back by a loss of power.
-		if before.State.FirstSeq < r.first || !r.firstOf.IsZero() && !before.Created.Equal(r.firstOf) {
-			r.first = 0
-		}
+	if err := r.recognize(ctx, sample); err != nil {
+		return nil, err
 	}
-	start := max(before.State.FirstSeq, r.first, r.read.Sequence, 1)
-	p := newPull(r, before, start)
+	// What lies below the first sequence was removed by its owners, who had seen it arrive, or by an operator.
+	r.next = max(r.next, before.State.FirstSeq, r.first, 1)
+	r.deleted = deletedOf(before.State.Deleted)
+	p := newPull(r, before, max(before.State.FirstSeq, r.first, r.read.Sequence, 1))
 	if err := p.open(ctx); err != nil {
 		p.close(ctx)
 		return nil, err
@@ -231,6 +225,41 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	return p, nil
 }
 
+// recognize finds out whether the stream is the one that was read, and forgets what was read when it is not.
+func (r *Reader) recognize(ctx context.Context, look Sample) error {
+	verdict, err := r.judge.Verdict(ctx, History{Created: r.created, Read: r.read.Sequence, At: r.read.At}, look, r.message)
+	switch {
+	case err != nil:
+		return err
+	case verdict == Unsure:
+		return errUnsure
+	case verdict == Same:
+		return nil
+	}
+	r.fresh = true // until the owner knows, however often this fails
+	if known := !r.created.IsZero(); known {
+		r.log.Warn("the stream has another history: starting at its first message", "stream", r.lane.Stream,
+			"created", look.Created, "last", look.LastSeq, "read", r.read.Sequence)
+		r.first = 0
+	}
+	r.read, r.next = Stored{}, 0
+	// The previous owner has committed up to there, and the leader knows of it. One that does not has another history,
+	// though it may have been created when the other was: it was restored, or cut back by a loss of power.
+	if look.FirstSeq < r.first || !r.firstOf.IsZero() && !look.Created.Equal(r.firstOf) {
+		r.first = 0
+	}
+	return nil
+}
+
+// message asks the stream's leader for one message.
+func (r *Reader) message(ctx context.Context, sequence uint64) (m leader.Message, err error) {
+	err = r.request(ctx, func(ctx context.Context) error {
+		m, err = r.leader.Message(ctx, r.lane.Stream, sequence)
+		return err
+	})
+	return m, err
+}
+
 func (r *Reader) announce(ctx context.Context, e Epoch) error {
 	for {
 		select {
@@ -246,14 +275,18 @@ func (r *Reader) announce(ctx context.Context, e Epoch) error {
 	}
 }
 
-// look asks the stream's leader.
+// look asks the stream's leader, also for what is deleted in the midst of the stream, if anything is.
 func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		s, err := r.js.Stream(ctx, r.lane.Stream)
 		if err != nil {
 			return fmt.Errorf("look at the stream: %w", err)
 		}
-		info = s.CachedInfo()
+		if info = s.CachedInfo(); info.State.NumDeleted > 0 {
+			if info, err = s.Info(ctx, jetstream.WithDeletedDetails(true)); err != nil {
+				return fmt.Errorf("look at what is deleted: %w", err)
+			}
+		}
 		sample = SampleOf(info, time.Now())
 		return nil
 	})
@@ -308,23 +341,25 @@ func (r *Reader) hand(ctx context.Context, it Item) error {
 	}
 }
 
-// accept takes a message from a consumer in its order.
+// accept takes a message that a consumer shows, and hands it over if it is the next there is.
 func (r *Reader) accept(ctx context.Context, s Stored) error {
-	switch {
-	case s.Sequence < r.first:
-		return nil
-	case s.Sequence == r.read.Sequence:
-		if !s.At.Equal(r.read.At) {
-			return r.forget()
-		}
-		return nil // where we resumed
-	case s.Sequence < r.read.Sequence:
+	if s.Sequence == r.read.Sequence && !s.At.Equal(r.read.At) {
+		return r.forget()
+	}
+	if s.Sequence < r.next { // where we resumed, or shown by a replica that lags
 		return nil
 	}
-	if err := r.hand(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
+	there, err := r.adjoins(ctx, s.Sequence)
+	if err != nil {
 		return err
 	}
-	r.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
+	if there {
+		if err := r.hand(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
+			return err
+		}
+		r.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
+	}
+	r.next = s.Sequence + 1
 	return nil
 }
 
@@ -336,7 +371,9 @@ func (r *Reader) forget() error {
 
 var (
 	errHistory  = errors.New("the stream has another history")
-	errLost     = errors.New("a message was lost on the wire")
+	errUnsure   = errors.New("the stream seems to be older than what was read from it: cut back, or its leader was deposed")
+	errUnproven = errors.New("the consumer shows what the leader does not have")
+	errLost     = errors.New("a message was lost on the wire, or the server made the consumer anew")
 	errSilent   = errors.New("no heartbeat from the consumer")
 	errOffline  = errors.New("the connection was lost")
 	errBehind   = errors.New("the consumer's replica is behind the leader")

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 const (
@@ -51,7 +51,7 @@ func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 
 // run ends without an error when take returns false.
 func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
-	name := s.For + "-" + nuid.Next()
+	name := s.For + "-" + rand.Text()
 	if err := s.create(ctx, name); err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 		_ = s.JetStream.DeleteConsumer(ctx, s.Stream, name)
 	}()
 	b := batches{
-		Scan: s, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
-		inbox: s.Conn.NewInbox() + ".", msgs: make(chan *nats.Msg, 2*scanBatch), // a batch, and what the server says
+		Scan: s, name: name, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
+		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch), // a batch, and what the server says
 	}
 	sub, err := s.Conn.ChanSubscribe(b.inbox+"*", b.msgs)
 	if err != nil {
@@ -99,6 +99,7 @@ func (s Scan) create(ctx context.Context, name string) error {
 // batches are what a scan asks for, one after the other.
 type batches struct {
 	Scan
+	name  string // of the consumer
 	take  func(Stored) bool
 	api   string
 	inbox string // with the final dot; each batch has its own token behind it
@@ -134,7 +135,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 				}
 				continue
 			}
-			s, ok := parseStored(m)
+			s, ok := parseStored(m, b.Stream, b.name)
 			if !ok {
 				continue
 			}

@@ -26,13 +26,15 @@ const ackPrefix = "$JS.ACK."
 
 // parseStored reads a message from our inbox. It is a stored one if and only if the server says where it is stored, in
 // the reply subject, and it comes under another subject than the inbox: clients can publish to an inbox, but only the
-// server delivers foreign subjects there. Whatever headers it has say nothing: "Status: 409" may be a client's.
-func parseStored(m *nats.Msg) (Stored, bool) {
+// server delivers foreign subjects there. It must come from our own consumer, whose name nobody can guess: somebody may
+// have the server deliver a stream of theirs to an inbox of ours. Whatever headers it has say nothing: "Status: 409" may be
+// a client's.
+func parseStored(m *nats.Msg, stream, consumer string) (Stored, bool) {
 	if m.Subject == m.Sub.Subject || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
 	}
-	s, ok := parseReply(m.Reply[len(ackPrefix):])
-	if !ok {
+	from, s, ok := parseReply(m.Reply[len(ackPrefix):])
+	if !ok || from.stream != stream || from.consumer != consumer {
 		return Stored{}, false
 	}
 	s.Subject, s.Header, s.Data = m.Subject, m.Header, m.Data
@@ -42,30 +44,34 @@ func parseStored(m *nats.Msg) (Stored, bool) {
 	return s, true
 }
 
+// source is the consumer that delivered a message.
+type source struct{ stream, consumer string }
+
 // parseReply reads what follows "$JS.ACK.", from the front:
 //
 //	<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<nanoseconds>.<pending>
 //	<domain>.<account hash>.<stream>.<consumer>.<delivered>.<…>.<pending>[.<token>…]
-func parseReply(reply string) (Stored, bool) {
-	skip := 3 // stream, consumer, delivered
+func parseReply(reply string) (source, Stored, bool) {
 	if strings.Count(reply, ".") >= 8 {
-		skip = 5
-	}
-	for range skip {
-		_, rest, ok := strings.Cut(reply, ".")
-		if !ok {
-			return Stored{}, false
+		for range 2 { // the domain and the account
+			_, reply, _ = strings.Cut(reply, ".")
 		}
-		reply = rest
+	}
+	var from source
+	from.stream, reply, _ = strings.Cut(reply, ".")
+	from.consumer, reply, _ = strings.Cut(reply, ".")
+	_, reply, ok := strings.Cut(reply, ".") // how often it was delivered
+	if !ok {
+		return source{}, Stored{}, false
 	}
 	var n [4]uint64
 	for i := range n {
 		token, rest, _ := strings.Cut(reply, ".")
 		v, err := strconv.ParseUint(token, 10, 63)
 		if err != nil {
-			return Stored{}, false
+			return source{}, Stored{}, false
 		}
 		n[i], reply = v, rest
 	}
-	return Stored{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
+	return from, Stored{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
 }

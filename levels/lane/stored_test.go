@@ -33,13 +33,16 @@ func TestParseReply(t *testing.T) {
 		{"beyond 63 bits", "S.c.1.9223372036854775808.7.1732060800123456789.3", false},
 		{"beyond 64 bits", "S.c.1.18446744073709551616.7.1732060800123456789.3", false},
 	} {
-		got, ok := parseReply(tt.reply)
+		from, got, ok := parseReply(tt.reply)
 		if ok != tt.ok {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
 			continue
 		}
 		if ok && (got.Sequence != want.Sequence || got.consumer != want.consumer || !got.At.Equal(want.At) || got.Behind != want.Behind) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
+		}
+		if ok && from != (source{"DELAY_30m", "delaybroker-x"}) {
+			t.Errorf("%s: from %+v", tt.name, from)
 		}
 	}
 }
@@ -52,7 +55,7 @@ func FuzzReply(f *testing.F) {
 	f.Add("........")
 	f.Add("S.c.1.42.7.1732060800123456789.3.9")
 	f.Fuzz(func(t *testing.T, reply string) {
-		s, ok := parseReply(reply)
+		_, s, ok := parseReply(reply)
 		if !ok {
 			return
 		}
@@ -64,7 +67,7 @@ func FuzzReply(f *testing.F) {
 			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
 			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
 		} {
-			again, ok := parseReply(written)
+			_, again, ok := parseReply(written)
 			if !ok || again.Sequence != s.Sequence || again.consumer != s.consumer || !again.At.Equal(s.At) || again.Behind != s.Behind {
 				t.Fatalf("%q gives %+v, but written as %q it gives %+v, %v", reply, s, written, again, ok)
 			}
@@ -86,6 +89,8 @@ func TestParseStored(t *testing.T) {
 		{"a stored message", "delay.30m.x", stored, nil, true},
 		{"with a status", "delay.30m.x", stored, nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}, true},
 		{"with a heartbeat's headers", "delay.30m.x", stored, nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"99"}}, true},
+		{"of another stream", "delay.30m.x", "$JS.ACK.T.c.1.42.7.1732060800123456789.3", nil, false},
+		{"of another consumer", "delay.30m.x", "$JS.ACK.S.d.1.42.7.1732060800123456789.3", nil, false},
 		{"forged into the inbox", inbox, stored, nil, false},
 		{"a heartbeat", inbox, "", nats.Header{"Status": {"100"}}, false},
 		{"without a reply", "delay.30m.x", "", nil, false},
@@ -94,7 +99,7 @@ func TestParseStored(t *testing.T) {
 		{"another prefix", "delay.30m.x", "$JS.ACKS.c.1.42.7.1732060800123456789.3", nil, false},
 	} {
 		m := &nats.Msg{Subject: tt.subject, Reply: tt.reply, Header: tt.header, Sub: &nats.Subscription{Subject: inbox}}
-		s, ok := parseStored(m)
+		s, ok := parseStored(m, "S", "c")
 		if ok != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.want)
 		}

@@ -21,6 +21,7 @@ type wire struct {
 	server *natstest.Server
 	// lose says for each message whether it gets lost; head is its protocol line, body its headers and payload.
 	lose atomic.Pointer[func(head, body string) bool]
+	mute atomic.Bool // all of the server's own words to consumers get lost
 }
 
 func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
@@ -54,6 +55,9 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 			}
 			if _, err := io.CopyN(&frame, in, int64(size)+2); err != nil {
 				return
+			}
+			if w.mute.Load() && strings.Contains(frame.String(), "NATS/1.0 ") {
+				continue
 			}
 			if lose := w.lose.Load(); lose != nil && (*lose)(head, frame.String()[len(head):]) {
 				continue

@@ -1,0 +1,70 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestDeposedLeaderIsNoNewHistory lets a leader that does not know yet that it was deposed answer from the past, as one does
+// that was paused and goes on: for a moment, and until it would have noticed. Nothing is read again, and nothing comes twice.
+func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
+	for _, lasts := range []time.Duration{0, 300 * time.Millisecond, 5 * time.Second, 9 * time.Second} {
+		t.Run(lasts.String(), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				api := s.Connect(nats.Name("api"))
+				var mu sync.Mutex // guards what follows
+				var past []byte   // what the leader said a while ago
+				var until time.Time
+				lies := 0
+				if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
+					question := strings.TrimPrefix(m.Subject, "X.API.")
+					mu.Lock()
+					defer mu.Unlock()
+					if question == "STREAM.INFO.DELAY_10s" && time.Now().Before(until) {
+						lies++
+						_ = m.Respond(past)
+						return
+					}
+					_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+				}); err != nil {
+					t.Fatal(err)
+				}
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				for i := range 100 {
+					c.publish("delay.10s.orders.x", fmt.Sprint(i))
+				}
+				before, err := c.nc.Request("$JS.API.STREAM.INFO.DELAY_10s", nil, time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 200 {
+					c.publish("delay.10s.orders.x", fmt.Sprint(100+i))
+					time.Sleep(10 * time.Millisecond)
+				}
+				time.Sleep(7990 * time.Millisecond) // the first are about to be due
+				mu.Lock()
+				past, until = before.Data, time.Now().Add(lasts)
+				mu.Unlock()
+				time.Sleep(time.Minute)
+				if got := len(in.all()); got != 300 {
+					t.Errorf("%d deliveries of 300 messages", got)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if lies == 0 && lasts > 0 {
+					t.Error("the leader was never asked")
+				}
+			})
+		})
+	}
+}
