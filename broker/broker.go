@@ -51,6 +51,7 @@ type engine struct {
 	js      jetstream.JetStream // on the control link
 	reading jetstream.JetStream // on the read link
 	leader  leader.Leaders      // likewise
+	turns   lane.Turns          // likewise
 	log     *slog.Logger
 	write   *reply.Box
 	tally   *tally
@@ -80,6 +81,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e := &engine{
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
+		turns:  lane.NewTurns(),
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
 	e.cfg.Owners = e.owners()
@@ -237,7 +239,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, a
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
-			Lane: l, From: from.Next, FromCreated: from.Created, Log: b.log,
+			Lane: l, Turns: b.turns, From: from.Next, FromCreated: from.Created, Log: b.log,
 		}),
 		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),

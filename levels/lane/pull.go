@@ -14,7 +14,7 @@ import (
 
 const (
 	pullBatch = 500     // messages asked for at a time
-	pullBytes = 2 << 20 // and bytes, unless one message may be larger
+	pullBytes = 2 << 20 // and bytes, in one's turn
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
@@ -24,14 +24,14 @@ const (
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
-// work comes behind the tail.
+// pull is one consumer's life. At the tail, or with a turn, a request is replaced when half of it is used, so that two
+// overlap at most, or three when work comes behind the tail.
 type pull struct {
 	r         *Reader
 	name      string
 	start     uint64
 	clustered bool
-	maxBytes  int
+	least     int // bytes that any message fits into
 	msgs      chan *nats.Msg
 	sub       *nats.Subscription
 
@@ -51,10 +51,9 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
-		// The server answers 409 for ever to a request that is smaller than the next message with its headers.
-		maxBytes: max(pullBytes, maxMsg+8<<10),
-		msgs:     make(chan *nats.Msg, 3*pullBatch),
-		tail:     info.State.LastSeq < r.next || info.State.Msgs == 0,
+		least: maxMsg + 8<<10,
+		msgs:  make(chan *nats.Msg, 3*pullBatch),
+		tail:  info.State.LastSeq < r.next || info.State.Msgs == 0,
 	}
 }
 
@@ -92,6 +91,7 @@ func (p *pull) open(ctx context.Context) error {
 // close lets the consumer go. On a clean stop it is also deleted; otherwise the server does that in a while, since
 // after a loss of connection nobody would hear us.
 func (p *pull) close(ctx context.Context) {
+	p.r.yieldTurn()
 	if p.sub == nil {
 		return
 	}
@@ -171,12 +171,15 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 func (p *pull) ask() error {
 	heartbeat, expires := p.watch()
 	n := pullBatch - p.wanted
+	if !p.tail {
+		p.r.takeTurn()
+	}
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
 		MaxBytes  int           `json:"max_bytes"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, p.maxBytes, expires, heartbeat})
+	}{n, p.maxBytes(), expires, heartbeat})
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
@@ -186,6 +189,14 @@ func (p *pull) ask() error {
 	p.wanted += n
 	p.idle = true
 	return nil
+}
+
+// maxBytes bounds a request. The server answers 409 for ever to one that is smaller than the next message with its headers.
+func (p *pull) maxBytes() int {
+	if p.r.turn {
+		return max(p.least, pullBytes)
+	}
+	return p.least
 }
 
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
@@ -202,8 +213,10 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.behind = time.Time{}
 	// Behind the tail comes work: a request that watches slowly will not do.
 	slow := p.tail && s.Behind > 0
-	p.tail = s.Behind == 0
-	if slow || p.wanted <= pullBatch/2 {
+	if p.tail = s.Behind == 0; p.tail {
+		p.r.yieldTurn()
+	}
+	if slow || p.used() {
 		if err := p.ask(); err != nil {
 			return err
 		}
@@ -231,10 +244,18 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
-	if p.wanted <= pullBatch/2 {
+	if p.used() {
 		return p.ask()
 	}
 	return nil
+}
+
+// used reports whether it is time for the next request.
+func (p *pull) used() bool {
+	if p.tail || p.r.turn {
+		return p.wanted <= pullBatch/2
+	}
+	return p.wanted == 0
 }
 
 // compare asks the leader of a clustered stream whether we lack something.

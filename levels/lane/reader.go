@@ -62,6 +62,9 @@ type Reader struct {
 	next    uint64    // every undeleted message below it was handed over, or had arrived before we began
 	deleted deleted   // what the leader had deleted from the midst of the stream when the epoch began
 	status  <-chan nats.Status
+
+	turns Turns
+	turn  bool // we have one
 }
 
 // ReaderConfig is what a reader needs to know.
@@ -71,6 +74,7 @@ type ReaderConfig struct {
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
 	Lane      Spec
+	Turns     Turns // of Conn; nil where there is no other reader
 	// From is the lowest sequence to hand over, as the previous owner left it. A lagging replica may still show what
 	// was purged below.
 	From uint64
@@ -82,11 +86,15 @@ type ReaderConfig struct {
 
 // NewReader makes a reader. Don't forget to Run it.
 func NewReader(cfg ReaderConfig) *Reader {
+	if cfg.Turns == nil {
+		cfg.Turns = NewTurns()
+	}
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox, lane: cfg.Lane,
 		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
 		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1),
 		first: cfg.From, firstOf: cfg.FromCreated, next: cfg.From,
+		turns: cfg.Turns,
 	}
 }
 
@@ -321,6 +329,13 @@ func (r *Reader) hand(ctx context.Context, it Item) error {
 		items := r.items
 		if r.bytes.Load() >= bufferBytes {
 			items = nil
+		}
+		select {
+		case items <- it:
+			r.bytes.Add(int64(it.Size))
+			return nil
+		default:
+			r.yieldTurn() // what waits for its owner asks for nothing
 		}
 		select {
 		case items <- it:

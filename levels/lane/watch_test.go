@@ -65,17 +65,21 @@ func TestLags(t *testing.T) {
 // TestBytesOfARequest: a request smaller than the next message is answered 409 for ever.
 func TestBytesOfARequest(t *testing.T) {
 	for _, tt := range []struct {
-		max  int32
-		want int
+		max      int32
+		want     int // with a turn
+		wantLess int // without
 	}{
-		{1 << 20, 2 << 20},
-		{2<<20 - 8<<10, 2 << 20},
-		{2<<20 - 8<<10 + 1, 2<<20 + 1},
-		{64 << 20, 64<<20 + 8<<10},
+		{1 << 20, 2 << 20, 1<<20 + 8<<10},
+		{2<<20 - 8<<10, 2 << 20, 2 << 20},
+		{2<<20 - 8<<10 + 1, 2<<20 + 1, 2<<20 + 1},
+		{64 << 20, 64<<20 + 8<<10, 64<<20 + 8<<10},
 	} {
 		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}
-		if got := newPull(&Reader{}, info, 1).maxBytes; got != tt.want {
+		if got := newPull(&Reader{turn: true}, info, 1).maxBytes(); got != tt.want {
 			t.Errorf("messages of up to %d bytes: asks for %d bytes, want %d", tt.max, got, tt.want)
+		}
+		if got := newPull(&Reader{}, info, 1).maxBytes(); got != tt.wantLess {
+			t.Errorf("messages of up to %d bytes: asks for %d bytes without a turn, want %d", tt.max, got, tt.wantLess)
 		}
 	}
 }
