@@ -25,7 +25,10 @@ const (
 	takeOut    = 1000 // messages at a time
 
 	commitTimeout = 5 * time.Second
-	removers      = 32 // messages removed at once
+	// confirmedFor is how long a stream is taken for the one that was looked at. A process that was stopped in between, or
+	// an answer that took longer, knows no more what it would purge.
+	confirmedFor = time.Second
+	removers     = 32 // messages removed at once
 )
 
 // commitState is a worker's account of its purges.
@@ -122,11 +125,20 @@ func (w *worker) commitTo(
 	if err := w.confirm(ctx, sample, known, judge); err != nil {
 		return sample, 0, err
 	}
+	if passed(sample.Received, time.Now()) > confirmedFor {
+		return sample, 0, errUnsure
+	}
 	if err := w.committer.Commit(ctx, arrived); err != nil {
 		return sample, 0, err
 	}
 	took := time.Since(start)
 	return sample, took, w.removeAll(ctx, ahead)
+}
+
+// passed is how long ago something was, by whichever local clock says more: the monotonic one stands still while a machine is
+// suspended, the other may be set.
+func passed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
