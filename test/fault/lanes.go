@@ -67,6 +67,9 @@ func (w *world) readDead(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("dead letter %d: %w", seq, err)
 		}
+		if attacked(m.Data) {
+			continue
+		}
 		w.log.Add(history.Event{
 			Op: history.Dead, ID: idOf(m.Data), Subject: m.Subject, Sequence: seq,
 			Text: strings.Join([]string{m.Header.Get(message.HeaderErrorCode), m.Header.Get(message.HeaderError)}, ": "),
