@@ -33,6 +33,12 @@ var (
 		{"delayin.4500ms", 4500 * time.Millisecond},
 		{"delayin.7500ms", 7500 * time.Millisecond},
 	}}
+	// deepLadder fills lanes that stand still for long, and so has gaps that show as loss only.
+	deepLadder = ladder{"1s,5s,10s", []request{
+		{"delay.5s", 5 * time.Second},
+		{"delay.10s", 10 * time.Second},
+		{"delayin.10s", 10 * time.Second},
+	}}
 	// wideLadder has levels so far apart that a lane may stand still for seconds before anything in it is due: a gap in
 	// what is read does not show as lateness.
 	wideLadder = ladder{"1s,5s,10s", []request{

@@ -28,7 +28,7 @@ type plan struct {
 	seed     uint64
 	brokers  int
 	rate     int           // publishes a second
-	calm     time.Duration // published after the last fault, beyond the usual
+	calm     time.Duration // published after each fault, beyond the usual
 	ladder   ladder
 	home     int  // the number of the only server that brokers connect to, or 0 for all
 	attacked bool // a tenant attacks all the time
@@ -90,7 +90,11 @@ func (w *world) runFaults(p plan) error {
 	if p.brisk {
 		lead /= 2
 	}
-	for _, f := range p.faults {
+	for i, f := range p.faults {
+		lead := lead
+		if i > 0 {
+			lead += p.calm
+		}
 		if err := w.awaitTraffic(p, lead+time.Duration(w.rand.Int64N(int64(lead)/4))); err != nil {
 			return err
 		}
