@@ -53,6 +53,8 @@ var (
 	serversCrash   = fault{name: "servers killed in turn", takes: 5 * time.Second, inject: rollServers((*process).kill)}
 	serversLame    = fault{name: "servers retired in turn", takes: 40 * time.Second, apart: true, inject: rollServers((*process).retire)}
 	readerBlink    = fault{name: "a reader's server killed for half a second", hold: 500 * time.Millisecond, takes: 3 * time.Second, inject: killConsumerServer}
+	readersBlink   = fault{name: "two readers' servers killed in a row", hold: blink, takes: 8 * time.Second, inject: killConsumerServers}
+	readersLost    = fault{name: "two readers' servers killed in a row and the second for longer", hold: 3 * time.Second, apart: true, inject: killConsumerServers}
 	readerShort    = fault{name: "a reader's server killed for a second", hold: time.Second, takes: 3 * time.Second, inject: killConsumerServer}
 	readerLost     = fault{name: "a reader's server killed for ten seconds", hold: 10 * time.Second, rare: true, inject: killConsumerServer}
 	readerGone     = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true, inject: killConsumerServer}
@@ -72,7 +74,7 @@ var (
 	allFaults = []fault{
 		brokerKilled, brokerRestarted, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink, brokerPaused, brokerCut,
 		brokerReset, stoppedUnseen, leaderKilled, serversKilled, allKilled, serverBlink, serverPaused, lanePaused, laneStale, laneGone, serverCut,
-		serversRolling, serversCrash, serversLame, readerBlink, readerShort, readerLost, readerGone, steppedDown, storeFull, storeFullLong,
+		serversRolling, serversCrash, serversLame, readerBlink, readersBlink, readersLost, readerShort, readerLost, readerGone, steppedDown, storeFull, storeFullLong,
 		laneReplaced, idsForged, tenantAttacks, ownersPurged, ownersDeleted, loneCut, loneServerCut,
 	}
 )

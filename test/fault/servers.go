@@ -23,6 +23,9 @@ import (
 // intake is the lane that most messages go through.
 const intake = "DELAY_INTAKE"
 
+// blink is how long a server is down that is restarted at once.
+const blink = 500 * time.Millisecond
+
 // retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
@@ -169,6 +172,29 @@ func killConsumerServer(w *world) (func() (string, error), error) {
 	}
 	proof, err := s.kill()
 	return func() (string, error) { return proof + " with " + where, s.start() }, err
+}
+
+// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may keep
+// them from doing it again about the second.
+func killConsumerServers(w *world) (func() (string, error), error) {
+	heal, err := killConsumerServer(w)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(blink)
+	first, err := heal()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.cluster.recover(); err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Duration(w.rand.Int64N(int64(time.Second))))
+	heal, err = killConsumerServer(w)
+	return func() (string, error) {
+		second, err := heal()
+		return first + "; " + second, err
+	}, err
 }
 
 func (w *world) consumerServer(ctx context.Context) (found *server, where string, err error) {
