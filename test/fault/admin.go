@@ -59,45 +59,9 @@ func (w *world) stepDownAll() (int, error) {
 	return changed, nil
 }
 
-// fillStore publishes ballast until it is refused for want of room.
-func fillStore(w *world) (func() (string, error), error) {
-	const ballast = "BALLAST"
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	_, err := w.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
-	if err != nil {
-		return nil, err
-	}
-	var refusal *jetstream.APIError
-	body := make([]byte, 512<<10)
-	for refusal == nil && ctx.Err() == nil {
-		_, err = w.js.Publish(ctx, "ballast", body, jetstream.WithRetryAttempts(0))
-		errors.As(err, &refusal)
-		if err != nil && len(body) > 1<<10 {
-			body, refusal = body[:len(body)/2], nil // to the last kilobyte
-		}
-	}
-	if refusal == nil {
-		return nil, fmt.Errorf("there was always room: %w", err)
-	}
-	return func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		err := retry(ctx, func(ctx context.Context) error {
-			err := w.js.DeleteStream(ctx, ballast)
-			if errors.Is(err, jetstream.ErrStreamNotFound) {
-				err = nil
-			}
-			return err
-		})
-		return "refused: " + refusal.Description, err
-	}, nil
-}
-
 // replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the same
 // name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
 func replaceIntake(w *world) (func() (string, error), error) {
-	const intake = "DELAY_INTAKE"
 	w.gate.close()
 	defer w.gate.open()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -140,22 +104,22 @@ func forgeIDs(w *world) (func() (string, error), error) {
 		forger.publish(history.Event{Target: "orders.forged", Delay: farOff, Subject: "delayin.20s.orders.forged"}, "", "", func() {})
 	}
 	forger.answers.Wait()
-	intake, err := w.js.Stream(ctx, "DELAY_INTAKE")
+	stream, err := w.js.Stream(ctx, intake)
 	if err != nil {
 		return nil, err
 	}
-	state := intake.CachedInfo().State
+	state := stream.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		m, err := intake.GetMsg(ctx, seq)
+		m, err := stream.GetMsg(ctx, seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		id := message.ID{Stream: "DELAY_INTAKE", Sequence: seq, At: m.Time}
-		for _, level := range delays {
-			if level.subject != "delay.1s" && level.subject != "delay.2s" {
+		id := message.ID{Stream: intake, Sequence: seq, At: m.Time}
+		for _, level := range w.plan.ladder.requests {
+			if !w.plan.ladder.direct(level) {
 				continue
 			}
 			e := history.Event{Target: "orders.forged", Delay: level.delay, Subject: level.subject + ".orders.forged"}

@@ -7,22 +7,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"delaybroker/test/fault/history"
 	"delaybroker/test/natstest"
 )
-
-// ladder is short, so that a run is: a message of 7.5 s passes the level of two seconds three times.
-const ladder = "1s,2s"
 
 // broker is the command, with a way of its own to each server.
 type broker struct {
 	*process
-	http  string
-	links []*proxy
+	http   string
+	links  []*proxy
+	events *history.Log // where starts are written down, if not nil
 }
 
 // newBroker prepares a broker below dir; it does not run yet.
-func newBroker(dir, binary string, number int, c cluster) (*broker, error) {
+func newBroker(dir, binary string, number int, c cluster, levels string) (*broker, error) {
 	b := &broker{}
 	var urls []string
 	for _, s := range c {
@@ -33,7 +33,7 @@ func newBroker(dir, binary string, number int, c cluster) (*broker, error) {
 		b.links = append(b.links, p)
 		urls = append(urls, "nats://"+p.address())
 	}
-	ports, err := natstest.FreeAddresses(1)
+	ports, err := natstest.FreeAddressesOn(loopback, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func newBroker(dir, binary string, number int, c cluster) (*broker, error) {
 	b.process = &process{
 		name: name, command: []string{binary}, log: filepath.Join(home, "log"),
 		env: []string{
-			"NATS_URL=" + strings.Join(urls, ","), "DELAY_PROVISION=create", "DELAY_LEVELS=" + ladder,
+			"NATS_URL=" + strings.Join(urls, ","), "DELAY_PROVISION=create", "DELAY_LEVELS=" + levels,
 			"DELAY_HTTP_ADDR=" + b.http, "DELAY_LOG_FORMAT=json", "DELAY_LOG_LEVEL=debug",
 		},
 	}
@@ -55,10 +55,28 @@ func newBroker(dir, binary string, number int, c cluster) (*broker, error) {
 
 // run starts it and waits until it is ready.
 func (b *broker) run() error {
+	began := time.Now()
 	if err := b.start(); err != nil {
 		return err
 	}
-	return b.awaitReady()
+	if err := b.awaitReady(); err != nil {
+		return err
+	}
+	if b.events != nil {
+		b.events.Add(history.Event{Op: history.Ready, Text: b.name, Delay: time.Since(began)})
+	}
+	return nil
+}
+
+// stayAt lets it reach one server and no other, and is the way back when that is nil.
+func (b *broker) stayAt(s *server) {
+	for _, p := range b.links {
+		if s == nil || p.to == s.address {
+			p.settle(passing)
+		} else {
+			p.settle(refusing)
+		}
+	}
 }
 
 func (b *broker) awaitReady() error {

@@ -16,6 +16,10 @@ import (
 // servers is the size of the cluster.
 const servers = 3
 
+// loopback is an address of this process alone, so that suites run side by side on one machine: a port that is free
+// because a server is down is not taken by another suite. Linux answers on all of 127.0.0.0/8.
+var loopback = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
+
 // quota is what the account may store, all replicas together: little enough to be filled in seconds. It is the account's
 // and not the servers', because nats-server switches JetStream off when its own is used up.
 const quota = 256 << 20
@@ -37,12 +41,13 @@ func (s *server) url() string { return "nats://" + s.address }
 // cluster is three servers.
 type cluster []*server
 
-// newCluster prepares servers below dir; they are not running yet.
-func newCluster(dir, binary string) (cluster, error) {
+// newCluster prepares servers below dir; they are not running yet. The account may store so many bytes, and its users are
+// an administrator and who else is given.
+func newCluster(dir, binary string, quota int, users ...string) (cluster, error) {
 	var c cluster
 	for i := range servers {
 		name := fmt.Sprintf("n%d", i+1)
-		ports, err := natstest.FreeAddresses(3)
+		ports, err := natstest.FreeAddressesOn(loopback, 3)
 		if err != nil {
 			return nil, err
 		}
@@ -76,15 +81,17 @@ listen: %q
 http: %q
 ping_interval: "2s"
 ping_max: 2
+lame_duck_duration: "30s"
+lame_duck_grace_period: "1s"
 jetstream { store_dir: %q, max_memory_store: 1GB, max_file_store: 4GB }
 accounts {
-  APP { users: [{ user: app, password: app }], jetstream { max_mem: 1GB, max_file: %d } }
+  APP { users: [{ user: app, password: app } %s], jetstream { max_mem: 1GB, max_file: %d } }
   SYS { users: [{ user: sys, password: sys }] }
 }
 system_account: SYS
 no_auth_user: app
 cluster { name: fault, listen: %q, no_advertise: true, routes: [%s] }
-`, s.name, s.address, s.monitor, filepath.Join(home, "data"), quota, s.route, strings.Join(routes, ", "))
+`, s.name, s.address, s.monitor, filepath.Join(home, "data"), strings.Join(users, " "), quota, s.route, strings.Join(routes, ", "))
 		if err := os.WriteFile(filepath.Join(home, "nats.conf"), []byte(conf), 0o644); err != nil {
 			return nil, err
 		}

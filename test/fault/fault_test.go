@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"delaybroker/test/fault/history"
 )
 
 var (
 	duration = flag.Duration("fault.duration", 0, "run random faults for so long, rather than each kind once")
 	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
+	runs     = flag.Int("fault.runs", 0, "how many random runs, with seeds from fault.seed on")
+	long     = flag.Bool("fault.long", false, "run the scenarios that take minutes, too")
 	keep     = flag.String("fault.keep", "", "where every run leaves its history, logs and data; without it, those that fail leave them in the temporary directory")
 	brokers  = flag.Int("fault.brokers", 3, "how many brokers share the work")
 	other    = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
@@ -43,90 +42,48 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// totals are what many runs came to.
-type totals struct {
-	mu                                                              sync.Mutex
-	runs, acked, delivered, recovered, lost, early, repeats, copies int
-
-	cleanRuns, cleanRepeats int
-}
-
-func (s *totals) add(r *history.Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.runs++
-	s.acked += r.Acked
-	s.delivered += r.Delivered
-	s.recovered += r.Recovered
-	s.lost += r.Lost
-	s.early += r.Count(history.Early)
-	s.repeats += r.Repeats
-	s.copies += r.Copies
-	if r.Conditions.Clean {
-		s.cleanRuns++
-		s.cleanRepeats += r.Repeats
-	}
-}
-
-func (s *totals) String() string {
-	return fmt.Sprintf("%d runs: %d acknowledged, %d delivered (%d of them not acknowledged), %d lost, %d early, %d sent again, %d stored twice; %d of the runs were clean stops: %d sent again",
-		s.runs, s.acked, s.delivered, s.recovered, s.lost, s.early, s.repeats, s.copies, s.cleanRuns, s.cleanRepeats)
-}
-
 // TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy of
 // each on every server, and a clean stop does not even send two.
 func TestFaults(t *testing.T) {
-	var sum totals
-	t.Cleanup(func() { t.Log(&sum) })
-	run := func(t *testing.T, p plan) {
-		report, err := p.run(*keep, *keep != "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum.add(report)
-		t.Log(report)
-		if len(report.Violations) > 0 {
-			t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
-		}
-	}
+	sum := new(totals)
+	t.Cleanup(func() { t.Log(sum) })
 	switch {
 	case *only != "":
 		faults, err := faultsNamed(strings.Split(*only, ","))
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults})
-	case *duration > 0 || *seed > 0:
-		first := *seed
-		if first == 0 {
-			first = uint64(time.Now().UnixNano())
-		}
-		end := time.Now().Add(*duration)
-		for next := first; next == first || time.Now().Before(end); next++ {
-			p := randomPlan(next, *brokers, built)
-			t.Run(p.name, func(t *testing.T) { run(t, p) })
-		}
+		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults, ladder: shortLadder})
+	case *duration > 0 || *seed > 0 || *runs > 0:
+		sum.random(t)
 	default:
 		for _, p := range eachFault() {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel() // a run mostly waits
-				run(t, p)
+				sum.run(t, p)
 			})
 		}
 	}
 }
 
-// eachFault is a few runs that hold every kind of fault, the longest first.
+// eachFault is a few runs that hold the kinds of fault, the longest first. What takes longer has a scenario: see
+// TestScenarios.
 func eachFault() []plan {
 	all := []plan{
-		{name: "servers", seed: 3, brokers: *brokers, rate: 200, programs: built, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
-		{name: "clusters", seed: 4, brokers: *brokers, rate: 200, programs: built, faults: []fault{serversRolling, serversKilled, allKilled}},
-		{name: "administrators", seed: 5, brokers: *brokers, rate: 200, programs: built, faults: []fault{laneReplaced, idsForged, storeFull}},
-		{name: "brokers", seed: 2, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
-		{name: "clean stops", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokersRolling, brokerStopped}},
+		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
+		{name: "clusters", seed: 4, faults: []fault{serversRolling, serversKilled, allKilled}},
+		{name: "administrators", seed: 5, faults: []fault{laneReplaced, idsForged, storeFull}},
+		{name: "brokers", seed: 2, rate: 300, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
+		{name: "clean stops", seed: 1, rate: 300, faults: []fault{brokersRolling, brokerStopped, stoppedUnseen}},
 	}
 	if *brokers > 1 { // there is somebody to take over
-		all[2].faults = append(all[2].faults, brokerLost)
+		all[2].faults = append(all[2].faults, ownersPurged)
+	}
+	for i := range all {
+		all[i].brokers, all[i].programs, all[i].ladder = *brokers, built, shortLadder
+		if all[i].rate == 0 {
+			all[i].rate = 200
+		}
 	}
 	return all
 }

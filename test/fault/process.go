@@ -83,13 +83,16 @@ func (p *process) kill() (string, error) {
 }
 
 // terminate asks it to stop, and returns the proof that it did so cleanly.
-func (p *process) terminate() (string, error) {
+func (p *process) terminate() (string, error) { return p.stop(syscall.SIGTERM) }
+
+// stop asks it to stop by a signal, and returns the proof that it did so cleanly.
+func (p *process) stop(signal syscall.Signal) (string, error) {
 	if !p.running() {
 		return "", fmt.Errorf("%s was not running", p.name)
 	}
 	pid := p.cmd.Process.Pid
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return "", fmt.Errorf("terminate %s: %w", p.name, err)
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		return "", fmt.Errorf("send %s %s: %w", p.name, signal, err)
 	}
 	select {
 	case <-p.done:

@@ -19,6 +19,7 @@ type proxy struct {
 	mu     sync.Mutex
 	moved  *sync.Cond // the state has changed
 	state  proxyState
+	usual  proxyState // between faults
 	open   map[net.Conn]bool
 	held   atomic.Int64 // bytes that came while it was holding
 	killed atomic.Int64 // connections dropped
@@ -34,7 +35,7 @@ const (
 )
 
 func newProxy(to string) (*proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for a proxy: %w", err)
 	}
@@ -58,6 +59,21 @@ func (p *proxy) set(s proxyState) {
 		}
 	}
 	p.moved.Broadcast()
+}
+
+// settle makes a state the usual one, and restore goes back to it.
+func (p *proxy) settle(s proxyState) {
+	p.mu.Lock()
+	p.usual = s
+	p.mu.Unlock()
+	p.set(s)
+}
+
+func (p *proxy) restore() {
+	p.mu.Lock()
+	s := p.usual
+	p.mu.Unlock()
+	p.set(s)
 }
 
 // close drops everything and waits for its goroutines.

@@ -26,28 +26,8 @@ const (
 	sumHeader = "X-Origin"
 )
 
-// delays are the ways to ask for one: on the wheel, on a level, through a level once, and more than once.
-var delays = []struct {
-	subject string // before the target; empty is a time
-	delay   time.Duration
-}{
-	{"delayin.50ms", 50 * time.Millisecond},
-	{"delayin.700ms", 700 * time.Millisecond},
-	{"delay.1s", time.Second},
-	{"delayin.1500ms", 1500 * time.Millisecond},
-	{"delay.2s", 2 * time.Second},
-	{"", 2500 * time.Millisecond},
-	{"delay.3s", 3 * time.Second}, // no level of the ladder: the intake's
-	{"delayin.4500ms", 4500 * time.Millisecond},
-	{"delayin.7500ms", longest},
-}
-
-const (
-	// longest is the longest of the delays.
-	longest = 7500 * time.Millisecond
-	// farOff is a delay that is not over when brokers come back, so that what has it must hop then.
-	farOff = 20 * time.Second
-)
+// farOff is a delay that is not over when brokers come back, so that what has it must hop then.
+const farOff = 20 * time.Second
 
 // publisher publishes delays through one connection, and writes down what became of them.
 type publisher struct {
@@ -56,6 +36,8 @@ type publisher struct {
 	js   jetstream.JetStream
 	rand *rand.Rand
 	gate *gate
+	// ladder is what it asks for.
+	ladder ladder
 
 	accepted *atomic.Int64 // publishes acknowledged, of all publishers
 	count    int
@@ -97,7 +79,9 @@ func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher
 	if err != nil {
 		return nil, err
 	}
-	return &publisher{name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, accepted: &w.accepted}, nil
+	return &publisher{
+		name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, ladder: w.plan.ladder, accepted: &w.accepted,
+	}, nil
 }
 
 // run publishes at a rate until stop is closed, and returns when everything is answered or given up.
@@ -116,10 +100,9 @@ func (p *publisher) run(rate int, stop <-chan struct{}) {
 }
 
 func (p *publisher) publishOne() {
-	d := delays[p.rand.IntN(len(delays))]
-	intake := d.subject != "delay.1s" && d.subject != "delay.2s"
+	d := p.ladder.requests[p.rand.IntN(len(p.ladder.requests))]
 	left := func() {}
-	if intake {
+	if !p.ladder.direct(d) {
 		if !p.gate.enter() {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,15 +28,21 @@ type plan struct {
 	seed     uint64
 	brokers  int
 	rate     int           // publishes a second
-	calm     time.Duration // published after the last fault, beyond the usual
-	faults   []fault
-	programs programs
+	calm     time.Duration // published after each fault, beyond the usual
+	ladder   ladder
+	home     int  // the number of the only server that brokers connect to, or 0 for all
+	attacked bool // a tenant attacks all the time
+	brisk    bool // less is published between the faults
+	// ready and late are bounds of this run, if not zero: see history.Conditions.
+	ready, late time.Duration
+	faults      []fault
+	programs    programs
 }
 
 func (p plan) conditions(c cluster) *history.Conditions {
 	h := &history.Conditions{
 		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Window: window, Bound: bound,
-		Least: p.rate / least, Clean: true,
+		Least: p.rate / least, Clean: true, Ready: p.ready, Late: p.late,
 	}
 	for _, s := range c {
 		h.Servers = append(h.Servers, s.name)
@@ -49,6 +56,9 @@ func (p plan) conditions(c cluster) *history.Conditions {
 // run makes it happen below dir and judges it. An error is a run that came to no judgement. What it leaves stays in dir
 // when it fails, and always if keep is set.
 func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
+	if p.ladder.levels == "" {
+		p.ladder = shortLadder
+	}
 	dir, err = os.MkdirTemp(dir, fmt.Sprintf("fault-%d-", p.seed))
 	if err != nil {
 		return nil, err
@@ -76,7 +86,15 @@ func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 }
 
 func (w *world) runFaults(p plan) error {
-	for _, f := range p.faults {
+	lead := lead
+	if p.brisk {
+		lead /= 2
+	}
+	for i, f := range p.faults {
+		lead := lead
+		if i > 0 {
+			lead += p.calm
+		}
 		if err := w.awaitTraffic(p, lead+time.Duration(w.rand.Int64N(int64(lead)/4))); err != nil {
 			return err
 		}
@@ -102,21 +120,69 @@ func (w *world) awaitTraffic(p plan, leastTime time.Duration) error {
 	})
 }
 
-// randomPlan follows from the seed alone: one run in four is of faults that excuse no copy.
+// quota is what the account of a run may store: little enough to be filled in seconds, unless a lot is published.
+func (p plan) quota() int {
+	if p.rate > 1000 {
+		return 8 * quota
+	}
+	return quota
+}
+
+// randomPlan follows from the seed alone: one run in four is of faults that excuse no copy, in one of four a tenant
+// attacks meanwhile, in one of three brokers reach one server only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
-	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built}
+	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder, brisk: true}
+	if r.IntN(3) == 0 {
+		p.ladder = wideLadder
+	}
+	if r.IntN(3) == 0 {
+		p.home = 1 + r.IntN(servers)
+	}
 	choice := faultsFor(brokers)
 	if r.IntN(4) == 0 {
-		choice = cleanFaults()
+		choice = slices.DeleteFunc(choice, func(f fault) bool { return !f.clean })
 	}
-	var names []string
-	for range 2 + r.IntN(4) {
-		f := choice[r.IntN(len(choice))]
+	p.attacked = r.IntN(4) == 0
+	for spent := time.Duration(0); spent < mostHeld || len(p.faults) < 2; {
+		f := draw(r, choice)
 		f.hold += time.Duration(r.Int64N(int64(time.Second)))
 		p.faults = append(p.faults, f)
+		spent += f.hold + f.takes
+	}
+	p.name = p.describe()
+	return p
+}
+
+// mostHeld is how much time the faults of a random run take together, up to the last of them.
+const mostHeld = 12 * time.Second
+
+// draw picks a fault by its weight.
+func draw(r *rand.Rand, choice []fault) fault {
+	sum := 0
+	for _, f := range choice {
+		sum += f.weight()
+	}
+	n := r.IntN(sum)
+	for _, f := range choice {
+		if n -= f.weight(); n < 0 {
+			return f
+		}
+	}
+	panic("unreachable: n is below the sum")
+}
+
+// describe names a run after what it does.
+func (p plan) describe() string {
+	var names []string
+	for _, f := range p.faults {
 		names = append(names, f.name)
 	}
-	p.name = strings.Join(names, ", ")
-	return p
+	if p.attacked {
+		names = append(names, "attacked")
+	}
+	if p.home > 0 {
+		names = append(names, fmt.Sprintf("all at n%d", p.home))
+	}
+	return strings.Join(names, ", ")
 }

@@ -39,11 +39,13 @@ func (w *world) witness(s *server) error {
 	if err != nil {
 		return err
 	}
-	_, err = nc.Subscribe("orders.>", func(m *nats.Msg) {
-		w.log.Add(history.Event{Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name})
-	})
-	if err != nil {
-		return err
+	for _, subjects := range []string{"orders.>", "push.>"} { // with a stream, and without
+		_, err = nc.Subscribe(subjects, func(m *nats.Msg) {
+			w.log.Add(history.Event{Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name})
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nc.Flush()
 }

@@ -3,12 +3,14 @@
 package fault
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +28,7 @@ const publishers = 3
 // world is everything that runs in a run.
 type world struct {
 	dir     string // of data and logs
+	plan    plan
 	rand    *rand.Rand
 	log     *history.Log
 	cluster cluster
@@ -41,14 +44,18 @@ type world struct {
 
 // newWorld starts servers, target, brokers, witnesses and publishers, in this order.
 func newWorld(p plan, dir string) (*world, error) {
-	w := &world{dir: dir, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log), stop: make(chan struct{})}
+	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log), stop: make(chan struct{})}
 	return w, w.start(p)
 }
 
 func (w *world) start(p plan) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if w.cluster, err = newCluster(w.dir, p.programs.server); err != nil {
+	users, err := tenantUsers()
+	if err != nil {
+		return err
+	}
+	if w.cluster, err = newCluster(w.dir, p.programs.server, p.quota(), users); err != nil {
 		return err
 	}
 	if err := w.cluster.start(); err != nil {
@@ -65,9 +72,12 @@ func (w *world) start(p plan) (err error) {
 		return fmt.Errorf("create the target's stream: %w", err)
 	}
 	for i := range p.brokers {
-		b, err := newBroker(w.dir, p.programs.broker, i+1, w.cluster)
+		b, err := newBroker(w.dir, p.programs.broker, i+1, w.cluster, p.ladder.levels)
 		if err != nil {
 			return err
+		}
+		if p.home > 0 {
+			b.stayAt(w.cluster[p.home-1])
 		}
 		w.brokers = append(w.brokers, b)
 		if err := b.run(); err != nil {
@@ -75,6 +85,9 @@ func (w *world) start(p plan) (err error) {
 		}
 	}
 	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
+	for _, b := range w.brokers {
+		b.events = w.log // from here on: the first start also makes the streams
+	}
 	for _, s := range w.cluster {
 		if err := w.witness(s); err != nil {
 			return fmt.Errorf("witness on %s: %w", s.name, err)
@@ -92,14 +105,22 @@ func (w *world) start(p plan) (err error) {
 		}
 		w.publishing.Go(func() { publisher.run(p.rate/publishers, w.stop) })
 	}
+	if p.attacked {
+		attacker, err := w.newTenant(ctx)
+		if err != nil {
+			return err
+		}
+		w.publishing.Go(func() { attacker.attack(w.stop) })
+	}
 	return nil
 }
 
 // connect makes a connection that outlives every fault. What cannot be sent at once fails: it is not sent later.
-func (w *world) connect(urls, name string) (*nats.Conn, error) {
-	nc, err := nats.Connect(urls, nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(), nats.ReconnectWait(100*time.Millisecond),
+func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, error) {
+	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(), nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
-		nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)
+	nc, err := nats.Connect(urls, options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect the %s: %w", name, err)
 	}
@@ -127,8 +148,8 @@ func (w *world) inject(f fault) error {
 		proof += ", and did not catch up until restarted: " + strings.Join(restarted, " ")
 	}
 	for _, b := range w.brokers {
-		if err := b.awaitReady(); err != nil {
-			return fmt.Errorf("after %s: %w", f.name, err)
+		if err := b.awaitReady(); err != nil { // what that means for messages is judged like everything else
+			w.broken("after %s: %v", f.name, err)
 		}
 	}
 	w.log.Add(history.Event{Op: history.Fault, Phase: history.OK, Text: proof})
@@ -142,7 +163,7 @@ func (w *world) finish() error {
 	w.publishing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*bound)
 	defer cancel()
-	if err := w.awaitRest(ctx, bound+farOff); err != nil {
+	if err := w.awaitRest(ctx, bound+max(farOff, w.plan.ladder.longest())); err != nil {
 		return err
 	}
 	time.Sleep(time.Second) // for copies
@@ -154,8 +175,35 @@ func (w *world) finish() error {
 	}
 	for _, b := range w.brokers {
 		if _, err := b.terminate(); err != nil {
+			w.broken("a clean stop: %v", err)
+		}
+	}
+	return w.checkLogs()
+}
+
+// broken writes down that a promise was not kept which the history alone does not show.
+func (w *world) broken(format string, args ...any) {
+	w.log.Add(history.Event{Op: history.Broken, Text: fmt.Sprintf(format, args...)})
+}
+
+// checkLogs holds what brokers say of streams against what was done to them: one that believes in another history where
+// there is none delivers all again, which the run excuses if other faults do. Where there is one, somebody must say so,
+// or the sentence has changed and this check is blind.
+func (w *world) checkLogs() error {
+	said := 0
+	for _, b := range w.brokers {
+		text, err := os.ReadFile(b.process.log)
+		if err != nil {
 			return err
 		}
+		said += bytes.Count(text, []byte("the stream has another history"))
+	}
+	replaced := slices.ContainsFunc(w.plan.faults, func(f fault) bool { return f.replaces })
+	switch {
+	case said > 0 && !replaced:
+		w.broken("brokers found %d times that a stream had another history, and none had", said)
+	case said == 0 && replaced:
+		w.broken("a stream was replaced, and no broker said so")
 	}
 	return nil
 }

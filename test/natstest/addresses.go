@@ -15,7 +15,11 @@ var given struct {
 
 // FreeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
 // listens on them is down: they lie below the range that Linux takes those from.
-func FreeAddresses(n int) ([]string, error) {
+func FreeAddresses(n int) ([]string, error) { return FreeAddressesOn("127.0.0.1", n) }
+
+// FreeAddressesOn are such ports of another address. A process that restarts its servers needs one of its own beside
+// others: a port that is free because a server is down just now looks free to them.
+func FreeAddressesOn(host string, n int) ([]string, error) {
 	given.Lock()
 	defer given.Unlock()
 	if given.ports == nil {
@@ -27,7 +31,7 @@ func FreeAddresses(n int) ([]string, error) {
 		if given.ports[port] {
 			continue
 		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
 		if err != nil {
 			continue
 		}

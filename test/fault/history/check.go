@@ -29,6 +29,9 @@ const (
 	Repeated     Kind = "sent twice"    // in a run without an excuse for it
 	DeadLetter   Kind = "dead letter"   // these runs publish nothing that deserves it
 	TooLate      Kind = "too late"      // beyond the bound, counted from the end of the faults
+	TooSlow      Kind = "too slow"      // a broker was not ready in time
+	Settled      Kind = "not settled"   // sent twice though all faults had ended long before
+	NotKept      Kind = "not kept"      // what a run watched by itself
 	LeftBehind   Kind = "left behind"   // a lane is not empty at rest
 	Incomplete   Kind = "incomplete"    // the history does not hold what it takes to judge
 )
@@ -50,10 +53,13 @@ type sent struct {
 	answer *Event         // nil while there is none
 	found  []Event        // in the target's stream, one for each sequence
 	seen   map[string]int // by witness
+	first  int64          // when the first witness saw it
 	dead   bool
 }
 
-func (s *sent) acked() bool  { return s.answer != nil && s.answer.Phase == OK }
+func (s *sent) acked() bool   { return s.answer != nil && s.answer.Phase == OK }
+func (s *sent) arrived() bool { return len(s.found) > 0 || s.Core && len(s.seen) > 0 }
+
 func (s *sent) failed() bool { return s.answer != nil && s.answer.Phase == Fail }
 
 // checker is one judgement.
@@ -108,6 +114,9 @@ func (c *checker) take(e *Event) {
 				s.seen = make(map[string]int)
 			}
 			s.seen[e.Server]++
+			if s.first == 0 {
+				s.first = e.At
+			}
 		}
 	case Stored:
 		if c.byServer[e.Server] == nil {
@@ -125,6 +134,14 @@ func (c *checker) take(e *Event) {
 		if e.Count > 0 {
 			c.violate(LeftBehind, "", "%s holds %d messages", e.Stream, e.Count)
 		}
+	case Ready:
+		c.report.Starts++
+		c.report.SlowestStart = max(c.report.SlowestStart, e.Delay)
+		if most := c.conditions.Ready; most > 0 && e.Delay > most {
+			c.violate(TooSlow, "", "%s was ready after %s, want %s", e.Text, short(e.Delay), most)
+		}
+	case Broken:
+		c.violate(NotKept, "", "%s", e.Text)
 	}
 }
 
@@ -193,7 +210,7 @@ func (c *checker) compareServers() {
 
 // judge looks at one message and what was found of it.
 func (c *checker) judge(s *sent) {
-	if len(s.found) > 0 {
+	if s.arrived() {
 		c.report.Delivered++
 		if !s.acked() {
 			c.report.Recovered++
@@ -204,6 +221,13 @@ func (c *checker) judge(s *sent) {
 		if c.conditions.Clean {
 			c.violate(Repeated, s.ID, "seen %d times", most)
 		}
+		if c.settled(s) {
+			c.report.Settled++
+			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", most, short(time.Duration(s.At-c.lastFault(s.At))))
+		}
+	}
+	if s.Core && len(s.seen) > 0 {
+		c.judgeSeen(s)
 	}
 	for i, e := range s.found {
 		c.judgeOne(s, e)
@@ -214,6 +238,17 @@ func (c *checker) judge(s *sent) {
 		if apart := time.Duration(e.Stored - s.found[0].Stored); apart <= c.conditions.Window {
 			c.violate(Duplicate, s.ID, "as sequences %d and %d, %s apart", s.found[0].Sequence, e.Sequence, apart)
 		}
+	}
+}
+
+// judgeSeen looks at one that went to core subscribers. It was accepted after it was published and before the answer
+// came, and seen after it was sent: neither bound calls a message early or late that is not.
+func (c *checker) judgeSeen(s *sent) {
+	if s.first < s.At+int64(s.Delay) {
+		c.violate(Early, s.ID, "by %s", time.Duration(s.At+int64(s.Delay)-s.first))
+	}
+	if s.acked() {
+		c.takeLateness(s, s.answer.At+int64(s.Delay), s.first)
 	}
 }
 
@@ -239,7 +274,7 @@ func (c *checker) judgeOne(s *sent, e Event) {
 	if e.Stored < earliest {
 		c.violate(Early, s.ID, "by %s", time.Duration(earliest-e.Stored))
 	}
-	c.takeLateness(s.ID, due, e.Stored)
+	c.takeLateness(s, due, e.Stored)
 }
 
 // checkIDs holds Delay-Ids against the acknowledgements, and against each other.
@@ -276,7 +311,7 @@ func (c *checker) findLost(ids []string) {
 			acked[publisherOf(id)] = append(acked[publisherOf(id)], s)
 		}
 	}
-	arrived := func(s *sent) bool { return len(s.found) > 0 || s.dead }
+	arrived := func(s *sent) bool { return s.arrived() || s.dead }
 	for _, publisher := range slices.Sorted(maps.Keys(acked)) {
 		all := acked[publisher]
 		first := slices.IndexFunc(all, arrived)

@@ -123,6 +123,20 @@ func again(events []Event, id string, later time.Duration) []Event {
 	return events
 }
 
+// coreOnly makes a message one to core subscribers: seen, and in no stream.
+func coreOnly(events []Event, id string) []Event {
+	events = without(events, func(e Event) bool { return e.ID == id && e.Op == Stored })
+	of(events, Publish, id, func(e *Event) { e.Core = e.Phase == Invoke })
+	return events
+}
+
+// TestCore: what core subscribers saw has arrived.
+func TestCore(t *testing.T) {
+	if r := Check(coreOnly(sound(), "p0-5")); len(r.Violations) > 0 || r.Delivered != 28 {
+		t.Errorf("%d delivered, want 28: %v", r.Delivered, r.Violations)
+	}
+}
+
 // TestMutants: whatever is wrong with a history is noticed, and called by its name.
 func TestMutants(t *testing.T) {
 	for _, mutant := range []struct {
@@ -242,6 +256,41 @@ func TestMutants(t *testing.T) {
 				return e.Op == Publish && e.At > start+2300*ms || e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
 			})
 		}, Incomplete},
+		{"sent twice long after the last fault", func(e []Event) []Event {
+			e[0].Conditions.Clean = false
+			for i := range e {
+				if e[i].Op == Fault { // as if it had been earlier
+					e[i].At -= int64(20 * time.Second)
+				}
+			}
+			return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
+		}, Settled},
+		{"core subscribers did not see it", func(e []Event) []Event {
+			e = without(e, arrived("p0-5"))
+			of(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
+			return e
+		}, Lost},
+		{"core subscribers saw it early", func(e []Event) []Event {
+			e = coreOnly(e, "p0-5")
+			of(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
+			return e
+		}, Early},
+		{"core subscribers saw it late", func(e []Event) []Event {
+			e = coreOnly(e, "p0-5")
+			of(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
+			of(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
+			return e
+		}, TooLate},
+		{"a broker was ready late", func(e []Event) []Event {
+			e[0].Conditions.Ready = time.Second
+			return append(e, Event{Op: Ready, Text: "b1", Delay: time.Second + 1})
+		}, TooSlow},
+		{"one is late in a run that allows for little", func(e []Event) []Event {
+			e[0].Conditions.Late = 2 * time.Second
+			of(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
+			return e
+		}, TooLate},
+		{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) }, NotKept},
 		{"it has no beginning", func(e []Event) []Event { return e[1:] }, Incomplete},
 		{"it is empty", func([]Event) []Event { return nil }, Incomplete},
 	} {

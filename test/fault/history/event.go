@@ -22,6 +22,8 @@ const (
 	Read    Op = "read"    // all that the target's stream holds on Server has been read
 	Dead    Op = "dead"    // it is among the dead letters
 	Rest    Op = "rest"    // what a lane still holds when all should be quiet
+	Ready   Op = "ready"   // a broker was started and is ready, after Delay
+	Broken  Op = "broken"  // the run itself watched a promise that was not kept: Text says which
 )
 
 // Phase tells the events of one op apart.
@@ -49,6 +51,8 @@ type Event struct {
 	Delay   time.Duration `json:"delay,omitempty"`   // asked for
 	Until   int64         `json:"until,omitempty"`   // the time asked for, instead
 	Sum     string        `json:"sum,omitempty"`     // of body and headers
+	Core    bool          `json:"core,omitempty"`    // the target is no stream: what a witness sees has arrived
+	Within  time.Duration `json:"within,omitempty"`  // the lateness allowed, whatever goes wrong; zero is the run's bound
 
 	Stream   string `json:"stream,omitempty"` // that acknowledged it; of Rest, the lane
 	Sequence uint64 `json:"seq,omitempty"`    // there, or in the target's stream
@@ -71,11 +75,13 @@ type Conditions struct {
 	Name    string        `json:"name"`
 	Seed    uint64        `json:"seed"`
 	Brokers int           `json:"brokers"`
-	Rate    int           `json:"rate"`    // publishes a second
-	Servers []string      `json:"servers"` // each of which must have been read
-	Window  time.Duration `json:"window"`  // in which the target's stream recognises copies
-	Bound   time.Duration `json:"bound"`   // of lateness, counted from the end of a fault
-	Least   int           `json:"least"`   // publishes before, during and after each fault; otherwise it shows nothing
+	Rate    int           `json:"rate"`            // publishes a second
+	Servers []string      `json:"servers"`         // each of which must have been read
+	Window  time.Duration `json:"window"`          // in which the target's stream recognises copies
+	Bound   time.Duration `json:"bound"`           // of lateness, counted from the end of a fault
+	Least   int           `json:"least"`           // publishes before, during and after each fault; otherwise it shows nothing
+	Ready   time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
+	Late    time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
 	// Clean means that no fault of the run excuses a copy, not even one that the target's stream drops.
 	Clean bool `json:"clean"`
 }

@@ -9,6 +9,9 @@ import (
 // aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the end.
 const aftermath = 5 * time.Second
 
+// calmAfter is how long after its end a fault still excuses a copy.
+const calmAfter = 10 * time.Second
+
 // Period is the time of one fault.
 type Period struct {
 	Name      string
@@ -53,7 +56,7 @@ func (c *checker) closeFaults() {
 }
 
 // takeLateness judges how late a message was, and puts it down to the fault that explains it.
-func (c *checker) takeLateness(id string, due, stored int64) {
+func (c *checker) takeLateness(s *sent, due, stored int64) {
 	late := time.Duration(stored - due)
 	from := due
 	calm := true
@@ -72,9 +75,39 @@ func (c *checker) takeLateness(id string, due, stored int64) {
 		c.report.calm = append(c.report.calm, late)
 	}
 	c.report.Worst = max(c.report.Worst, late)
-	if over := time.Duration(stored - from); over > c.conditions.Bound {
-		c.violate(TooLate, id, "stored %s after it was due, and %s after the last fault", late, over)
+	over := time.Duration(stored - from)
+	switch {
+	case over > c.conditions.Bound:
+		c.violate(TooLate, s.ID, "arrived %s after it was due, and %s after the last fault", late, over)
+	case s.Within > 0 && late > s.Within:
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s whatever goes wrong", late, s.Within)
+	case c.conditions.Late > 0 && late > c.conditions.Late:
+		c.violate(TooLate, s.ID, "arrived %s after it was due, want %s in such a run", late, c.conditions.Late)
 	}
+}
+
+// lastFault is the end of the last fault before a time.
+func (c *checker) lastFault(at int64) int64 {
+	end := int64(0)
+	for _, f := range c.faults {
+		if f.From < at {
+			end = max(end, f.To)
+		}
+	}
+	return end
+}
+
+// settled reports whether a message lived in a time that no fault touches: it excuses no copy then, whatever the run.
+func (c *checker) settled(s *sent) bool {
+	last := s.At
+	for _, e := range s.found {
+		last = max(last, e.Stored)
+	}
+	end := c.lastFault(s.At)
+	if end == 0 || s.At < end+int64(calmAfter) {
+		return false
+	}
+	return !slices.ContainsFunc(c.faults, func(f Period) bool { return f.From >= s.At && f.From <= last+int64(aftermath) })
 }
 
 // checkTraffic demands a minimum of it before, during and after each fault: what nobody used cannot have failed.

@@ -22,6 +22,10 @@ type Report struct {
 	Lost      int // acknowledged and nowhere
 	Repeats   int // copies sent to the target, as far as anybody saw
 	Copies    int // copies the target's stream took
+	Settled   int // messages sent twice though no fault was near
+
+	Starts       int           // of brokers, after the first
+	SlowestStart time.Duration // until ready
 
 	Faults   []Period
 	Median   time.Duration // lateness outside of faults
@@ -63,6 +67,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "  %d acknowledged + %d recovered = %d delivered + %d dead letters + %d lost\n",
 		r.Acked, r.Recovered, r.Delivered, r.Count(DeadLetter), r.Lost)
 	fmt.Fprintf(&b, "  late without a fault: p50 %s, p99 %s, at most %s\n", short(r.Median), short(r.P99), short(r.CalmMost))
+	if r.Starts > 0 {
+		fmt.Fprintf(&b, "  brokers started %d times, ready after %s at most; late at most %s\n", r.Starts, short(r.SlowestStart), short(r.Worst))
+	}
 	for _, f := range r.Faults {
 		fmt.Fprintf(&b, "  %s for %s: late at most %s of %d (%s)\n", f.Name, short(time.Duration(f.To-f.From)), short(f.Worst), f.Delivered, f.Proof)
 	}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package fault
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// single prepares a server of its own with some configuration; it listens on the address returned.
+func single(t *testing.T, name, conf string) (*process, string) {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), name)
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ports, err := natstest.FreeAddressesOn(loopback, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home, "nats.conf")
+	conf = fmt.Sprintf("server_name: %s\nlisten: %q\n", name, ports[0]) + conf
+	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &process{name: name, command: []string{built.server, "-c", file}, log: filepath.Join(home, "log")}, ports[0]
+}
+
+// TestTwoOwnersEndWithTheCut: a broker behind a leaf node is alone when the link goes down, and stays connected to its leaf.
+// Another starts at the hub, and is alone as well. Seconds after the link is back, each lane has one owner again, and what
+// is published from then on comes once.
+func TestTwoOwnersEndWithTheCut(t *testing.T) {
+	t.Parallel()
+	leafPort, err := natstest.FreeAddressesOn(loopback, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, hubAddress := single(t, "hub", fmt.Sprintf("jetstream { store_dir: %q, domain: hub }\nleafnodes { listen: %q, no_advertise: true }\n",
+		t.TempDir(), leafPort[0]))
+	link, err := newProxy(leafPort[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.close()
+	leaf, leafAddress := single(t, "leaf", fmt.Sprintf("leafnodes { reconnect: 1, remotes: [{ url: \"nats-leaf://%s\" }] }\n", link.address()))
+	for _, s := range []*process{hub, leaf} {
+		if err := s.start(); err != nil {
+			t.Fatal(err)
+		}
+		defer s.end()
+	}
+	start := func(number int, address string) {
+		t.Helper()
+		b, err := newBroker(t.TempDir(), built.broker, number, nil, "1s,5s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.env = append(b.env, "NATS_URL=nats://"+address, "DELAY_JS_DOMAIN=hub", "DELAY_STREAM_REPLICAS=1")
+		t.Cleanup(b.end)
+		if err := b.run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc, err := nats.Connect("nats://"+hubAddress, nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(1, leafAddress)
+
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	if _, err := nc.Subscribe("orders.>", func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[string(m.Data)]++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	publish := func(what string, count int) {
+		t.Helper()
+		for i := range count {
+			if _, err := js.Publish(t.Context(), "delay.1s.orders.x", fmt.Appendf(nil, "%s %d", what, i)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(4 * time.Second)
+	}
+	count := func(what string) (messages, deliveries int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for body, n := range seen {
+			if strings.HasPrefix(body, what) {
+				messages, deliveries = messages+1, deliveries+n
+			}
+		}
+		return messages, deliveries
+	}
+	publish("before", 5)
+	if n, d := count("before"); n != 5 || d != 5 {
+		t.Fatalf("before the cut: %d messages came %d times, want 5 and 5", n, d)
+	}
+	link.set(refusing)
+	start(2, hubAddress)
+	publish("meanwhile", 5)
+	if n, _ := count("meanwhile"); n != 5 {
+		t.Errorf("while the link was down, %d messages came of 5", n)
+	}
+	link.set(passing)
+	time.Sleep(10 * time.Second)
+	publish("after", 20)
+	if n, d := count("after"); n != 20 || d != 20 {
+		t.Errorf("10s after the link was back: %d messages came %d times, want 20 and 20", n, d)
+	}
+}
+
+// atServer makes a broker reach one server of a cluster and no other.
+func atServer(t *testing.T, dir string, number int, c cluster, s *server, levels string) *broker {
+	t.Helper()
+	b, err := newBroker(dir, built.broker, number, c, levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.stayAt(s)
+	t.Cleanup(b.end)
+	if err := b.run(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// newClusterOf starts a cluster without anything else.
+func newClusterOf(t *testing.T) (dir string, c cluster, js jetstream.JetStream) {
+	t.Helper()
+	dir = t.TempDir()
+	c, err := newCluster(dir, built.server, quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.end)
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(c[0].url(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if js, err = jetstream.New(nc); err != nil {
+		t.Fatal(err)
+	}
+	return dir, c, js
+}

@@ -1,0 +1,196 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels/lane"
+)
+
+// TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads nothing of a lane and to which the broker is
+// not connected; only the consumer of the lane's reader is there. What is published then is on time.
+func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
+	t.Parallel()
+	const allowed = 3 * time.Second
+	levels := []string{"1s", "2s", "3s", "4s", "5s"}
+	dir, c, js := newClusterOf(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	late := make(map[string]time.Duration)
+	if _, err := js.Conn().Subscribe("orders.>", func(m *nats.Msg) {
+		due, err := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		late[string(m.Data)] = time.Since(due)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var dead *server
+	var level string
+	for try := 1; dead == nil; try++ { // consumers are placed at random
+		if try > 10 {
+			t.Fatal("no lane's consumer was placed on a server of its own")
+		}
+		b := atServer(t, dir, try, c, c[0], strings.Join(levels, ","))
+		time.Sleep(6 * time.Second) // the lanes are idle, and their heartbeats slow
+		for _, l := range levels {
+			if s := onItsOwn(t, ctx, js, c, "DELAY_"+l); s != nil && s != c[0] {
+				dead, level = s, l
+			}
+		}
+		if dead == nil {
+			if _, err := b.terminate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	proof, err := dead.kill()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s, with the consumer of delay.%s", proof, level)
+	const count = 6
+	for i := range count {
+		if err := retry(ctx, func(ctx context.Context) error {
+			_, err := js.Publish(ctx, "delay."+level+".orders.x", fmt.Append(nil, i))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	if err := await(patience, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(late) < count {
+			return fmt.Errorf("%d of %d came", len(late), count)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for body, d := range late {
+		t.Logf("%s: late by %s", body, d.Round(time.Millisecond))
+		if d > allowed {
+			t.Errorf("message %s on delay.%s was late by %s, want %s at most", body, level, d.Round(time.Millisecond), allowed)
+		}
+	}
+}
+
+// onItsOwn is the server of a lane's consumer, if it does not lead the lane.
+func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c cluster, stream string) *server {
+	t.Helper()
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := s.ListConsumers(ctx)
+	var found *server
+	for info := range list.Info() {
+		if strings.HasPrefix(info.Name, lane.ConsumerPrefix) && info.Cluster != nil && info.Cluster.Leader != s.CachedInfo().Cluster.Leader {
+			found = c.named(info.Cluster.Leader)
+		}
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestCleanStopBehindALaggingReplica: a clean stop removes one by one what arrived behind a message that is not due yet. A
+// replica that has not applied the removals shows them to the successor, which sends none of them again.
+func TestCleanStopBehindALaggingReplica(t *testing.T) {
+	t.Parallel()
+	rounds, count := 1, 3000
+	if *long {
+		rounds, count = 6, 6000
+	}
+	dir, c, js := newClusterOf(t)
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	if _, err := js.Conn().Subscribe("orders.>", func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[m.Header.Get(message.HeaderID)]++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	number := func() (messages, deliveries int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, n := range seen {
+			messages, deliveries = messages+1, deliveries+n
+		}
+		return messages, deliveries
+	}
+	published := 0
+	for round := range rounds {
+		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
+		if _, err := js.Publish(t.Context(), "delayin.9500ms.orders.head", nil); err != nil { // waits on the wheel, and all others behind it
+			t.Fatal(err)
+		}
+		for range count {
+			if _, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-js.PublishAsyncComplete()
+		published += count + 1
+		if err := await(8*time.Second, func() error {
+			if n, _ := number(); n < published-1 {
+				return fmt.Errorf("%d of %d came", n, published-1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(t.Context(), intake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var slow *server
+		for _, other := range c[1:] { // we, and the broker, are connected to the first
+			if other.name != s.CachedInfo().Cluster.Leader {
+				slow = other
+			}
+		}
+		if _, err := slow.pause(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.terminate(); err != nil {
+			t.Error(err)
+		}
+		if err := slow.resume(); err != nil {
+			t.Fatal(err)
+		}
+		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
+		if err := await(patience, func() error {
+			if n, _ := number(); n < published {
+				return fmt.Errorf("%d of %d came", n, published)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := successor.terminate(); err != nil {
+			t.Error(err)
+		}
+		if n, d := number(); d != n {
+			t.Errorf("round %d: after clean stops %d messages came %d times", round, n, d)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+)
+
+// This file is the faults of servers.
+
+// intake is the lane that most messages go through.
+const intake = "DELAY_INTAKE"
+
+// blink is how long a server is down that is restarted at once.
+const blink = 500 * time.Millisecond
+
+// retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
+func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
+
+// targetLeader leads the stream that everything goes to.
+func (w *world) targetLeader() (*server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return w.leader(ctx, target)
+}
+
+func killLeader(w *world) (func() (string, error), error) {
+	s, err := w.targetLeader()
+	if err != nil {
+		return nil, err
+	}
+	proof, err := s.kill()
+	return func() (string, error) { return proof, s.start() }, err
+}
+
+// killServers kills all of them at once, and starts them in another order.
+func killServers(w *world) (func() (string, error), error) {
+	for _, s := range w.cluster {
+		if _, err := s.kill(); err != nil {
+			return nil, err
+		}
+	}
+	return func() (string, error) {
+		for _, i := range w.rand.Perm(len(w.cluster)) {
+			if err := w.cluster[i].start(); err != nil {
+				return "", err
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		return fmt.Sprintf("%d processes killed", len(w.cluster)), nil
+	}, nil
+}
+
+// rollServers ends each in turn, and starts it again before the next.
+func rollServers(end func(*process) (string, error)) func(*world) (func() (string, error), error) {
+	return func(w *world) (func() (string, error), error) {
+		var last string
+		for _, s := range w.cluster {
+			var err error
+			if last, err = end(s.process); err != nil {
+				return nil, err
+			}
+			time.Sleep(time.Duration(w.rand.Int64N(int64(time.Second))))
+			if err := w.cluster.start(); err != nil {
+				return nil, err
+			}
+		}
+		return func() (string, error) { return fmt.Sprintf("%d processes, the last: %s", len(w.cluster), last), nil }, nil
+	}
+}
+
+// pauseLeader stops the server that leads a stream where it is, with its connections up.
+func pauseLeader(stream string) func(*world) (func() (string, error), error) {
+	return func(w *world) (func() (string, error), error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		s, err := w.leader(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		proof, err := s.pause()
+		return func() (string, error) { return proof, s.resume() }, err
+	}
+}
+
+// pauseUntilStale pauses the intake's leader, for longer each time, until some of the answers that it gives when it goes on
+// are of yesterday: it answers what came meanwhile before it hears that another leads. What asks is on that server, as a
+// broker may be.
+func pauseUntilStale(w *world) (func() (string, error), error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	hold := 5 * time.Second
+	for range 4 {
+		s, err := w.leader(ctx, intake)
+		if err != nil {
+			return nil, err
+		}
+		stale, proof, err := w.askPaused(ctx, s, hold)
+		if err != nil {
+			return nil, err
+		}
+		if stale > 0 {
+			return func() (string, error) { return fmt.Sprintf("%s; %d stale answers", proof, stale), nil }, nil
+		}
+		if _, err := w.cluster.recover(); err != nil {
+			return nil, err
+		}
+		hold += time.Second
+	}
+	return nil, errors.New("no answer was stale")
+}
+
+// askPaused counts the answers of a paused server that lie behind what the others have.
+func (w *world) askPaused(ctx context.Context, s *server, hold time.Duration) (stale int, proof string, err error) {
+	nc, err := w.connect(s.url(), "asker")
+	if err != nil {
+		return 0, "", err
+	}
+	inbox := nats.NewInbox()
+	answers, err := nc.SubscribeSync(inbox)
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err == nil {
+		proof, err = s.pause()
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	for end := time.Now().Add(hold); time.Now().Before(end); time.Sleep(hold / 20) {
+		_ = nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil) // fails when the server is given up
+	}
+	last := uint64(0)
+	if now, err := w.js.Stream(ctx, intake); err == nil { // the new leader, if there is one already
+		last = now.CachedInfo().State.LastSeq
+	}
+	if err := s.resume(); err != nil {
+		return 0, "", err
+	}
+	for {
+		m, err := answers.NextMsg(time.Second)
+		if err != nil {
+			return stale, proof, nil
+		}
+		var info jetstream.StreamInfo
+		if json.Unmarshal(m.Data, &info) == nil && info.Config.Name == intake && info.State.LastSeq < last {
+			stale++
+		}
+	}
+}
+
+// killConsumerServer kills a server on which a lane's consumer lives, with nobody's read connection and, if it can be, not
+// the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is back.
+func killConsumerServer(w *world) (func() (string, error), error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, where, err := w.consumerServer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := s.kill()
+	return func() (string, error) { return proof + " with " + where, s.start() }, err
+}
+
+// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may keep
+// them from doing it again about the second.
+func killConsumerServers(w *world) (func() (string, error), error) {
+	heal, err := killConsumerServer(w)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(blink)
+	first, err := heal()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.cluster.recover(); err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Duration(w.rand.Int64N(int64(time.Second))))
+	heal, err = killConsumerServer(w)
+	return func() (string, error) {
+		second, err := heal()
+		return first + "; " + second, err
+	}, err
+}
+
+func (w *world) consumerServer(ctx context.Context) (found *server, where string, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		readers := make(map[string]int)
+		for _, s := range w.cluster {
+			if readers[s.name], err = s.readConnections(); err != nil {
+				return err
+			}
+		}
+		lanes, err := w.lanes(ctx)
+		if err != nil {
+			return err
+		}
+		best := 0
+		for name := range lanes {
+			stream, err := w.js.Stream(ctx, name)
+			if err != nil {
+				return err
+			}
+			list := stream.ListConsumers(ctx)
+			for info := range list.Info() {
+				if !strings.HasPrefix(info.Name, lane.ConsumerPrefix) || info.Cluster == nil {
+					continue
+				}
+				score := 1
+				if readers[info.Cluster.Leader] == 0 {
+					score += 4
+				}
+				if !strings.HasPrefix(name, "DELAY_RETRY_") { // nothing passes there
+					score += 2
+				}
+				if c := stream.CachedInfo().Cluster; c != nil && c.Leader != info.Cluster.Leader {
+					score++
+				}
+				if s := w.cluster.named(info.Cluster.Leader); s != nil && score > best {
+					best, found = score, s
+					where = fmt.Sprintf("a consumer of %s, led by %s, and %d read connections", name, stream.CachedInfo().Cluster.Leader, readers[s.name])
+				}
+			}
+			if err := list.Err(); err != nil {
+				return err
+			}
+		}
+		if found == nil {
+			return errors.New("no lane has a consumer")
+		}
+		return nil
+	})
+	return found, where, err
+}
+
+// readConnections counts the connections on which brokers read.
+func (s *server) readConnections() (int, error) {
+	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/connz")
+	if err != nil {
+		return 0, err
+	}
+	defer r.Body.Close()
+	var connz struct {
+		Connections []struct{ Name string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&connz); err != nil {
+		return 0, fmt.Errorf("connections of %s: %w", s.name, err)
+	}
+	n := 0
+	for _, c := range connz.Connections {
+		if strings.HasPrefix(c.Name, "delaybroker ") && strings.HasSuffix(c.Name, " read") {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,215 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	// grants is what the documentation gives a tenant, and payments its name there.
+	grants   = "client-payments.conf"
+	payments = "payments"
+	// ledger is the tenant's own stream.
+	ledger = "PAYMENTS"
+	// attackPause is between two rounds of an attack.
+	attackPause = 50 * time.Millisecond
+	// ahead is how many reply subjects are guessed from one that was seen.
+	ahead = 40
+)
+
+// tenantUsers are the documented user of a tenant, word for word, and the same tenant as one who has a stream of its own.
+func tenantUsers() (string, error) {
+	text, err := os.ReadFile(filepath.Join("..", "permissions", grants))
+	if err != nil {
+		return "", fmt.Errorf("the grants of a tenant: %w", err)
+	}
+	return fmt.Sprintf(`
+    { user: %[1]s, password: p
+      %[2]s }
+    { user: %[1]s-stream, password: p, permissions {
+        publish: ["%[1]s.ledger", "$JS.API.DIRECT.GET.%[3]s"], subscribe: ["_INBOX_%[1]s.>"] } }
+`, payments, text, ledger), nil
+}
+
+// tenant attacks with nothing but its grants: it has what servers answer it put on subjects that are not its own.
+type tenant struct {
+	nc     *nats.Conn // with the documented grants
+	owner  *nats.Conn // of its stream
+	gate   *gate
+	levels []string
+	stored uint64 // messages in its stream, each made to be taken for another's
+
+	mu    sync.Mutex
+	reply string // the last that it saw
+	sent  atomic.Int64
+}
+
+func (w *world) newTenant(ctx context.Context) (*tenant, error) {
+	t := &tenant{gate: &w.gate, levels: strings.Split(w.plan.ladder.levels, ",")}
+	var err error
+	inbox := nats.CustomInboxPrefix("_INBOX_" + payments)
+	if t.nc, err = w.connect(w.cluster.urls(1), payments, nats.UserInfo(payments, "p"), inbox); err != nil {
+		return nil, err
+	}
+	if t.owner, err = w.connect(w.cluster.urls(2), payments+"-stream", nats.UserInfo(payments+"-stream", "p"), inbox); err != nil {
+		return nil, err
+	}
+	_, err = t.nc.Subscribe(payments+".>", func(m *nats.Msg) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reply = m.Reply
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = retry(ctx, func(ctx context.Context) error {
+		_, err := w.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: ledger, Subjects: []string{payments + ".ledger"}, Replicas: servers, AllowDirect: true,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, t.prepare(ctx)
+}
+
+// prepare stores what it will have relayed: hops of messages that nobody published, an empty table, a beat.
+func (t *tenant) prepare(ctx context.Context) error {
+	js, err := jetstream.New(t.owner)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	id := message.ID{Stream: intake, Sequence: 1 << 40, At: now}.String()
+	hop := nats.Header{
+		message.HeaderID: {id}, message.HeaderFormat: {strconv.Itoa(message.Format)}, message.HeaderHop: {"1"},
+		message.HeaderAccepted: {now.UTC().Format(time.RFC3339Nano)}, message.HeaderDue: {now.Add(time.Second).UTC().Format(time.RFC3339Nano)},
+	}
+	for _, m := range []*nats.Msg{{Header: hop, Data: []byte("forged-1:")}, {Data: []byte("{}")}, {Data: []byte("1")}} {
+		m.Subject = payments + ".ledger"
+		err := retry(ctx, func(ctx context.Context) error {
+			_, err := js.PublishMsg(ctx, m)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		t.stored++
+	}
+	return nil
+}
+
+// attack goes on until stop is closed.
+func (t *tenant) attack(stop <-chan struct{}) {
+	tick := time.NewTicker(attackPause)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			if t.gate.enter() {
+				t.round(n)
+				t.gate.inside.Done()
+			}
+		}
+	}
+}
+
+// round is one of each attack, what floods more often than what needs no more than one success.
+func (t *tenant) round(n int) {
+	level := t.levels[n%len(t.levels)]
+	own := "delay." + level + "." + payments + ".x"
+	for i := range 20 { // a flood of its own delays, answered where instances say that they live
+		t.ask(own, fmt.Sprintf("delaysys.owners.beat.x%d", i%3))
+	}
+	t.ask("delayin.700ms."+payments+".x", "delaysys.owners.table")
+	t.ask(own, "delaysys.hop."+level+".orders.forged.1")
+	t.ask(own, "delaydead.bad_time.orders.forged.1")
+	t.guess(own)
+	if n%5 == 0 {
+		for seq := range t.stored {
+			for _, reply := range []string{
+				"delaysys.hop." + level + ".orders.forged.2", "delaysys.retry.1s.orders.forged.2", "delaysys.hop.30m.orders.forged.2",
+				"delaysys.owners.table", "delaysys.owners.beat.x",
+			} {
+				t.relay(seq+1, reply)
+			}
+		}
+	}
+}
+
+// ask publishes a delay, whose acknowledgement goes where it says.
+func (t *tenant) ask(subject, reply string) {
+	if t.nc.PublishRequest(subject, reply, []byte("attack-1:")) == nil {
+		t.sent.Add(1)
+	}
+}
+
+// relay has the server put a message of its own stream where it says.
+func (t *tenant) relay(seq uint64, reply string) {
+	if t.owner.PublishRequest("$JS.API.DIRECT.GET."+ledger, reply, fmt.Appendf(nil, `{"seq":%d}`, seq)) == nil {
+		t.sent.Add(1)
+	}
+}
+
+// attacked reports whether a body is of an attack: a message of the tenant's, or an answer of the server to one.
+func attacked(body []byte) bool {
+	b := string(body)
+	return strings.HasPrefix(b, "attack-") || strings.HasPrefix(b, "forged-") || strings.HasPrefix(b, "{") || b == "1"
+}
+
+// guess counts on from the last reply subject that it saw: one after it is that of another's delivery.
+func (t *tenant) guess(own string) {
+	t.mu.Lock()
+	seen := t.reply
+	t.mu.Unlock()
+	i := strings.LastIndexByte(seen, '.')
+	n, err := strconv.ParseUint(seen[i+1:], 36, 64)
+	if err != nil { // none seen yet, or nothing to count
+		return
+	}
+	for k := range uint64(ahead) {
+		t.ask(own, seen[:i+1]+strconv.FormatUint(n+k+1, 36))
+	}
+}
+
+// attackByTenant is an attack of some seconds.
+func attackByTenant(w *world) (func() (string, error), error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	t, err := w.newTenant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.attack(stop)
+	}()
+	return func() (string, error) {
+		close(stop)
+		<-done
+		n := t.sent.Load()
+		if n == 0 {
+			return "", fmt.Errorf("nothing was sent")
+		}
+		return fmt.Sprintf("%d publishes with the subjects of others to answer on", n), nil
+	}, nil
+}

@@ -1,0 +1,144 @@
+//go:build linux
+
+package fault
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"delaybroker/test/fault/history"
+)
+
+// totals are what many runs came to.
+type totals struct {
+	mu sync.Mutex
+
+	Runs         int           `json:"runs"`
+	Failed       int           `json:"failed"`       // of these: with violations
+	Unjudged     int           `json:"unjudged"`     // of these: did not come to a judgement
+	FailedSeeds  []uint64      `json:"failed_seeds"` // of both
+	Acknowledged int           `json:"acknowledged"`
+	Delivered    int           `json:"delivered"`
+	Recovered    int           `json:"recovered"` // delivered and not acknowledged
+	Lost         int           `json:"lost"`
+	Early        int           `json:"early"`
+	StoredTwice  int           `json:"stored_twice"`
+	SentAgain    int           `json:"sent_again"`
+	CleanRuns    int           `json:"clean_runs"`
+	CleanAgain   int           `json:"clean_sent_again"`   // in runs that nothing excuses
+	SettledAgain int           `json:"settled_sent_again"` // in any run, with no fault near
+	Violations   int           `json:"violations"`
+	Worst        time.Duration `json:"worst_late_ns"`
+	SlowestStart time.Duration `json:"slowest_start_ns"`
+}
+
+func (s *totals) add(r *history.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Runs++
+	s.Acknowledged += r.Acked
+	s.Delivered += r.Delivered
+	s.Recovered += r.Recovered
+	s.Lost += r.Lost
+	s.Early += r.Count(history.Early)
+	s.SentAgain += r.Repeats
+	s.StoredTwice += r.Copies
+	s.SettledAgain += r.Settled
+	s.Worst = max(s.Worst, r.Worst)
+	s.SlowestStart = max(s.SlowestStart, r.SlowestStart)
+	s.Violations += len(r.Violations)
+	if r.Conditions.Clean {
+		s.CleanRuns++
+		s.CleanAgain += r.Repeats
+	}
+	if len(r.Violations) > 0 {
+		s.Failed++
+		s.FailedSeeds = append(s.FailedSeeds, r.Conditions.Seed)
+	}
+}
+
+func (s *totals) unjudged(seed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Runs++
+	s.Unjudged++
+	s.FailedSeeds = append(s.FailedSeeds, seed)
+}
+
+func (s *totals) String() string {
+	return fmt.Sprintf("%d runs, %d failed, %d without a judgement: %d acknowledged, %d delivered (%d of them not acknowledged), %d lost, %d early, "+
+		"%d sent again, %d stored twice; %d of the runs were clean stops: %d sent again; late at most %s, a broker ready after %s at most",
+		s.Runs, s.Failed, s.Unjudged, s.Acknowledged, s.Delivered, s.Recovered, s.Lost, s.Early, s.SentAgain, s.StoredTwice, s.CleanRuns, s.CleanAgain,
+		s.Worst.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond))
+}
+
+// run makes a run and fails the test for each promise that was broken.
+func (s *totals) run(t *testing.T, p plan) *history.Report {
+	t.Helper()
+	report, err := p.run(*keep, *keep != "")
+	if err != nil {
+		s.unjudged(p.seed)
+		t.Fatal(err)
+	}
+	s.add(report)
+	t.Log(report)
+	if len(report.Violations) > 0 {
+		t.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)
+	}
+	return report
+}
+
+// random makes random runs, prints a line of each as it ends, and what they came to, for people and as JSON.
+func (s *totals) random(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	end := time.Now().Add(*duration)
+	for n := uint64(0); n < uint64(max(*runs, 1)) || time.Now().Before(end); n++ {
+		p := randomPlan(first+n, *brokers, built)
+		t.Run(fmt.Sprintf("seed %d", p.seed), func(t *testing.T) {
+			began := time.Now()
+			report, err := p.run(*keep, *keep != "")
+			if err != nil {
+				s.unjudged(p.seed)
+				fmt.Printf("seed %d: NO JUDGEMENT: %v\n", p.seed, err)
+				t.Fatal(err)
+			}
+			s.add(report)
+			fmt.Println(line(report, time.Since(began)))
+			if len(report.Violations) > 0 {
+				t.Errorf("%s\njudge again with: go run ./test/fault/check %s", report, report.Kept)
+			} else {
+				t.Log(report)
+			}
+		})
+	}
+	summary, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s\n%s\n", summary, s)
+}
+
+// line is a run in one line.
+func line(r *history.Report, took time.Duration) string {
+	clean := "-"
+	if r.Conditions.Clean {
+		clean = fmt.Sprint(r.Repeats)
+	}
+	verdict := "ok"
+	if n := len(r.Violations); n > 0 {
+		verdict = fmt.Sprintf("%d VIOLATIONS, kept in %s", n, r.Kept)
+	}
+	return strings.Join([]string{
+		fmt.Sprintf("seed %d: %s", r.Conditions.Seed, verdict), fmt.Sprintf("%d acknowledged", r.Acked), fmt.Sprintf("%d delivered", r.Delivered),
+		fmt.Sprintf("%d lost", r.Lost), fmt.Sprintf("%d early", r.Count(history.Early)), fmt.Sprintf("%d stored twice", r.Copies),
+		fmt.Sprintf("%s sent again after clean stops", clean), fmt.Sprintf("%d sent again", r.Repeats),
+		fmt.Sprintf("late at most %s", r.Worst.Round(time.Millisecond)), fmt.Sprintf("took %s", took.Round(time.Second)), r.Conditions.Name,
+	}, "; ")
+}
