@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels/lane"
+	"delaybroker/test/fault/history"
 )
 
 // This file is the faults of servers.
@@ -193,8 +194,40 @@ func killConsumerServers(w *world) (func() (string, error), error) {
 	heal, err = killConsumerServer(w)
 	return func() (string, error) {
 		second, err := heal()
-		return first + "; " + second, err
+		if err != nil {
+			return "", err
+		}
+		if _, err := w.cluster.recover(); err != nil {
+			return "", err
+		}
+		return first + "; " + second, w.burst()
 	}, err
+}
+
+// burst publishes more onto the longest level than a consumer that was made lately has delivered: one that is made anew
+// under its name soon counts on from where the reader believes to be.
+func (w *world) burst() error {
+	const count = 300
+	nc, err := w.connect(w.cluster.urls(0), "burst")
+	if err != nil {
+		return err
+	}
+	p, err := newPublisher(fmt.Sprintf("u%d", len(w.links)), nc, w, 0)
+	if err != nil {
+		return err
+	}
+	longest := request{}
+	for _, r := range w.plan.ladder.requests {
+		if w.plan.ladder.direct(r) && r.delay > longest.delay {
+			longest = r
+		}
+	}
+	for range count {
+		p.publish(history.Event{Target: "orders.burst", Delay: longest.delay, Subject: longest.subject + ".orders.burst"}, "", "", func() {})
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.answers.Wait()
+	return nil
 }
 
 func (w *world) consumerServer(ctx context.Context) (found *server, where string, err error) {
