@@ -14,12 +14,21 @@
 // the rights that a network namespace takes. Everything a run does follows from its seed; when it happens to the
 // microsecond does not. What it did is a history, which package history judges.
 //
-//	go test ./test/fault                                                     # each kind of fault once
-//	go test ./test/fault -run TestFaults -fault.duration 2h -timeout 0       # random runs, with totals
-//	go test ./test/fault -run TestFaults -fault.seed 42                      # one of them again
+//	go test ./test/fault                                                     # the usual faults once
+//	go test ./test/fault -run TestScenarios -v -fault.long -timeout 0        # what random runs meet rarely, and what takes long
+//	go test ./test/fault -run TestFaults -v -fault.seed 1 -fault.runs 100 -timeout 0   # random runs: a line each, then totals
+//	go test ./test/fault -run TestFaults -v -fault.duration 2h -timeout 0    # random runs for so long
+//	go test ./test/fault -run TestFaults -v -fault.seed 42                   # one of them again
 //	go test ./test/fault -run TestMutants -fault.mutants -timeout 20m        # brokers that are broken on purpose
 //
+// Random runs print a line of JSON and one for people at the end, and the command fails if any run broke a promise or came
+// to no judgement. Several of these commands run side by side on one machine, say with -fault.seed 1 and -fault.seed 1000:
+// each has a loopback address and directories of its own. A run that fails leaves history, logs and data in the directory
+// that it prints, below the temporary one (TMPDIR); with -fault.keep DIR every run leaves them there.
+//
 // # What counts
+//
+// Copies are excused by a fault that crashes something or loses acknowledgements, and by none that ended ten seconds before.
 //
 // A run counts only if enough was published before, during and after each fault, and each fault is proved to have
 // happened: a process that is gone, a leader that changed, bytes that a proxy kept. Safety is judged strictly; lateness

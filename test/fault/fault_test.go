@@ -73,8 +73,8 @@ func eachFault() []plan {
 		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
 		{name: "clusters", seed: 4, faults: []fault{serversRolling, serversKilled, allKilled}},
 		{name: "administrators", seed: 5, faults: []fault{laneReplaced, idsForged, storeFull}},
-		{name: "brokers", seed: 2, rate: 300, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut}},
-		{name: "clean stops", seed: 1, rate: 300, faults: []fault{brokersRolling, brokerStopped, stoppedUnseen}},
+		{name: "brokers", seed: 2, rate: 300, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
+		{name: "clean stops", seed: 1, rate: 300, faults: []fault{brokersRolling, brokerStopped}},
 	}
 	if *brokers > 1 { // there is somebody to take over
 		all[2].faults = append(all[2].faults, ownersPurged)

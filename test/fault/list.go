@@ -37,7 +37,7 @@ var (
 	brokerPaused    = fault{name: "broker paused", hold: 6 * time.Second, inject: pauseBroker}
 	brokerCut       = fault{name: "broker cut off in silence", hold: 6 * time.Second, inject: cutBroker}
 	brokerReset     = fault{name: "broker's connections dropped", hold: time.Second, inject: resetBroker}
-	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", clean: true, takes: 3 * time.Second, inject: stopBehindReplica}
+	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", takes: 3 * time.Second, inject: stopBehindReplica}
 
 	leaderKilled  = fault{name: "leader killed", hold: 2 * time.Second, takes: 2 * time.Second, inject: killLeader}
 	serversKilled = fault{name: "all servers killed", hold: 500 * time.Millisecond, takes: 4 * time.Second, inject: killServers}

@@ -13,6 +13,9 @@ import (
 
 // This file is the faults of who owns what among brokers.
 
+// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before ends.
+const cutNoticed = 10 * time.Second
+
 // bucket is the stream in which brokers say what they own.
 const bucket = "DELAY_OWNERS"
 
@@ -116,6 +119,7 @@ func cutLoneServer(w *world) (func() (string, error), error) {
 	heal := cut(w.cluster.proxies(home))
 	other := w.brokers[1]
 	other.stayAt(w.cluster[(max(before-1, 0)+1)%len(w.cluster)])
+	time.Sleep(cutNoticed)
 	err = other.run()
 	return func() (string, error) {
 		proof, err := heal()

@@ -33,6 +33,7 @@ type plan struct {
 	home     int  // the number of the only server that brokers connect to, or 0 for all
 	attacked bool // a tenant attacks all the time
 	brisk    bool // less is published between the faults
+	prompt   bool // delivery goes on soon after the faults
 	// ready and late are bounds of this run, if not zero: see history.Conditions.
 	ready, late time.Duration
 	faults      []fault
@@ -41,7 +42,7 @@ type plan struct {
 
 func (p plan) conditions(c cluster) *history.Conditions {
 	h := &history.Conditions{
-		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Window: window, Bound: bound,
+		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Window: window, Bound: p.bound(),
 		Least: p.rate / least, Clean: true, Ready: p.ready, Late: p.late,
 	}
 	for _, s := range c {
@@ -118,6 +119,14 @@ func (w *world) awaitTraffic(p plan, leastTime time.Duration) error {
 		}
 		return nil
 	})
+}
+
+// bound is the lateness allowed after the end of a fault.
+func (p plan) bound() time.Duration {
+	if p.prompt {
+		return bound / 3
+	}
+	return bound
 }
 
 // quota is what the account of a run may store: little enough to be filled in seconds, unless a lot is published.

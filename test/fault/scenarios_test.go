@@ -21,11 +21,11 @@ func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under its
 		// name, which counts from one. Between them nothing may be lost, whatever has been read so far.
-		{short: true, plan: plan{name: "a reader's server is back at once", seed: 11, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
+		{short: true, plan: plan{name: "a reader's server is back at once", seed: 11, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
 			faults: []fault{readersBlink}}},
-		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
+		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
-		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder, calm: readOn,
+		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder, calm: readOn, prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, fast", seed: 14, rate: 2000, home: 1, ladder: wideLadder, faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
 		{plan: plan{name: "a reader's server is back, fast, brokers on all", seed: 15, rate: 2000, ladder: wideLadder,
