@@ -61,7 +61,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			switch {
 			case c.Instance == s.id:
 				l.assumed, l.epoch = false, c.Epoch
-			case s.roster.lives(c.Instance):
+			case s.roster.livesNow(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
 				s.log.Warn("a lane that was taken without the table has an owner", "stream", lane, "instance", c.Instance)
 				s.lose(l)
 			}
@@ -87,6 +87,13 @@ func (s *Shared) reconcile(sent time.Time) {
 			l.beat(now)
 		}
 	}
+}
+
+// disowns reports whether the owner of a lane in the table said lately that it has not got it. It is called under the lock.
+func (s *Shared) disowns(id, lane string) bool {
+	w, said := s.spoken[id]
+	_, has := w.Owns[lane]
+	return said && !has && time.Since(w.at) < lostAfter
 }
 
 // lose is called under the lock.
@@ -158,7 +165,7 @@ func (s *Shared) wants() []string {
 // mayBegin reports whether a table may be founded where none is. Ours is the first message of the stream, or whoever knows
 // one has had the time to write it back. One that is founded too early takes nothing from anybody: see mayFound.
 func (s *Shared) mayBegin() bool {
-	heard := time.Since(s.base) - time.Duration(s.heard.Load())
+	heard := time.Since(s.base) - time.Duration(s.knower.Load())
 	if waited := time.Since(s.base); s.stored > 1 && (waited < stableAfter || heard < stableAfter && waited < 3*stableAfter) {
 		return false
 	}
@@ -250,7 +257,7 @@ func (s *Shared) handOver(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.leases {
-		if to := share[lane]; to != s.id && s.roster.lives(to) && !l.ended {
+		if to := share[lane]; to != s.id && s.roster.livesNow(to, now) && !l.ended && !l.assumed {
 			s.log.Info("handing a lane over", "stream", lane, "to", to)
 			l.end()
 		}

@@ -14,6 +14,7 @@ type word struct {
 	Beat   uint64            `json:"beat"`             // the counter that is beaten, too
 	Ask    bool              `json:"ask,omitempty"`    // whoever lives is to say so
 	Answer bool              `json:"answer,omitempty"` // and nothing else
+	Knows  bool              `json:"knows,omitempty"`  // a good table, and will write it back
 	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epoch of the claim; zero without the table
 	Wants  []string          `json:"wants,omitempty"`  // lanes it would work
 }
@@ -49,6 +50,9 @@ func (s *Shared) hear(m *nats.Msg) {
 		s.spoken[w.ID] = spoken{word: w, at: now}
 		s.mu.Unlock()
 		news = news || !known || now.Sub(before.at) > lostAfter
+	}
+	if w.Knows {
+		s.knower.Store(int64(now.Sub(s.base)))
 	}
 	if w.Ask {
 		s.asking.Store(true)
@@ -89,7 +93,7 @@ func (s *Shared) ask(now time.Time) {
 
 func (s *Shared) say(w word) {
 	s.beats++
-	w.ID, w.Beat, w.Owns = s.id, s.beats, make(map[string]uint64)
+	w.ID, w.Beat, w.Knows, w.Owns = s.id, s.beats, s.known, make(map[string]uint64)
 	s.mu.Lock()
 	for lane, l := range s.leases {
 		w.Owns[lane] = l.epoch

@@ -21,12 +21,13 @@ func (s *Shared) isNamesake(i Instance) bool {
 
 // gone reports whether an instance of the table does not run any more.
 func (s *Shared) gone(id string, i Instance) bool {
-	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.roster.still(id) >= s.patience(i)
+	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.roster.still(id) >= s.patience(id, i)
 }
 
 // patience is how long an instance's counter may stand still.
-func (s *Shared) patience(i Instance) time.Duration {
-	if s.isNamesake(i) && i.Started <= s.started {
+func (s *Shared) patience(id string, i Instance) time.Duration {
+	own, in := s.table.Instances[s.id]
+	if s.isNamesake(i) && i.Started <= s.started && (!in || i.Joined < own.Joined) && !s.roster.lives(id) {
 		return namesakeAfter
 	}
 	return lostAfter

@@ -33,7 +33,7 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	if now.Sub(s.failing) >= lostAfter {
 		s.finish(s.released()) // who waits for it stops, and the others hear that it has nothing
 	}
-	if now.Sub(s.failing) >= silentAfter {
+	if long := now.Sub(s.failing); long >= silentAfter || isFull(err) && long >= lostAfter { // a leader that answers is no election
 		s.assume(now)
 	}
 	s.recreate(ctx)
@@ -67,7 +67,7 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.bucket.Stream)
 }
 
-// assume goes on without the bucket, when it could not be used for silentAfter. Every instance says what it has, and keeps
+// assume goes on without the bucket, when it could not be used for silentAfter, or was full for lostAfter. Every instance says what it has, and keeps
 // it. What nobody says it has goes to those who are heard, as evenly as ever: all of them compute the same. Those who do not
 // hear each other own the same lanes; copies of a message have one id, and a message that nobody delivers has nothing.
 func (s *Shared) assume(now time.Time) {

@@ -60,7 +60,7 @@ func (s *Shared) plan(sent time.Time) {
 	sooner(s.stable.Add(stableAfter))
 	sooner(s.sweepAt)
 	for _, id := range s.others(s.table) {
-		sooner(s.roster.seen[id].since.Add(s.patience(s.table.Instances[id])))
+		sooner(s.roster.seen[id].since.Add(s.patience(id, s.table.Instances[id])))
 		if !s.roster.lives(id) {
 			s.ask(sent) // it may be alone, and beat only when it hears of us
 		}
@@ -112,6 +112,7 @@ func (s *Shared) leave() {
 			err = s.readTable(ctx, true)
 		}
 		if err != nil {
+			s.call() // that it has nothing
 			s.log.Warn("cannot tell the other instances that this one stops; they find out within seconds", "err", err)
 			return
 		}

@@ -28,6 +28,7 @@ type Shared struct {
 	standing atomic.Pointer[standing]
 	heard    atomic.Int64  // when another instance last called, as a duration since base
 	asking   atomic.Bool   // and wanted to know who lives
+	knower   atomic.Int64  // when one last called that knows the table, likewise
 	todo     chan struct{} // one slot: there is something to do
 
 	mu       sync.Mutex // guards what follows
@@ -127,6 +128,7 @@ func NewShared(cfg SharedConfig) *Shared {
 		s.place = cfg.Place
 	}
 	s.heard.Store(int64(-lostAfter))
+	s.knower.Store(int64(-stableAfter))
 	return s
 }
 

@@ -53,8 +53,10 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 		return offlineEvery     // or when the connection is back
 	}
 	var err error
-	if s.look.After(now) && !s.pending {
+	if before := s.last; s.look.After(now) && !s.pending {
 		err = s.read(ctx, false)
+		s.pending = s.last != before
+		s.begun = now
 	} else {
 		s.pending = false
 		err = s.round(ctx, now)
@@ -62,6 +64,9 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	if err != nil {
 		s.pending = true
 		return s.again(ctx, err)
+	}
+	if s.pending {
+		return roundPause
 	}
 	s.complain(nil)
 	if st := s.standing.Load(); st != nil && st.alone {
@@ -116,7 +121,11 @@ func (s *Shared) complain(err error) {
 	if c.since.IsZero() {
 		c.since = now
 	}
-	if now.Sub(c.said) < complainEvery {
+	every := complainEvery
+	if now.Sub(c.since) > alertEvery {
+		every = alertEvery
+	}
+	if now.Sub(c.said) < every {
 		return
 	}
 	c.said = now
