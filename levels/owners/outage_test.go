@@ -130,6 +130,23 @@ func TestStartInOutage(t *testing.T) {
 	})
 }
 
+// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the leader's
+// table says that everything is still its own.
+func TestBackWhileFull(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		g := &gate{Server: s}
+		a := startPeer(t, s, lanes(4), through(g), sealed)
+		time.Sleep(10 * time.Second)
+		bound(t, js, true)
+		g.set(true)
+		time.Sleep(50 * time.Millisecond)
+		checkHolds(t, "0", a)
+		g.set(false)
+		time.Sleep(100 * time.Millisecond)
+		checkFor(t, time.Minute, "4", a)
+	})
+}
+
 // TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a share.
 func TestPurged(t *testing.T) {
 	for _, alone := range []bool{true, false} {
@@ -152,6 +169,9 @@ func TestPurged(t *testing.T) {
 			}
 			checkFor(t, time.Minute, want, peers...)
 			checkStays(t, had, a)
+			if list := subjects(t, js); list[meeting.Table] != 1 {
+				t.Errorf("a minute later the stream has %v, and no table", list)
+			}
 			c := startPeer(t, s, lanes(6), sealed)
 			time.Sleep(20 * time.Second)
 			a.crash()
