@@ -59,6 +59,8 @@ type engine struct {
 
 	away atomic.Bool   // JetStream left a question without an answer
 	back chan struct{} // one slot: it answers again
+
+	stop chan error // one slot: why this instance must stop
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -80,7 +82,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("JetStream for reading: %w", err)
 	}
 	e := &engine{
-		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
+		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1), stop: make(chan error, 1),
 		turns:  lane.NewTurns(),
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
@@ -89,8 +91,8 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// lane.ErrMissingStreams when the streams are not fit to begin with, and ErrGrace when the drain took too long. While
-// JetStream does not answer, at the start or later, it waits.
+// lane.ErrMissingStreams when the streams are not fit to begin with, owners.ErrNamesake when it has the name of an elder
+// instance, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it waits.
 func (b *Broker) Run(ctx context.Context) error {
 	lanes, err := b.start(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -121,12 +123,36 @@ func (b *Broker) Run(ctx context.Context) error {
 
 	leaning.Go(func() { b.watchLinks(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	leaning.Go(func() {
+		select {
+		case err := <-b.stop:
+			cancel(stopped{err})
+		case <-base.Done():
+		}
+	})
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		deliverer.Drain()
 	})
 	defer release()
-	return b.work(ctx, lanes)
+	err = b.work(ctx, lanes)
+	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
+		err = errors.Join(why.error, err)
+	}
+	return err
+}
+
+// stopped is the cause of a stop that nobody asked for.
+type stopped struct{ error }
+
+// quit stops this instance cleanly. It may be called on any goroutine.
+func (e *engine) quit(err error) {
+	select {
+	case e.stop <- err:
+	default: // it stops already
+	}
 }
 
 // listenToErrors lets f hear the asynchronous errors of a connection, besides whoever hears them already, until the
@@ -271,6 +297,7 @@ func (b *Broker) watchLinks(ctx context.Context) {
 		case _, open = <-targets:
 		case _, open = <-control:
 		case <-b.back:
+			b.cfg.Owners.Doubt()
 			if doubt == nil {
 				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
 			}

@@ -31,6 +31,7 @@ const (
 	// MaxMaxOwners bounds what every instance reads each second: one counter for each other.
 	MaxMaxOwners = 64
 	maxInstance  = 64
+	maxPlace     = 8 << 10
 
 	// maxDelayBound keeps every due time far inside what a nanosecond count and an RFC 3339 year can say.
 	maxDelayBound = 10 * 366 * 24 * time.Hour
@@ -105,13 +106,22 @@ type Config struct {
 	// MaxOwners is how many of the instances that are there own lanes; others stand by. Zero means that this is the
 	// only instance there will be.
 	MaxOwners int
-	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it an
-	// instance that crashed resumes its lanes after a second instead of five. It may be empty.
+	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it, or
+	// with a Place, an instance that crashed resumes its lanes at once instead of after five seconds. It may be empty.
 	Instance string
+	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
+	Place Place
 	// Owners decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
 	Owners owners.Owners
 	// Log receives what an operator should know. Defaults to nowhere.
 	Log *slog.Logger
+}
+
+// Place is where an instance runs, and no other can: what comes back there is the same instance.
+type Place struct {
+	Name string // such as the host and an address it listens on
+	// Locked says that nobody else can be there, not even by mistake, as in a directory that is locked.
+	Locked bool
 }
 
 // withDefaults fills what was left open.
@@ -213,6 +223,9 @@ func (c Config) check() error {
 	}
 	if len(c.Instance) > maxInstance {
 		refuse("instance of %d bytes: at most %d", len(c.Instance), maxInstance)
+	}
+	if len(c.Place.Name) > maxPlace {
+		refuse("place of %d bytes: at most %d", len(c.Place.Name), maxPlace)
 	}
 	if c.ShutdownGrace < 0 {
 		refuse("shutdown grace %s: not negative", c.ShutdownGrace)

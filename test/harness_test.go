@@ -49,6 +49,12 @@ func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...na
 func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
 	cfg.Provision = true
+	return launchVerifying(t, s, cfg, opts...)
+}
+
+// launchVerifying runs a broker that creates nothing unless its configuration says so.
+func launchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
+	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}

@@ -134,9 +134,7 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		c.Replicas = p.replicas(s.StreamReplicas, embedded)
 	}
 	c.Provision = s.provision(p, embedded)
-	if owners := p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners); !embedded {
-		c.MaxOwners, c.Instance = owners, s.Instance
-	}
+	c.MaxOwners, c.Instance = p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners), s.Instance
 	if len(s.Instance) > maxInstance {
 		p.refuse("DELAY_INSTANCE", s.Instance, "want at most %d bytes", maxInstance)
 	}

@@ -70,7 +70,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"deliver", c.broker.Deliver.Default, message.Auto},
 		{"targets", len(c.broker.Targets) + len(c.broker.HeaderTargets), 0},
 		{"provision", c.broker.Provision, true},
-		{"owners, of which the embedded server has one", c.broker.MaxOwners, 0},
+		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
 		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
 	} {

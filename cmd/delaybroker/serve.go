@@ -126,7 +126,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		return err
 	}
 	defer links.close()
-	cfg.broker.Log = log
+	cfg.broker.Log, cfg.broker.Place = log, cfg.place()
 	b, err := broker.New(links.forBroker(), cfg.broker)
 	if err != nil {
 		return err

@@ -66,8 +66,8 @@ type settings struct {
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
 	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
-	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by; 1 with the embedded server"`
-	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes within a second, not five"`
+	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by"`
+	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes at once; without it the host with DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
 	InboxPrefix     string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
 	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz, /status and /metrics, or off"`

@@ -85,6 +85,14 @@ func (l Leaders) PurgeSubject(ctx context.Context, stream, subject string) error
 	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
 }
 
+// PurgeBelow removes the messages below a sequence whose subject matches a filter.
+func (l Leaders) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
+	if below <= 1 {
+		return nil // see Purge
+	}
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
+}
+
 // Ask makes one request of the API, whose subject is given without the prefix, and decodes the answer unless it is nil. A
 // refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
 func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) error {
