@@ -228,7 +228,7 @@ func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
 func TestRecall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(time.Second, func() { _ = m.Respond(nil) }) })
+		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(judgeEvery/2, func() { _ = m.Respond(nil) }) })
 		var back, sent atomic.Int32
 		stops, stays := new(owner), new(owner)
 		for i := range share + 200 {
@@ -264,7 +264,7 @@ func TestRecall(t *testing.T) {
 // TestExpiredWhileWaiting: what waits for its target's share and expires there is not sent any more.
 func TestExpiredWhileWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const busy = time.Second / 2
+		const busy = judgeEvery / 2
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(busy, func() { _ = m.Respond(nil) }) })
 		outcomes := make(chan Outcome, share+2)
