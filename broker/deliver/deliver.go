@@ -81,7 +81,8 @@ type Config struct {
 	Rates        Rates
 	ReplyTimeout time.Duration // of mode request
 	// Window and WindowBytes bound what is outstanding, and by that what is outstanding to each group of targets. They
-	// should be what a lane may hold. Default to DefaultWindow and DefaultWindowBytes.
+	// should be what a lane may hold; what is too small for a share to be worth anything is not taken at its word.
+	// Default to DefaultWindow and DefaultWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -91,6 +92,11 @@ type Config struct {
 const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
+
+	// Core subscribers count as having answered after 50 ms, so a share is a twentieth of the messages that they get in a
+	// second.
+	leastWindow      = 2 << 10
+	leastWindowBytes = 2 << 20
 )
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
@@ -128,7 +134,8 @@ type delivery struct {
 
 // New makes a deliverer that publishes through box and lists the account's streams with api. Don't forget to Run it.
 func New(box *reply.Box, api API, cfg Config) *Deliverer {
-	cfg.Window, cfg.WindowBytes = cmp.Or(cfg.Window, DefaultWindow), cmp.Or(cfg.WindowBytes, DefaultWindowBytes)
+	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), leastWindow)
+	cfg.WindowBytes = max(cmp.Or(cfg.WindowBytes, DefaultWindowBytes), leastWindowBytes)
 	return &Deliverer{
 		Config: cfg, box: box, streams: newStreams(api, cfg.Log), pacer: nuid.Next()[:8],
 		targets: make(map[string]*target), groups: make(map[groupName]*group),

@@ -34,6 +34,7 @@ type pressure struct {
 func (d *Deliverer) pressLocked(g *group) {
 	now := time.Now()
 	g.fullAt(now)
+	d.streams.renew() // whose stream is it?
 	if g.pressure != nil || g == d.window {
 		return
 	}
