@@ -188,6 +188,7 @@ const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjec
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
+		"without a sequence": `{"stream":"ORDERS","seq":0}`,
 		"a refusal":          `{"stream":"EVIL","seq":0,"error":{"code":503,"err_code":10077,"description":"full"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ const (
 // for itself and not for the service: see streamsOwn.
 func (d *Deliverer) fromService(dl *delivery, answer *nats.Msg, err error) (wait bool) {
 	if errors.Is(err, reply.ErrTimeout) {
-		if p := d.streams.now.Load(); dl.ignored != "" && p != nil && p.at.After(dl.sent) && !p.listens(dl.ignored, dl.Target) {
+		if p := d.streams.now.Load(); dl.ignored != "" && p != nil && !p.at.Before(dl.sent) && !p.listens(dl.ignored, dl.Target) {
 			d.finish(dl, Result{Outcome: Delivered}) // it was the service
 			return false
 		}

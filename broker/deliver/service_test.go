@@ -77,6 +77,19 @@ func TestServiceBehindStream(t *testing.T) {
 	})
 }
 
+// TestServiceLikeStream replies as a stream would. As soon as it is known that no such stream listens, that is a reply.
+func TestServiceLikeStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.>"}})
+		k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte(`{"stream":"AUDIT","seq":3}`)) })
+		k.send("svc", message.Reply).check(t, replyTimeout, "delivered") // the streams were not known
+		k.subscribe("ui", nil)
+		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
+		k.send("svc", message.Reply).check(t, 0, "delivered")
+	})
+}
+
 // TestServiceReason carries what the service says, and no more lines than one.
 func TestServiceReason(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
