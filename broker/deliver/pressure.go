@@ -9,8 +9,12 @@ const (
 	// judgeEvery is how often a group without room is judged by what it answered since. Core subscribers count as having
 	// answered a tenth of a second after they were sent something.
 	judgeEvery = 250 * time.Millisecond
-	// drainWithin is in what time a group must be able to take what waits for it: what is more than it takes in this time is
-	// given back. So one that is fast may use all there is.
+	// judgeFirst is after what time one that answers is judged first: the first answers of a burst come slowly.
+	judgeFirst = 2 * judgeEvery
+	// fastWithin is in what time a group that is fast takes a whole window. It may use all there is: what it were given back
+	// would only cost two more hops.
+	fastWithin = 4 * time.Second
+	// drainWithin is in what time another must be able to take what waits for it. What is more is given back.
 	drainWithin = 3 * time.Second
 	// pressureMemory is how long a group that had no room, and answered nothing, is not judged anew.
 	pressureMemory = time.Minute
@@ -133,8 +137,8 @@ func (d *Deliverer) judge(now time.Time) (more bool) {
 // measure ends a slice of time.
 func (p *pressure) measure(now time.Time) {
 	took := now.Sub(p.since).Seconds()
-	if now.Sub(p.since) < judgeEvery {
-		return // it began after the others
+	if now.Sub(p.since) < judgeEvery || !p.judged && p.answers > 0 && now.Sub(p.since) < judgeFirst {
+		return
 	}
 	rate, bytes := float64(p.answers)/took, float64(p.answersBytes)/took
 	if p.judged {
@@ -152,10 +156,17 @@ func (g *group) eased(now time.Time) bool {
 	return g.pressure.rate >= 1 || now.Sub(g.full) >= pressureMemory
 }
 
-// most and bytes that a group may have, waiting and past it.
-func (g *group) bounds() (messages, bytes int) {
+// over reports whether so much is more than a group may have, waiting and past it.
+func (g *group) over(messages, bytes int) bool {
+	p, w := g.pressure, g
+	for w.parent != nil {
+		w = w.parent // the window
+	}
+	if fast := fastWithin.Seconds(); p.rate*fast >= float64(w.most) || p.rateBytes*fast >= float64(w.mostBytes) {
+		return false
+	}
 	within := drainWithin.Seconds()
-	return g.most + int(g.pressure.rate*within), g.mostBytes + int(g.pressure.rateBytes*within)
+	return messages > g.most+int(p.rate*within) || bytes > g.mostBytes+int(p.rateBytes*within)
 }
 
 // slow reports whether a group would not soon take another delivery that it has no room for.
@@ -163,8 +174,7 @@ func (g *group) slow(dl *delivery) bool {
 	if g.pressure == nil || !g.pressure.judged || len(g.waiting) == 0 && g.fits(dl) {
 		return false
 	}
-	messages, bytes := g.bounds()
-	return g.past+len(g.waiting)+1 > messages || g.pastBytes+g.waitingBytes+dl.Size > bytes
+	return g.over(g.past+len(g.waiting)+1, g.pastBytes+g.waitingBytes+dl.Size)
 }
 
 // excess takes out what waits and is more than the group may have, the last ones, in order.
@@ -172,9 +182,8 @@ func (g *group) excess() []*delivery {
 	if !g.pressure.judged {
 		return nil
 	}
-	messages, bytes := g.bounds()
 	n := len(g.waiting)
-	for n > 0 && (g.past+n > messages || g.pastBytes+g.waitingBytes > bytes) {
+	for n > 0 && g.over(g.past+n, g.pastBytes+g.waitingBytes) {
 		n--
 		g.waitingBytes -= g.waiting[n].Size
 	}
