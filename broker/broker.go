@@ -105,8 +105,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
-	deliverer := deliver.New(targets, b.js, deliver.Config{
-		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Log: b.log,
+	deliverer := deliver.New(targets, b.leader, deliver.Config{
+		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout,
+		Window: b.cfg.HoldMessages, WindowBytes: b.cfg.HoldBytes, Log: b.log,
 	})
 	b.deliver = deliverer
 	defer listenToErrors(b.links.Deliver, deliverer.Heard)()

@@ -132,6 +132,33 @@ func TestSilentService(t *testing.T) {
 	})
 }
 
+// TestServiceRepliesWithJSON: whatever a service replies, it has the message, though the fields be named like those of a
+// stream's acknowledgement.
+func TestServiceRepliesWithJSON(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"a field called stream":  `{"stream":"camera-7","state":"recording"}`,
+		"and one called seq":     `{"stream":"camera-7","seq":12}`,
+		"an err_code of its own": `{"error":{"err_code":17,"description":"already done"}}`,
+		"one that is a status":   `{"error":{"err_code":503}}`,
+		"other":                  `{"id":7}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				startBroker(t, s, broker.Config{Attempts: 3})
+				c := newClient(t, s)
+				in := c.service("svc", func(int) *nats.Msg { return &nats.Msg{Data: []byte(answer)} })
+				c.publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
+				time.Sleep(time.Hour)
+				if got := len(in.all()); got != 1 {
+					t.Errorf("the service was called %d times, want once", got)
+				}
+				c.checkNoDead()
+			})
+		})
+	}
+}
+
 // TestExpires delivers up to the last nanosecond and not after it.
 func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -328,6 +355,38 @@ func TestRateAfterOutage(t *testing.T) {
 			}
 		}
 		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestRateWithInstances: a turn that one instance gave is none to another, so with several a message may lose its turn. It
+// comes all the same, once, and no instance sends more than its rate.
+func TestRateWithInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood, rate, instances = 500, 50, 3
+		for range instances {
+			startBroker(t, s, broker.Config{MaxOwners: instances, Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
+		}
+		time.Sleep(12 * time.Second) // they share the lanes
+		c := newClient(t, s)
+		slow := c.subscribe("slow.>")
+		for _, level := range []string{"10s", "20s", "30s"} {
+			c.many("delay."+level+".slow.x", flood)
+		}
+		time.Sleep(time.Hour)
+		ids, inSecond, most := make(map[string]bool), make(map[int64]int), 0
+		for _, a := range slow.all() {
+			ids[a.ID] = true
+			inSecond[a.At.Unix()]++
+			most = max(most, inSecond[a.At.Unix()])
+		}
+		if got := len(slow.all()); got != 3*flood || len(ids) != 3*flood {
+			t.Errorf("%d messages came %d times, want %d once each", len(ids), got, 3*flood)
+		}
+		if most > instances*rate {
+			t.Errorf("%d came in one second, want at most %d", most, instances*rate)
+		}
 		c.checkEmpty()
 	})
 }
