@@ -80,7 +80,8 @@ func (c Config) replicas(clustered bool) int {
 func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
 	return lane.Provisioner{
 		Streams: js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
-		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
+		OwnSecret: len(e.cfg.Secrets) > 0,
+		Retired:   func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
 }
 
@@ -99,6 +100,9 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	defer cancel()
 	found, drift, err := e.provisioner(e.js).Provision(ctx, want)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.learn(found); err != nil {
 		return nil, err
 	}
 	for _, d := range drift {

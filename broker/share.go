@@ -48,7 +48,7 @@ func (e *engine) owners() owners.Owners {
 func (e *engine) createOwners(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	spec := e.ownersSpec(e.cfg.replicas(e.links.Control.ConnectedClusterName() != ""))
+	spec := e.marked(e.ownersSpec(e.cfg.replicas(e.links.Control.ConnectedClusterName() != "")))
 	_, err := e.js.CreateStream(ctx, spec.Config())
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil

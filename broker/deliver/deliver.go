@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
@@ -78,7 +78,9 @@ type Config struct {
 	Modes        Modes
 	Rates        Rates
 	ReplyTimeout time.Duration // of mode request
-	Log          *slog.Logger
+	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
+	Ours func(stream string) bool
+	Log  *slog.Logger
 }
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
@@ -109,7 +111,7 @@ type delivery struct {
 // New makes a deliverer that publishes through box and looks streams up with lookup. Don't forget to Run it.
 func New(box *reply.Box, lookup Lookup, cfg Config) *Deliverer {
 	return &Deliverer{
-		Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), pacer: nuid.Next()[:8], targets: make(map[string]*target),
+		Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), pacer: rand.Text()[:8], targets: make(map[string]*target),
 		heard: box.LastError(),
 	}
 }

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 const (
@@ -51,7 +51,7 @@ func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 
 // run ends without an error when take returns false.
 func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
-	name := s.For + "-" + nuid.Next()
+	name := s.For + "-" + rand.Text()
 	if err := s.create(ctx, name); err != nil {
 		return err
 	}
