@@ -387,3 +387,115 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 		c.checkNoDead()
 	})
 }
+
+// TestTenantsHearNoInbox: with the rights of tenants.conf, a tenant hears nothing of where the broker waits for answers, and
+// asks JetStream nothing.
+func TestTenantsHearNoInbox(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *client) {
+		heard := make(chan string, 1000)
+		subjects := []string{
+			">", "_INBOX.>", "_INBOX_read.>", "_INBOX_write.>", "_INBOX_deliver.>", "_INBOX_control.>", "_INBOX_payments.>", "$JS.EVENT.ADVISORY.>", "$JS.API.>",
+			"delaysys.>", "delaydead.>", "delayctl.>", "delay.>",
+		}
+		for _, subject := range subjects {
+			if _, err := orders.nc.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		orders.publish("delayin.10s.orders.x", "hops, and is delivered")
+		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE", "DIRECT.GET.DELAY_1s"} {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			if _, err := orders.nc.RequestWithContext(ctx, "$JS.API."+subject, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want no answer", subject, err)
+			}
+			cancel()
+		}
+		time.Sleep(time.Minute)
+		if len(heard) > 0 {
+			t.Errorf("it hears %s", <-heard)
+		}
+	})
+}
+
+// TestWhoSeesMetadataSeesTheSecret: with a right to look at streams comes the secret in their metadata, and DELAY_SECRET does
+// not.
+func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
+	t.Parallel()
+	const own = "kept by the operator, not by NATS"
+	for _, secrets := range [][]string{nil, {own}} {
+		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"}, func(t *testing.T, admin, orders, _ *client) {
+			st, err := orders.js.Stream(context.Background(), "DELAY_INTAKE")
+			if err != nil {
+				t.Fatal(err)
+			}
+			metadata := st.CachedInfo().Config.Metadata
+			if has := metadata["delaybroker.secret"] != ""; has != (secrets == nil) {
+				t.Errorf("with DELAY_SECRET %q the metadata is %v", secrets, metadata)
+			}
+			if strings.Contains(fmt.Sprint(metadata), own) {
+				t.Errorf("the metadata holds DELAY_SECRET: %v", metadata)
+			}
+			if m, err := admin.js.Stream(context.Background(), "DELAY_INTAKE"); err != nil || m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
+				t.Errorf("nothing says from when messages are sealed: %v", err)
+			}
+		})
+	}
+}
+
+// TestAnotherStreamAcknowledgesNoLetter: a tenant that hears its dead letters sees where the broker waits for the answer of
+// their stream. While that says nothing, no other stream speaks for it.
+func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *client) {
+		if err := admin.js.DeleteStream(context.Background(), "DELAY_DEAD"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := orders.nc.Subscribe("delaydead.*.orders.>", func(m *nats.Msg) {
+			_ = orders.nc.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("x"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		orders.publish("delayin.soon.orders.x", "unreadable")
+		time.Sleep(10 * time.Minute)
+		if got := bodies(admin.arrivals("DELAY_INTAKE")); got != "unreadable" {
+			t.Errorf("the intake holds %q, want what no stream of dead letters has", got)
+		}
+	})
+}
+
+// TestForgedCopyIsNotOurs: somebody has a message put where ours is about to go, under its id, with all it says. It is not
+// taken for the copy that the stream says it is.
+func TestForgedCopyIsNotOurs(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: ladder(t, "1s 1m"), DedupWindow: time.Hour}
+		startBroker(t, s, cfg).stop()
+		c := newClient(t, s)
+		in := c.subscribe("payments.>")
+		ack := c.publish("delayin.2m.payments.x", "victim")
+		st, err := c.js.Stream(context.Background(), ack.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := st.GetMsg(context.Background(), ack.Sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := message.Request{
+			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time, Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
+		}
+		forged := &nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()), Data: []byte("forged")}
+		if _, err := c.js.PublishMsg(context.Background(), forged); err != nil {
+			t.Fatal(err)
+		}
+		startBroker(t, s, cfg)
+		time.Sleep(time.Hour)
+		if got := bodies(in.all()); got != "victim" {
+			t.Errorf("came %q, want the message that was accepted", got)
+		}
+		if got := bodies(c.dead()[string(message.BadInternal)]); got != "forged" {
+			t.Errorf("became bad_internal: %q", got)
+		}
+	})
+}
