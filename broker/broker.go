@@ -56,6 +56,8 @@ type engine struct {
 	write   *reply.Box
 	tally   *tally
 	deliver Deliverer
+	secrets secrets
+	wg      sync.WaitGroup // questions that no worker waits for; Run does
 
 	away atomic.Bool   // JetStream left a question without an answer
 	back chan struct{} // one slot: it answers again
@@ -106,7 +108,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
 	deliverer := deliver.New(targets, b.leader, deliver.Config{
-		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout,
+		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: b.cfg.HoldMessages, WindowBytes: b.cfg.HoldBytes, Log: b.log,
 	})
 	b.deliver = deliverer
@@ -114,6 +116,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	deliverer.Heard(b.links.Deliver.LastError()) // what came before we listened
 
 	// What the workers lean on outlives them.
+	defer b.wg.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var leaning sync.WaitGroup
 	leaning.Go(func() { b.write.Run(base) })

@@ -66,6 +66,10 @@ type Config struct {
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 
+	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all are
+	// believed. Without any, one is made when streams are provisioned, and kept in their metadata.
+	Secrets []string
+
 	// Provision allows to create missing streams and to change which subjects ours listen on.
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
@@ -158,7 +162,10 @@ func (c Config) withDefaults() (Config, error) {
 
 // policy says which requests are granted.
 func (c Config) policy(names message.Names) message.Policy {
-	return message.Policy{Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay}
+	return message.Policy{
+		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
+		Keys: message.NewKeys(c.Secrets, time.Time{}),
+	}
 }
 
 // AnswersWithin is how much of the grace period a stop waits for answers; the rest is for the commit.
@@ -190,6 +197,11 @@ func (c Config) check() error {
 	}
 	if _, err := message.NewNames(c.Prefix); err != nil {
 		refuse("%v", err)
+	}
+	for i, secret := range c.Secrets {
+		if len(secret) < message.MinSecret {
+			refuse("secret %d of %d has %d bytes: at least %d", i+1, len(c.Secrets), len(secret), message.MinSecret)
+		}
 	}
 	if c.Attempts < 1 {
 		refuse("attempts %d: at least 1", c.Attempts)

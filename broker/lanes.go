@@ -93,7 +93,8 @@ func tooFewServers(err error) bool {
 func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
 	return lane.Provisioner{
 		Streams: js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
-		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
+		OwnSecret: len(e.cfg.Secrets) > 0,
+		Retired:   func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
 }
 
@@ -125,6 +126,9 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 		e.log.Error("a stream is missing that instances need to share the work; going on without it. Create it with DELAY_PROVISION=create", "err", missing)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := e.learn(found); err != nil {
 		return nil, err
 	}
 	for _, d := range drift {

@@ -68,9 +68,12 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		h.mark = w.cursor.Begin(item.Sequence)
 		w.last = lane.Stored{Sequence: h.Sequence, At: h.At, Behind: h.Behind}
 	}
-	h.request, h.problem = w.policy.Parse(message.Incoming{
-		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
-	})
+	in := message.Incoming{
+		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable, Data: h.Data,
+	}
+	if h.request, h.problem = w.policy.Parse(in); h.problem != nil && h.problem.Code == message.UnknownKey {
+		h.incoming = in
+	}
 	h.Header = nil
 	w.held++
 	w.heldBytes += h.size

@@ -50,9 +50,9 @@ func (e *engine) createOwners(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	replicas := e.cfg.replicas(e.links.Control.ConnectedClusterName() != "")
-	_, err := e.js.CreateStream(ctx, e.ownersSpec(replicas).Config())
+	_, err := e.js.CreateStream(ctx, e.marked(e.ownersSpec(replicas)).Config())
 	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
-		_, err = e.js.CreateStream(ctx, e.ownersSpec(1).Config())
+		_, err = e.js.CreateStream(ctx, e.marked(e.ownersSpec(1)).Config())
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil

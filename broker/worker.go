@@ -47,13 +47,17 @@ type worker struct {
 	commit    commitState
 	verifying int      // questions about duplicates underway
 	doubtful  []func() // those that wait for their turn
-	looking   bool
-	relook    time.Time   // not before, after a failed look
-	seen      lane.Sample // the last look
-	counted   time.Time   // local; when we last looked for the sake of counting
-	undated   bool        // something is on the wheel for want of the time, not when it is due
-	early     early
-	stopped   atomic.Bool // nothing more is sent
+
+	strangers      int // messages held whose seal is by an unknown key
+	strangersBytes int
+
+	looking bool
+	relook  time.Time   // not before, after a failed look
+	seen    lane.Sample // the last look
+	counted time.Time   // local; when we last looked for the sake of counting
+	undated bool        // something is on the wheel for want of the time, not when it is due
+	early   early
+	stopped atomic.Bool // nothing more is sent
 
 	complaints map[string]complaint
 	gauge      *gauge     // read by Status
@@ -72,7 +76,10 @@ type held struct {
 	below   string // the level that last refused a hop; the next smaller one is tried
 	doubt   func() // repeats a publish into a lane that told us nothing
 	late    wheel.Handle
-	moves   *atomic.Uint64 // counts it when the stream it goes to has it; nil when nobody does
+
+	incoming message.Incoming // as it was stored, while the key of its seal is not known
+	strange  time.Time        // local; since when it is not
+	moves    *atomic.Uint64   // counts it when the stream it goes to has it; nil when nobody does
 }
 
 // heldOverhead is what a held message costs besides its body and headers.
@@ -227,7 +234,10 @@ func (w *worker) step(h *held, now time.Time) {
 		again()
 		return
 	}
-	if p := h.problem; p != nil && p.Code == message.NewerFormat {
+	if p := h.problem; p != nil && p.Code == message.UnknownKey {
+		w.stranger(h, now)
+		return
+	} else if p != nil && p.Code == message.NewerFormat {
 		w.complain(now, slog.LevelWarn, "a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done", "sequence", h.Sequence, "reason", p.Sentence)
 	}
 	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)

@@ -3,13 +3,13 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
@@ -80,6 +80,8 @@ type Config struct {
 	Modes        Modes
 	Rates        Rates
 	ReplyTimeout time.Duration // of mode request
+	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
+	Ours func(stream string) bool
 	// Window and WindowBytes bound what is outstanding, and by that what is outstanding to each group of targets. They
 	// should be what a lane may hold; what is too small for a share to be worth anything is not taken at its word.
 	// Default to DefaultWindow and DefaultWindowBytes.
@@ -137,7 +139,7 @@ func New(box *reply.Box, api API, cfg Config) *Deliverer {
 	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), leastWindow)
 	cfg.WindowBytes = max(cmp.Or(cfg.WindowBytes, DefaultWindowBytes), leastWindowBytes)
 	return &Deliverer{
-		Config: cfg, box: box, streams: newStreams(api, cfg.Log), pacer: nuid.Next()[:8],
+		Config: cfg, box: box, streams: newStreams(api, cfg.Log), pacer: rand.Text()[:8],
 		targets: make(map[string]*target), groups: make(map[groupName]*group),
 		window: &group{most: cfg.Window, mostBytes: cfg.WindowBytes}, press: make(chan struct{}, 1), heard: box.LastError(),
 	}

@@ -161,9 +161,13 @@ func (d *Deliverer) acked(dl *delivery, ack reply.Ack) (wait bool) {
 	return false
 }
 
-// foreign reports whether an acknowledgement comes from another stream than the one known to hold the target: a
-// subscriber of the target may write what it likes into our inbox.
+// foreign reports whether an acknowledgement comes from another stream than the one known to hold the target, or from one
+// of the broker's own: a subscriber of the target may write what it likes into our inbox, and have the server put its
+// acknowledgements of what it publishes for a delay there.
 func (d *Deliverer) foreign(dl *delivery, ack reply.Ack) bool {
+	if d.Ours != nil && d.Ours(ack.Stream) {
+		return true
+	}
 	h := d.streams.holder(dl.Target)
 	if h == nil || ack.Stream == "" || ack.Stream == h.name {
 		return false

@@ -96,6 +96,12 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		Targets:         list(s.Targets),
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
+		Secrets:         list(s.Secret),
+	}
+	for i, secret := range c.Secrets {
+		if len(secret) < message.MinSecret {
+			p.refuseSecret("DELAY_SECRET", "number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16", i+1, len(c.Secrets), len(secret), message.MinSecret)
+		}
 	}
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {

@@ -151,6 +151,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_HEADER_TARGETS":    ">.a",
 		"DELAY_DEDUP_WINDOW":      "500",
 		"DELAY_STREAM_REPLICAS":   "6",
+		"DELAY_SECRET":            "long-enough-for-16-bytes,too-short",
 		"DELAY_PROVISION":         "maybe",
 		"DELAY_MAX_OWNERS":        "65",
 		"DELAY_INSTANCE":          strings.Repeat("x", 65),
@@ -176,6 +177,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		i := slices.IndexFunc(all, named)
 		if i < 0 {
 			t.Errorf("got no problem with %s, want one", name)
+			continue
+		}
+		if name == "DELAY_SECRET" {
+			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
+				t.Errorf("got %q, want how long it must be, and no secret", all[i])
+			}
 			continue
 		}
 		if name != "NATS_PASSWORD" && !strings.Contains(all[i], value) {
@@ -317,7 +324,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 39; got != want {
+	if got, want := len(names), 40; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -74,6 +74,29 @@ func checkDrift(f facts) []finding {
 	return all
 }
 
+// checkSeal looks at what proves that a message between lanes is a broker's.
+func checkSeal(f facts) []finding {
+	const name = "seal"
+	if f.all == nil || len(f.found) == 0 {
+		return nil
+	}
+	secrets, sealed := lane.Secrets(f.found)
+	with := "DELAY_SECRET"
+	if len(f.cfg.broker.Secrets) == 0 {
+		with = "the secret in the streams' metadata"
+	}
+	const provision = "run delaybroker provision, or start the broker once with DELAY_PROVISION=create"
+	switch none := len(secrets)+len(f.cfg.broker.Secrets) == 0; {
+	case none && sealed.IsZero():
+		return verdict(name, warn, provision, "messages between lanes are not sealed: whoever can have one put there is believed")
+	case none:
+		return verdict(name, critical, "set DELAY_SECRET to what the other brokers have", "messages are sealed since %s, and there is no secret", moment(sealed))
+	case sealed.IsZero():
+		return verdict(name, warn, provision, "messages are sealed with %s, and believed without: no stream says from when they are not", with)
+	}
+	return verdict(name, fine, "", "messages are sealed with %s, and not believed without since %s", with, moment(sealed))
+}
+
 func checkStorage(f facts) []finding {
 	const name = "storage"
 	if f.account == nil && f.all == nil {

@@ -64,6 +64,7 @@ type settings struct {
 	Targets         string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
 	HeaderTargets   string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
+	Secret          string `split_words:"true" desc:"what messages between lanes are sealed with, at least 16 bytes; while it is changed several, comma separated; without it a secret in the streams' metadata"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
 	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
 	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by"`

@@ -31,12 +31,14 @@ type Provisioner struct {
 	Retired func(level Spec) []string
 	// Create allows to create and change streams. Otherwise a missing stream is an error.
 	Create bool
+	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
+	OwnSecret bool
 }
 
 // Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
 // wants any more included: the streams are the truth, and a level that left the configuration is served until it is
-// empty. Of existing streams it changes the subjects of those it marked itself, and the bounds on what they hold if any
-// are asked for, and nothing else.
+// empty. Of existing streams it changes the subjects of those it marked itself, the bounds on what they hold if any are
+// asked for, what they say of seals if they say nothing, and nothing else.
 //
 // A subject may move from one stream to another (a level that comes or goes leaves it to the intake), and no two
 // streams may listen on one subject. So everything first lets go, then everything takes.
@@ -56,6 +58,16 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		}
 	}
 	if p.Create {
+		sealed, changed, err := p.seal(ctx, want, found, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		want = sealed
+		if changed {
+			if _, all, err = p.Find(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
 		if err := p.reconcile(ctx, want, target, all); err != nil {
 			return nil, nil, err
 		}
@@ -138,11 +150,15 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		}
 	}
 	// The intake listens on what is no level, so it comes last.
-	for _, s := range want {
-		if _, exists := all[s.Stream]; exists {
+	for i := range want {
+		if _, exists := all[want[i].Stream]; exists {
 			continue
 		}
-		if err := p.create(ctx, s); err != nil {
+		err := p.create(ctx, want[i])
+		if taken(err) {
+			err = p.adopt(ctx, want[i:])
+		}
+		if err != nil {
 			return err
 		}
 	}

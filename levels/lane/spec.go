@@ -20,6 +20,8 @@ const (
 	metaLevel  = "delaybroker.level"
 	metaPrefix = "delaybroker.prefix"
 	metaFormat = "delaybroker.format"
+	metaSecret = "delaybroker.secret" // see Secrets
+	metaSealed = "delaybroker.sealed"
 )
 
 // Kind is what a stream is for.
@@ -50,6 +52,11 @@ type Spec struct {
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
+	// Secret is what the brokers' seals are made of, and Sealed the time from which a message without one is not believed.
+	// They are only looked at and kept: see Secrets.
+	Secret string
+	Sealed time.Time
+
 	// Broken says what is wrong with the marks of a stream that was found. Such a stream is nobody's to serve or change:
 	// what it holds might be misread.
 	Broken error
@@ -77,6 +84,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 	if s.Kind == Owners {
 		cfg.MaxMsgsPerSubject = 1 // the last word counts
 	}
+	s.sealMarks(cfg.Metadata)
 	return cfg
 }
 
@@ -102,8 +110,9 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 	}
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
-		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
 	}
+	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // what cannot be read is no time
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
 		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
@@ -208,9 +217,14 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries our own marks, so that it may be changed.
+// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not matter.
 func sameMarks(want, has jetstream.StreamConfig) bool {
-	ours := maps.Clone(has.Metadata)
-	maps.DeleteFunc(ours, func(k, _ string) bool { return want.Metadata[k] == "" && k != metaLevel })
-	return maps.Equal(ours, want.Metadata)
+	marks := func(cfg jetstream.StreamConfig) map[string]string {
+		ours := maps.Clone(cfg.Metadata)
+		maps.DeleteFunc(ours, func(k, _ string) bool {
+			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
+		})
+		return ours
+	}
+	return maps.Equal(marks(has), marks(want))
 }
