@@ -97,6 +97,7 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
 	}
+	c.HoldBytes = p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded)
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {
 		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	pullBatch = 500     // messages asked for at a time
-	pullBytes = 2 << 20 // and bytes, unless one message may be larger
+	pullBatch = 500 // messages asked for at a time
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
@@ -29,13 +28,14 @@ type pull struct {
 	name      string
 	start     uint64
 	clustered bool
-	maxBytes  int
+	largest   int // bytes of a request that any message fits into
 	msgs      chan *nats.Msg
 	sub       *nats.Subscription
 
 	consumer uint64    // number of the consumer's last message
 	wanted   int       // messages asked for and not yet come
 	idle     bool      // nothing came since the last request
+	large    bool      // the next message is larger than the reader's buffer
 	tail     bool      // nothing was behind the last message
 	tried    bool      // a request was served, so that a slow one may follow
 	behind   time.Time // since when the leader has what we lack; zero when it has not
@@ -48,10 +48,9 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 	return &pull{
 		r: r, name: ConsumerPrefix + nuid.Next(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
-		// The server answers 409 for ever to a request that is smaller than the next message with its headers.
-		maxBytes: max(pullBytes, maxMsg+8<<10),
-		msgs:     make(chan *nats.Msg, 3*pullBatch),
-		tail:     info.State.LastSeq <= r.read.Sequence || info.State.Msgs == 0,
+		largest: maxMsg + 8<<10,
+		msgs:    make(chan *nats.Msg, 3*pullBatch),
+		tail:    info.State.LastSeq <= r.read.Sequence || info.State.Msgs == 0,
 	}
 }
 
@@ -172,7 +171,7 @@ func (p *pull) ask() error {
 		MaxBytes  int           `json:"max_bytes"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, p.maxBytes, expires, heartbeat})
+	}{n, p.bytes(), expires, heartbeat})
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
@@ -182,6 +181,14 @@ func (p *pull) ask() error {
 	p.wanted += n
 	p.idle = true
 	return nil
+}
+
+// bytes is how many to ask for: a request that is smaller than the next message with its headers gets a 409 and nothing.
+func (p *pull) bytes() int {
+	if p.large {
+		return max(p.largest, p.r.buffer)
+	}
+	return p.r.buffer
 }
 
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
@@ -197,6 +204,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	}
 	p.consumer = s.consumer
 	p.idle, p.tried = false, true
+	p.large = p.large && s.Size > p.r.buffer/2
 	p.wanted--
 	p.behind = time.Time{}
 	// Behind the tail comes work: a request that watches slowly will not do.
@@ -224,8 +232,10 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	case c.kind == heartbeat:
 		return p.compare(ctx)
-	case c.kind == noRoom && p.idle:
+	case c.kind == noRoom && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // a new consumer looks at the stream's limit again
+	case c.kind == noRoom:
+		p.large = p.large || c.room >= p.r.buffer // otherwise it was used up
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
