@@ -15,5 +15,5 @@ func checkMemory(f facts) []finding {
 		return verdict(name, warn, fmt.Sprintf("set DELAY_MEMORY to %dMiB, or leave it out", f.memory.hold(false)>>20),
 			"DELAY_MEMORY is %d MiB of a limit of %d MiB: garbage takes as much again, and the process may be killed", hold>>20, f.memory.cgroup>>20)
 	}
-	return verdict(name, fine, "", "limited to %d MiB, of which the runtime keeps to %d, and messages may take %d", f.memory.cgroup>>20, f.memory.soft()>>20, hold>>20)
+	return verdict(name, fine, "", "limited to %d MiB, of which the runtime keeps to %d MiB, and messages may take %d MiB", f.memory.cgroup>>20, f.memory.soft()>>20, hold>>20)
 }

@@ -17,7 +17,7 @@ const (
 	noLimit = math.MaxInt64 // of the runtime
 
 	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
-	ownMemory = 32 << 20
+	ownMemory = 48 << 20
 	// maxHold is what messages are given without being asked. More is for who knows why.
 	maxHold = 1 << 30
 )
