@@ -16,8 +16,8 @@ const (
 //     it was stored, so what is due before "stored last, plus the delay" has been read, and only that is sent.
 //   - Within the intake, which may hold anything in any order, among all that is read before it is sent: everything there
 //     is, as far as it fits into memory (see Config.HoldMessages and HoldBytes) and is read within backlogWait.
-//   - Across the lanes that begin together, or come back together from the loss of a connection, to musterStep, for
-//     backlogWait: see muster. Later, each lane goes by itself.
+//   - Across the lanes that begin together, or come back together from the loss of a connection, and have something long
+//     overdue: to musterStep, for backlogWait; see muster. Later, each lane goes by itself.
 //
 // Two things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. And of
 // what is sent, a target may refuse some, which then comes after a retry.
@@ -28,6 +28,7 @@ const (
 type backlog struct {
 	open     bool
 	together bool      // with other lanes
+	long     bool      // something was long overdue
 	since    time.Time // local; since when it could have been sent; zero while it could not
 	began    time.Time // the leader's time then
 }
@@ -79,8 +80,10 @@ func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Dura
 		b.since, b.began = local, now
 	}
 	next, any := w.wheel.Next()
+	b.long = b.long || any && now.Sub(next) >= backlogLate
+	nothing := !b.long || !any || next.After(now)
 	switch up := !local.Before(b.since.Add(backlogWait)); {
-	case w.caughtUp() && (up || !any || now.Sub(next) < backlogLate), up && !b.together, up && w.lane.Delay == 0:
+	case w.caughtUp() && (nothing || up), up && !b.together, up && w.lane.Delay == 0:
 		w.endBacklog()
 		return now, forever
 	case up:
@@ -100,9 +103,9 @@ func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Dura
 	return until, b.since.Add(backlogWait).Sub(local)
 }
 
-// settled is up to when all that is due has been read, or now where no more can be read.
+// settled is up to when all that is due has been read, or now where no more can be read before something is sent.
 func (w *worker) settled(now time.Time) time.Time {
-	if w.caughtUp() || w.full() {
+	if w.caughtUp() || w.full() && w.underway == 0 {
 		return now
 	}
 	if w.lane.Delay > 0 && w.last.Sequence > 0 {

@@ -97,9 +97,16 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	want := e.specs(maxPayload, e.cfg.replicas(clustered))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	found, drift, err := e.provisioner(e.js).Provision(ctx, want)
+	provisioner := e.provisioner(e.js)
+	found, drift, err := provisioner.Provision(ctx, want)
 	if err != nil {
 		return nil, err
+	}
+	if _, all, err := provisioner.Find(ctx); err == nil {
+		for _, s := range lane.FindStranded(e.cfg.Prefix, all) {
+			e.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
+				"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+		}
 	}
 	for _, d := range drift {
 		if d.Fatal {
