@@ -42,11 +42,12 @@ func (w *worker) charge() { w.account.set(int64(w.heldBytes + spanCost*w.cursor.
 // What a held message costs besides its bytes, as TestHeldCost measures it: what the lane knows of it, what its headers
 // are decoded to, and what a publish underway adds.
 const (
-	heldOverhead   = 2 << 10
-	headerOverhead = 96 // of each; what it says is there twice
+	heldOverhead   = 7 << 9
+	headerOverhead = 256 // of each, besides what it says
 )
 
-// cost is how many bytes a message takes while it is held. The allocator rounds up by an eighth at most on the average.
+// cost is how many bytes a message takes while it is held. The allocator rounds up by a quarter at
+// most.
 func cost(s lane.Stored) int {
 	headers := 0
 	for name, values := range s.Header {
@@ -54,7 +55,7 @@ func cost(s lane.Stored) int {
 			headers += headerOverhead + len(name) + len(v)
 		}
 	}
-	return s.Size + s.Size/8 + headers + heldOverhead
+	return s.Size + s.Size/4 + headers + heldOverhead
 }
 
 // resumeReading is when the lane will be read on, if what was read last stays for long.
