@@ -95,8 +95,8 @@ type Config struct {
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
 	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
-	// reading. The process takes at most twice as much, and some 40 MiB: that much garbage is collected in time where
-	// the runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
+	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so many,
 	// and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
