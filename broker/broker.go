@@ -51,13 +51,17 @@ type engine struct {
 	js      jetstream.JetStream // on the control link
 	reading jetstream.JetStream // on the read link
 	leader  leader.Leaders      // likewise
-	turns   lane.Turns          // likewise
 	log     *slog.Logger
 	write   *reply.Box
 	tally   *tally
 	deliver Deliverer
 	secrets secrets
 	wg      sync.WaitGroup // questions that no worker waits for; Run does
+	budget  *budget
+
+	muster muster // of the lanes that are worked
+	// The connections that are published on. Kept by watchLinks.
+	writing, delivering *linkState
 
 	away atomic.Bool   // JetStream left a question without an answer
 	back chan struct{} // one slot: it answers again
@@ -85,9 +89,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e := &engine{
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1), stop: make(chan error, 1),
-		turns:  lane.NewTurns(),
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
+	e.writing, e.delivering = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}
 	e.cfg.Owners = e.owners()
 	return &Broker{engine: e, ready: make(chan struct{})}, nil
 }
@@ -100,6 +104,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	b.budget = newBudget(b.cfg.HoldBytes, len(lanes))
 	if b.write, err = reply.NewBox(b.links.Write, inboxOf(b.links.Write)); err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
@@ -125,6 +130,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer leaning.Wait()
 	defer stop()
 
+	b.writing.up.Store(b.links.Write.IsConnected())
+	b.delivering.up.Store(b.links.Deliver.IsConnected())
 	leaning.Go(func() { b.watchLinks(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -265,62 +272,25 @@ func (w *worker) leftOff() owners.Cursor {
 func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, adopted func()) *worker {
 	from := lease.From()
 	clock := newClock(time.Now())
-	return &worker{
+	w := &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
-			Lane: l, Turns: b.turns, From: from.Next, FromCreated: from.Created, Log: b.log,
+			Lane: l, From: from.Next, FromCreated: from.Created, Buffer: b.budget.buffer, Log: b.log,
 		}),
 		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),
 		gauge: &gauge{base: clock.base}, counts: counts, commit: commitState{judge: new(lane.Judge)},
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
+	w.account = b.budget.open(w.wake)
+	w.from = from.Next
+	w.holdBack()
+	return w
 }
 
-// online reports whether there is anywhere to publish to.
-func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
-
-// watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once. When JetStream is back
-// behind a connection that stayed, their consumers may be gone.
-func (b *Broker) watchLinks(ctx context.Context) {
-	write := b.links.Write.StatusChanged(nats.CONNECTED)
-	defer b.links.Write.RemoveStatusListener(write)
-	targets := b.links.Deliver.StatusChanged(nats.CONNECTED)
-	defer b.links.Deliver.RemoveStatusListener(targets)
-	control := b.links.Control.StatusChanged(nats.CONNECTED)
-	defer b.links.Control.RemoveStatusListener(control)
-	var doubt <-chan time.Time // nil unless consumers are to be looked after
-	var doubted time.Time
-	for {
-		open := true
-		select {
-		case <-ctx.Done():
-			return
-		case _, open = <-write:
-		case _, open = <-targets:
-		case _, open = <-control:
-		case <-b.back:
-			b.cfg.Owners.Doubt()
-			if doubt == nil {
-				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
-			}
-			continue
-		case <-doubt:
-			doubt, doubted = nil, time.Now()
-			for _, w := range b.enlisted() {
-				w.reader.Doubt()
-			}
-			continue
-		}
-		if !open {
-			return // that connection is closed for good
-		}
-		for _, w := range b.enlisted() {
-			w.mail.put(func(time.Time) { w.relook = time.Time{} })
-		}
-	}
-}
+// wake makes the loop turn.
+func (w *worker) wake() { w.mail.put(func(time.Time) {}) }
 
 // Ready is closed when every lane that this instance owns is being read.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }

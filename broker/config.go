@@ -26,7 +26,8 @@ const (
 	DefaultReplyTimeout  = 5 * time.Second
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
-	DefaultHoldBytes     = 32 << 20
+	DefaultHoldBytes     = 256 << 20
+	MinHoldBytes         = 8 << 20
 
 	// MaxMaxOwners bounds what every instance reads each second: one counter for each other.
 	MaxMaxOwners = 64
@@ -96,10 +97,15 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// HoldMessages and HoldBytes bound what each lane keeps in memory. Beyond them the intake stores what is not due
-	// soon in the smallest level, and other lanes stop reading. Default to DefaultHoldMessages and DefaultHoldBytes.
+	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
+	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
+	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
+	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
+	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	HoldBytes int
+	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so many,
+	// and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
 	HoldMessages int
-	HoldBytes    int
 
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
 	JSDomain  string
@@ -218,8 +224,8 @@ func (c Config) check() error {
 	if c.HoldMessages < 16 || c.HoldMessages > 1<<20 {
 		refuse("hold messages %d: 16 to %d", c.HoldMessages, 1<<20)
 	}
-	if c.HoldBytes < 64<<10 {
-		refuse("hold bytes %d: at least %d", c.HoldBytes, 64<<10)
+	if c.HoldBytes < MinHoldBytes {
+		refuse("hold bytes %d: at least %d", c.HoldBytes, MinHoldBytes)
 	}
 	if longest := AnswersWithin(c.ShutdownGrace); c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > longest {
 		refuse("reply timeout %s: 1ms to %s, three quarters of the shutdown grace, or a clean stop would repeat what is being answered", c.ReplyTimeout, longest)

@@ -13,7 +13,11 @@ import (
 func (w *worker) hop(h *held, level levels.Level) {
 	h.moves = &w.counts.hops
 	w.append(h, w.names.LevelStream(level.Name), w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
-		if h.below = level.Name; refusal.Code == reply.CodeTooLarge {
+		if h.below = level.Name; refusal.Code == reply.CodeTooLarge && h.request.Paced != "" {
+			w.wheel.Add(h.request.When(), h) // it is in its last lane, and only its target's rate makes it wait
+			return
+		}
+		if refusal.Code == reply.CodeTooLarge {
 			w.bury(h, tooLarge(len(h.Data)), h.request)
 			return
 		}

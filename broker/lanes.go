@@ -111,16 +111,17 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	replicas := e.cfg.replicas(clustered)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	found, drift, err := e.provisioner(e.js).Provision(ctx, e.specs(maxPayload, replicas))
+	provisioner := e.provisioner(e.js)
+	found, drift, err := provisioner.Provision(ctx, e.specs(maxPayload, replicas))
 	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
 		e.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
-		found, drift, err = e.provisioner(e.js).Provision(ctx, e.specs(maxPayload, 1))
+		found, drift, err = provisioner.Provision(ctx, e.specs(maxPayload, 1))
 	}
 	if errors.Is(err, lane.ErrMissingStreams) && e.cfg.MaxOwners > 0 {
 		// If it is only the stream that instances meet in, they can do without.
 		missing := err
 		lanes := slices.DeleteFunc(e.specs(maxPayload, replicas), func(s lane.Spec) bool { return s.Kind == lane.Owners })
-		if found, drift, err = e.provisioner(e.js).Provision(ctx, lanes); err != nil {
+		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
 			return nil, missing
 		}
 		e.log.Error("a stream is missing that instances need to share the work; going on without it. Create it with DELAY_PROVISION=create", "err", missing)
@@ -130,6 +131,12 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	}
 	if err := e.learn(found); err != nil {
 		return nil, err
+	}
+	if _, all, err := provisioner.Find(ctx); err == nil {
+		for _, s := range lane.FindStranded(e.cfg.Prefix, all) {
+			e.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
+				"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+		}
 	}
 	for _, d := range drift {
 		if d.Fatal {

@@ -390,3 +390,32 @@ func TestRateWithInstances(t *testing.T) {
 		c.checkEmpty()
 	})
 }
+
+// TestRateOfTheLargest: messages as large as a level accepts leave no room for the headers of a move. Those that only their
+// target's rate makes wait need none: they wait where they are.
+func TestRateOfTheLargest(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: 1}}, Ladder: ladder(t, "1s 5s 10s")})
+		c := newClient(t, s)
+		slow := c.subscribe("slow.>")
+		due := time.Now().Add(5 * time.Second)
+		const count = 10
+		body := strings.Repeat("x", 1<<20-4<<10)
+		for range count {
+			c.publish("delay.5s.slow.x", body)
+		}
+		time.Sleep(time.Hour)
+		got := slow.all()
+		for i, a := range got {
+			if want := due.Add(time.Duration(i) * time.Second); !a.At.Equal(want) || a.Body != body {
+				t.Errorf("number %d, of %d bytes, came at %s, want %s", i, len(a.Body), a.At, want)
+			}
+		}
+		if len(got) != count {
+			t.Errorf("%d came, want %d", len(got), count)
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}

@@ -103,6 +103,7 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 			p.refuseSecret("DELAY_SECRET", "number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16", i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
+	c.HoldBytes = p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded)
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {
 		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)

@@ -32,6 +32,7 @@ const (
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
+	readMemory().keepWithin()
 	known, err := settingNames()
 	if err != nil {
 		return err
