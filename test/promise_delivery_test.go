@@ -279,6 +279,7 @@ func TestPendingLimits(t *testing.T) {
 		in := c.subscribe("orders.>")
 		start := time.Now()
 		c.publish("delayin.21m.orders.x", "chained") // its second leg finds the level full, by itself among others
+		synctest.Wait()
 		for range 99 {
 			c.publish("delay.10m.orders.x", "x")
 		}

@@ -128,3 +128,33 @@ func TestOwnSecretIsInNoStream(t *testing.T) {
 		}
 	})
 }
+
+// interloper lets another instance provision between the first look at the streams and the second.
+type interloper struct {
+	jetstream.JetStream
+	looks int
+	f     func()
+}
+
+func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister {
+	if i.looks++; i.looks == 2 {
+		i.f()
+	}
+	return i.JetStream.ListStreams(ctx, opts...)
+}
+
+// TestSecretIsNeverOverwritten: who comes second keeps what the first has written meanwhile.
+func TestSecretIsNeverOverwritten(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		specs := want("1m", "30m")
+		mustProvision(t, provisioner(js, true), specs)
+		unsealed(t, js, specs)
+		var first []string
+		second, _ := secretsOf(t, provisioner(&interloper{JetStream: js.JetStream, f: func() {
+			first, _ = secretsOf(t, provisioner(js.JetStream, true), specs)
+		}}, true), specs)
+		if len(first) != 1 || !slices.Equal(first, second) {
+			t.Errorf("the first has %q and the second %q, want one and the same", first, second)
+		}
+	})
+}
