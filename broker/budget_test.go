@@ -55,6 +55,7 @@ func TestBuffersFit(t *testing.T) {
 		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the sidecar's
 		{91 << 20, 36, 91 << 20 / 4 / 36 / 3}, // the shared one's
 		{1 << 30, 1, mostBuffer},
+		{1 << 30, 36, mostAsked / 2 / 36},
 		{MinHoldBytes, 67, leastBuffer},
 	} {
 		if got := newBudget(tt.total, tt.lanes).buffer; got != tt.want {
