@@ -10,9 +10,10 @@ const (
 	// answered a tenth of a second after they were sent something.
 	judgeEvery = 250 * time.Millisecond
 	// judgeFirst is after what time one that answers is judged first: the first answers of a burst come slowly.
-	judgeFirst = 2 * judgeEvery
-	// fastWithin is in what time a group that is fast takes a whole window. It may use all there is: what it were given back
-	// would only cost two more hops.
+	judgeFirst = 4 * judgeEvery
+	// fastRate, or a window of bytes within fastWithin, is what a group takes that is fast. It may use all there is: what it
+	// were given back would only cost two more hops, and on a busy machine make it slow in earnest.
+	fastRate   = 2000
 	fastWithin = 4 * time.Second
 	// drainWithin is in what time another must be able to take what waits for it. What is more is given back.
 	drainWithin = 3 * time.Second
@@ -142,7 +143,7 @@ func (p *pressure) measure(now time.Time) {
 	}
 	rate, bytes := float64(p.answers)/took, float64(p.answersBytes)/took
 	if p.judged {
-		rate, bytes = (p.rate+rate)/2, (p.rateBytes+bytes)/2
+		rate, bytes = (3*p.rate+rate)/4, (3*p.rateBytes+bytes)/4
 	}
 	p.rate, p.rateBytes, p.judged = rate, bytes, true
 	p.since, p.answers, p.answersBytes = now, 0, 0
@@ -162,7 +163,7 @@ func (g *group) over(messages, bytes int) bool {
 	for w.parent != nil {
 		w = w.parent // the window
 	}
-	if fast := fastWithin.Seconds(); p.rate*fast >= float64(w.most) || p.rateBytes*fast >= float64(w.mostBytes) {
+	if p.rate >= fastRate || p.rateBytes*fastWithin.Seconds() >= float64(w.mostBytes) {
 		return false
 	}
 	within := drainWithin.Seconds()
