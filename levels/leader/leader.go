@@ -142,8 +142,12 @@ func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) e
 var errAnswer = errors.New("the answer is not to what was asked")
 
 // answerType is what the server calls its answers to a subject: "STREAM.MSG.GET.<stream>" has
-// "io.nats.jetstream.api.v1.stream_msg_get_response".
+// "io.nats.jetstream.api.v1.stream_msg_get_response", and "STREAM.LIST", which names no stream, "….stream_list_response".
 func answerType(subject string) string {
-	name := strings.ReplaceAll(strings.ToLower(subject[:strings.LastIndexByte(subject, '.')]), ".", "_")
+	operation := subject
+	if subject != "STREAM.LIST" {
+		operation = subject[:strings.LastIndexByte(subject, '.')]
+	}
+	name := strings.ReplaceAll(strings.ToLower(operation), ".", "_")
 	return "io.nats.jetstream.api.v1." + name + "_response"
 }
