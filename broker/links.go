@@ -60,7 +60,7 @@ func (b *Broker) watchLink(ctx context.Context, l *linkState) {
 	}
 }
 
-// watchJetStream has all consumers looked after when some stream answers again, not too often.
+// watchJetStream has the owners and all consumers looked after when some stream answers again, the latter not too often.
 func (b *Broker) watchJetStream(ctx context.Context) {
 	var doubt <-chan time.Time // nil unless consumers are to be looked after
 	var doubted time.Time
@@ -69,6 +69,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-b.back:
+			b.cfg.Owners.Doubt()
 			if doubt == nil {
 				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
 			}
