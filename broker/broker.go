@@ -26,6 +26,9 @@ const (
 	apiTimeout = 5 * time.Second
 	// startPause is how long to wait for a JetStream that does not answer yet.
 	startPause = time.Second
+	// leaderPatience is how long to wait for streams that have no leader. An election takes up to 9 s; a stream that has lost
+	// its majority must not keep the others from being served.
+	leaderPatience = 15 * time.Second
 	// doubtEvery is how often all consumers are looked after because some stream answers again.
 	doubtEvery = 10 * time.Second
 )
@@ -181,8 +184,9 @@ func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 
 // start provisions, and waits for a JetStream that does not answer.
 func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
+	began := time.Now()
 	for {
-		lanes, err := b.provision(ctx)
+		lanes, err := b.provision(ctx, time.Since(began) < leaderPatience)
 		if err == nil || ctx.Err() != nil {
 			return lanes, nil
 		}
@@ -206,7 +210,7 @@ const codeNoPeers = 10005
 func isTransient(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
-		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, lane.ErrAway,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -98,8 +98,9 @@ func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
 	}
 }
 
-// provision brings the streams into being and returns the lanes to serve.
-func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
+// provision brings the streams into being and returns the lanes to serve. While it is patient, a stream without a leader is
+// an error.
+func (e *engine) provision(ctx context.Context, patient bool) ([]lane.Spec, error) {
 	clustered := e.links.Control.ConnectedClusterName() != ""
 	maxPayload := e.links.Control.MaxPayload()
 	switch {
@@ -112,6 +113,7 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	provisioner := e.provisioner(e.js)
+	provisioner.Patient = patient
 	found, drift, err := provisioner.Provision(ctx, e.specs(maxPayload, replicas))
 	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
 		e.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)

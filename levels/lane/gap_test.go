@@ -79,7 +79,7 @@ func TestNothingBetween(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				rnd := rand.New(rand.NewPCG(seed, 1))
+				rnd, loss := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)) // one for each goroutine
 				r := newRig(t, s)
 				w := &wire{server: s}
 				var share atomic.Int64 // of the messages from the server, in percent, that get lost
@@ -93,9 +93,9 @@ func TestNothingBetween(t *testing.T) {
 							return true
 						}
 						shown[consumer] = number
-						return rnd.Int64N(100) < share.Load()
+						return loss.Int64N(100) < share.Load()
 					}
-					return strings.Contains(body, "Idle Heartbeat") && rnd.Int64N(100) < share.Load()
+					return strings.Contains(body, "Idle Heartbeat") && loss.Int64N(100) < share.Load()
 				})
 				o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
 				removed := make(map[string]bool)
@@ -145,6 +145,13 @@ func TestNothingBetween(t *testing.T) {
 				r.burst(last+1, last+1)
 				last++
 				time.Sleep(2 * time.Hour)
+				stream, err := r.js.Stream(t.Context(), r.spec.Stream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := stream.CachedInfo().State.LastSeq; got != uint64(last) {
+					t.Fatalf("%d of %d messages were stored", got, last)
+				}
 				o.mu.Lock()
 				defer o.mu.Unlock()
 				for _, want := range numbers(1, last) {

@@ -1,13 +1,17 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/leader"
 )
 
 // stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its servers,
@@ -16,6 +20,8 @@ const stepTimeout = 5 * time.Second
 
 // Streams is the part of JetStream that provisioning needs.
 type Streams interface {
+	Conn() *nats.Conn
+	Options() jetstream.JetStreamOptions
 	ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister
 	CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
 	UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
@@ -31,8 +37,13 @@ type Provisioner struct {
 	Retired func(level Spec) []string
 	// Create allows to create and change streams. Otherwise a missing stream is an error.
 	Create bool
+	// Patient makes it an error, ErrAway, that streams of ours have no leader who could describe them. Otherwise those that
+	// are wanted are taken to be as wanted, and others are left out.
+	Patient bool
 	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
 	OwnSecret bool
+
+	away map[string]bool // for Provision: streams of ours that were found to have no leader
 }
 
 // Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
@@ -42,46 +53,61 @@ type Provisioner struct {
 //
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
+	p.away = make(map[string]bool)
 	found, all, err := p.Find(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	target := make(map[string]Spec, len(want))
-	for _, s := range want {
-		target[s.Stream] = s
-	}
-	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && s.Kind == Level && s.Format <= Format && s.Broken == nil {
-			s.Subjects = p.Retired(s)
-			target[s.Stream] = s
-		}
-	}
 	if p.Create {
-		sealed, changed, err := p.seal(ctx, want, found, all)
-		if err != nil {
-			return nil, nil, err
-		}
-		want = sealed
-		if changed {
-			if _, all, err = p.Find(ctx); err != nil {
-				return nil, nil, err
-			}
-		}
-		if err := p.reconcile(ctx, want, target, all); err != nil {
+		if err := p.bring(ctx, p.present(want), found, all); err != nil {
 			return nil, nil, err
 		}
 		if found, all, err = p.Find(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	c := Compare(want, all)
+	c := Compare(p.present(want), all)
 	if len(c.Foreign) > 0 {
 		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
 	}
 	if len(c.Missing) > 0 {
 		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want), strings.Join(c.Missing, " "))
 	}
+	for _, s := range want {
+		if p.away[s.Stream] && all[s.Stream] == nil {
+			found = append(found, s)
+		}
+	}
 	return found, c.Drift, nil
+}
+
+// present are the wanted streams but those that nobody can describe now: what is in them is not to be changed unseen.
+func (p Provisioner) present(want []Spec) []Spec {
+	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
+}
+
+// bring makes the streams what they are to be.
+func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
+	target := make(map[string]Spec, len(want))
+	for _, s := range want {
+		target[s.Stream] = s
+	}
+	for _, s := range found {
+		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format && s.Broken == nil {
+			s.Subjects = p.Retired(s)
+			target[s.Stream] = s
+		}
+	}
+	want, changed, err := p.seal(ctx, want, found, all)
+	if err != nil {
+		return err
+	}
+	if changed {
+		if _, all, err = p.Find(ctx); err != nil {
+			return err
+		}
+	}
+	return p.reconcile(ctx, want, target, all)
 }
 
 // Comparison is how the streams that there are differ from those that are wanted.
@@ -116,15 +142,25 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	list := p.Streams.ListStreams(ctx)
-	for info := range list.Info() {
+	leaders := leader.Leaders{Conn: p.Streams.Conn(), API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
+	list, away, err := leaders.Streams(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list streams: %w", err)
+	}
+	for _, info := range list {
 		all[info.Config.Name] = info
 		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
 			found = append(found, spec)
 		}
 	}
-	if err := list.Err(); err != nil {
-		return nil, nil, fmt.Errorf("list streams: %w", err)
+	away = slices.DeleteFunc(away, func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
+	if len(away) > 0 && p.Patient {
+		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(away, " "))
+	}
+	if p.away != nil {
+		for _, name := range away {
+			p.away[name] = true
+		}
 	}
 	slices.SortFunc(found, func(a, b Spec) int { return strings.Compare(a.Stream, b.Stream) })
 	return found, all, nil

@@ -1,0 +1,92 @@
+package test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestStartWithoutALeader starts a broker while a stream is listed by name only, as in an election: it waits for its
+// leader, creates nothing anew, and does not take it for missing. When that lasts, the others are served, and so is the one
+// without a leader, when it has one.
+func TestStartWithoutALeader(t *testing.T) {
+	for name, tt := range map[string]struct{ away, ready time.Duration }{
+		"an election":     {away: 4500 * time.Millisecond, ready: 5 * time.Second},
+		"a lost majority": {away: time.Hour, ready: 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"}
+				start := time.Now()
+				api := s.Connect(nats.Name("api"))
+				var hidden bool
+				if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
+					question := strings.TrimPrefix(m.Subject, "X.API.")
+					if question != "STREAM.LIST" || !hidden || time.Since(start) >= tt.away {
+						_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+						return
+					}
+					go func() { _ = m.Respond(withoutLeader(t, api, m.Data, "DELAY_10s")) }()
+				}); err != nil {
+					t.Fatal(err)
+				}
+				startBroker(t, s, cfg).stop()
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				start, hidden = time.Now(), true
+				b := launchBroker(t, s, cfg)
+				time.Sleep(tt.ready - 1)
+				synctest.Wait()
+				select {
+				case <-b.broker.Ready():
+					t.Errorf("ready before %s", tt.ready)
+				default:
+				}
+				time.Sleep(1)
+				<-b.broker.Ready()
+				if took := time.Since(start); took != tt.ready {
+					t.Errorf("ready after %s, want %s", took, tt.ready)
+				}
+				due := time.Now().Add(10 * time.Second)
+				c.publish("delay.1s.orders.x", "")
+				c.publish("delay.10s.orders.y", "")
+				time.Sleep(time.Minute)
+				if got := in.all(); len(got) != 2 || !got[1].At.Equal(due) {
+					t.Errorf("%d of 2 came; the second when it was due: %v", len(got), len(got) == 2 && got[1].At.Equal(due))
+				}
+			})
+		})
+	}
+}
+
+// withoutLeader is the server's list of streams, one of which nobody describes.
+func withoutLeader(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
+	answer, err := nc.Request("$JS.API.STREAM.LIST", request, time.Second)
+	if err != nil {
+		t.Errorf("list the streams: %v", err)
+		return nil
+	}
+	var list map[string]any
+	if err := json.Unmarshal(answer.Data, &list); err != nil {
+		t.Errorf("decode the list: %v", err)
+	}
+	var described []any
+	for _, info := range list["streams"].([]any) {
+		if info.(map[string]any)["config"].(map[string]any)["name"] != stream {
+			described = append(described, info)
+		}
+	}
+	list["streams"], list["missing"] = described, []string{stream}
+	body, err := json.Marshal(list)
+	if err != nil {
+		t.Errorf("encode the list: %v", err)
+	}
+	return body
+}
