@@ -21,8 +21,8 @@ func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under its
 		// name, which counts from one. Between them nothing may be lost, whatever has been read so far.
-		{short: true, plan: plan{name: "a reader's server is back at once", seed: 11, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
-			faults: []fault{readersBlink}}},
+		{short: true, plan: plan{name: madeAnew, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
+			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder, calm: readOn, prompt: true,
@@ -55,6 +55,15 @@ func scenarios() []scenario {
 		{plan: plan{name: "a lone broker is killed again and again", seed: 61, rate: 500, brokers: 1, ready: 2 * time.Second, late: 4 * time.Second,
 			faults: again(8, brokerRestarted)}},
 	}
+}
+
+// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
+const madeAnew = "a reader's consumer is made anew"
+
+// scenarioNamed is the plan of the scenario of that name.
+func scenarioNamed(name string) plan {
+	all := scenarios()
+	return all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })].plan
 }
 
 // readOn is long enough for a new consumer to have delivered more than the one before.
