@@ -106,6 +106,7 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 			r.publish()
 		}
 		r.publisher.answers.Wait()
+		err = r.awaitPending(4 * had)
 		time.Sleep(time.Until(began.Add(blackout)))
 	}
 	if err := errors.Join(err, heal()); err != nil {
@@ -133,9 +134,9 @@ func (r *rebirth) publishAndAwait(count uint64) error {
 	r.publish()
 	r.publisher.answers.Wait()
 	return await(patience, func() error {
-		n, err := r.delivered()
-		if err == nil && n < count {
-			err = fmt.Errorf("%s delivered %d of %d", r.consumer, n, count)
+		c, err := r.info()
+		if err == nil && c.Delivered.Consumer < count {
+			err = fmt.Errorf("%s delivered %d of %d", r.consumer, c.Delivered.Consumer, count)
 		}
 		return err
 	})
@@ -218,23 +219,34 @@ func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, err
 	return all, list.Err()
 }
 
-// delivered is how many messages the consumer says it has delivered.
-func (r *rebirth) delivered() (uint64, error) {
+// info is what the consumer says of itself.
+func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	c, err := r.js.Consumer(ctx, quiet, r.consumer)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return c.CachedInfo().Delivered.Consumer, nil
+	return c.CachedInfo(), nil
 }
 
 // awaitReborn waits until the consumer counts from the beginning.
 func (r *rebirth) awaitReborn() error {
 	return await(patience, func() error {
-		n, err := r.delivered()
-		if err == nil && n > 0 {
-			err = fmt.Errorf("%s has delivered %d and is not made anew", r.consumer, n)
+		c, err := r.info()
+		if err == nil && c.Delivered.Consumer > 0 {
+			err = fmt.Errorf("%s has delivered %d and is not made anew", r.consumer, c.Delivered.Consumer)
+		}
+		return err
+	})
+}
+
+// awaitPending waits until the consumer's server has caught up with the stream: it would be given up otherwise.
+func (r *rebirth) awaitPending(count uint64) error {
+	return await(patience, func() error {
+		c, err := r.info()
+		if err == nil && c.NumPending < count {
+			err = fmt.Errorf("%s knows of %d messages", r.consumer, c.NumPending)
 		}
 		return err
 	})
@@ -250,11 +262,10 @@ func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 		if err != nil {
 			return err
 		}
-		if now, err = r.delivered(); err != nil {
-			return err
-		}
 		for _, c := range all {
-			left = left || c.Name != r.consumer
+			if left = left || c.Name != r.consumer; c.Name == r.consumer {
+				now = c.Delivered.Consumer
+			}
 		}
 		if now == before && !left {
 			return fmt.Errorf("%s is not asked for more than %d", r.consumer, now)

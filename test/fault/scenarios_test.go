@@ -75,6 +75,9 @@ const calmFor = 20 * time.Second
 // TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long it
 // makes the short ones.
 func TestScenarios(t *testing.T) {
+	if !*long {
+		t.Parallel()
+	}
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
 	for _, s := range scenarios() {
