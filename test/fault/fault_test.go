@@ -28,7 +28,7 @@ var (
 var built programs
 
 // sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, whatever the number of cores.
-const sideBySide = 4
+const sideBySide = 6
 
 func TestMain(m *testing.M) {
 	chosen := false

@@ -68,6 +68,9 @@ var mutants = []mutant{
 
 // TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge sees what is wrong.
 func TestMutants(t *testing.T) {
+	if !*broken {
+		t.Parallel()
+	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			overlay := m.write(t)

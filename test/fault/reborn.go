@@ -115,7 +115,7 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 	served, left, err := r.awaitAsked(0)
 	if err == nil && served > 0 && served <= had+1 && !left { // and is still believed: the next doubt asks for more than it has had
 		heal := r.blackOut()
-		time.Sleep(blackout)
+		time.Sleep(2 * blackout) // a broker may just have failed to look, and pause before it looks again
 		if err = heal(); err == nil {
 			_, _, err = r.awaitAsked(served)
 		}
