@@ -113,20 +113,23 @@ func (r *rebirth) try() (proof string, served uint64, err error) {
 		return "", 0, err
 	}
 	served, left, err := r.awaitAsked(0)
-	if err == nil && served > 0 && served <= had+1 && !left { // and is still believed: the next doubt asks for more than it has had
+	// What was asked may all have been taken for known: then the next doubt asks for more than the reader has had.
+	if err == nil && served > 0 && served <= had+1 && !left {
 		heal := r.blackOut()
 		time.Sleep(2 * blackout) // a broker may just have failed to look, and pause before it looks again
 		if err = heal(); err == nil {
 			_, _, err = r.awaitAsked(served)
 		}
 	}
-	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, made anew, delivered %d", proof, r.consumer, quiet, had+1, served)
+	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, made anew, delivered %d",
+		proof, r.consumer, quiet, had+1, served)
 	return proof, served, err
 }
 
 func (r *rebirth) publish() {
 	target := "orders.quiet"
-	r.publisher.publish(history.Event{Target: target, Delay: quietDelay, Subject: "delay." + quietLevel + "." + target}, "", "", func() {})
+	e := history.Event{Target: target, Delay: quietDelay, Subject: "delay." + quietLevel + "." + target}
+	r.publisher.publish(e, "", "", func() {})
 }
 
 // publishAndAwait publishes one message and waits until the consumer has delivered so many.
@@ -169,7 +172,8 @@ func (w *world) leadFrom(ctx context.Context, s *server) error {
 			}
 			elsewhere++
 			request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-			if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, request); err != nil {
+			api := "$JS.API.STREAM.LEADER.STEPDOWN." + info.Config.Name
+			if _, err := w.js.Conn().RequestWithContext(ctx, api, request); err != nil {
 				return err
 			}
 		}
@@ -189,7 +193,8 @@ func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerIn
 			return err
 		}
 		for _, c := range all {
-			if len(given) > 0 && !given[c.Name] && c.Cluster != nil && r.cluster.named(c.Cluster.Leader) != nil && c.Cluster.Leader != r.home.name {
+			known := c.Cluster != nil && r.cluster.named(c.Cluster.Leader) != nil
+			if len(given) > 0 && !given[c.Name] && known && c.Cluster.Leader != r.home.name {
 				found = c
 				return nil
 			}
