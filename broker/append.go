@@ -2,17 +2,19 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
+	"delaybroker/levels/leader"
 )
 
 // appendWait is how long one of our own streams may take to acknowledge. A publish that is late is repeated under the
@@ -25,16 +27,18 @@ const verifiers = 16
 // entry is a message on its way into one of our streams. It is the same however often it is published.
 type entry struct {
 	*held
+	stream  string // that it goes to, and whose answer counts
 	subject string
 	header  message.Header
 	refused func(now time.Time, refusal reply.Ack)
 }
 
-// append stores a message in one of our streams. It has arrived when the stream says so; refused is called when the
+// append seals a message and stores it in one of our streams. It has arrived when the stream says so; refused is called when the
 // stream says no. What tells us nothing is repeated in place, under the same id, and counts as no attempt; should the
 // message become due meanwhile, it is late by as long as the stream does not answer.
-func (w *worker) append(h *held, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
-	w.enter(entry{h, subject, header, refused})
+func (w *worker) append(h *held, stream, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
+	w.policy.Keys.SealMessage(subject, header, h.Data, time.Now())
+	w.enter(entry{h, stream, subject, header, refused})
 }
 
 func (w *worker) enter(e entry) {
@@ -43,7 +47,7 @@ func (w *worker) enter(e entry) {
 		var ack reply.Ack
 		if err == nil {
 			var ok bool
-			if ack, ok = reply.ParseAck(answer); !ok {
+			if ack, ok = reply.ParseAck(answer); !ok || ack.Stream != e.stream && (ack.Stream != "" || !ack.Refused()) {
 				return true // somebody else answers on our inbox
 			}
 		}
@@ -88,8 +92,9 @@ func (w *worker) moved(h *held) {
 }
 
 // verify looks at what is stored where a stream says that it has our message already. All ids of a stream share one
-// space, clients' included, and whoever guesses an id could make us believe and purge. So only our own message under an
-// internal subject counts; otherwise it is published again under a fresh id, at worst a duplicate.
+// space, clients' included, and whoever guesses an id could make us believe and purge. So only our own message counts,
+// under an internal subject, with our seal, and at this hop of its way; otherwise it is published again under a fresh id,
+// at worst a duplicate.
 func (w *worker) verify(e entry, ack reply.Ack) {
 	if w.verifying == verifiers { // after a crash there may be tens of thousands
 		w.doubtful = append(w.doubtful, func() { w.verify(e, ack) })
@@ -100,8 +105,8 @@ func (w *worker) verify(e entry, ack reply.Ack) {
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
-		stored, err := w.leader.Message(ctx, ack.Stream, ack.Sequence)
-		header, _ := stored.Header() // what cannot be read is not ours
+		stored, err := w.leader.Message(ctx, e.stream, ack.Sequence)
+		ours := err == nil && w.wrote(e, stored)
 		w.mail.put(func(now time.Time) {
 			w.verifying--
 			w.underway--
@@ -110,7 +115,7 @@ func (w *worker) verify(e entry, ack reply.Ack) {
 				w.doubtful = w.doubtful[1:]
 				next()
 			}
-			switch ours := w.names.Internal(stored.Subject) && header.Get(message.HeaderID) == e.request.ID; {
+			switch {
 			case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
 				w.log.Debug("looking at a duplicate", "id", e.request.ID, "err", err)
 				e.doubt = func() { w.verify(e, ack) }
@@ -126,9 +131,23 @@ func (w *worker) verify(e entry, ack reply.Ack) {
 	})
 }
 
+// wrote reports whether what is stored is a copy of the entry.
+func (w *worker) wrote(e entry, stored leader.Message) bool {
+	header, err := stored.Header()
+	if err != nil || !w.names.Internal(stored.Subject) {
+		return false
+	}
+	for _, name := range []string{message.HeaderID, message.HeaderHop} {
+		if !slices.Equal(header[name], e.header[name]) {
+			return false
+		}
+	}
+	return w.policy.Keys.Proven(message.Incoming{Subject: stored.Subject, Header: message.Header(header), Data: stored.Data, At: stored.Time}) == nil
+}
+
 // fresh is the entry under an id that nobody can have used.
 func (e entry) fresh() entry {
 	e.header = maps.Clone(e.header)
-	e.header["Nats-Msg-Id"] = []string{e.header["Nats-Msg-Id"][0] + "+" + nuid.Next()}
+	e.header["Nats-Msg-Id"] = []string{e.header["Nats-Msg-Id"][0] + "+" + rand.Text()}
 	return e
 }

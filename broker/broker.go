@@ -51,14 +51,22 @@ type engine struct {
 	js      jetstream.JetStream // on the control link
 	reading jetstream.JetStream // on the read link
 	leader  leader.Leaders      // likewise
-	turns   lane.Turns          // likewise
 	log     *slog.Logger
 	write   *reply.Box
 	tally   *tally
 	deliver Deliverer
+	secrets secrets
+	wg      sync.WaitGroup // questions that no worker waits for; Run does
+	budget  *budget
+
+	muster muster // of the lanes that are worked
+	// The connections that are published on. Kept by watchLinks.
+	writing, delivering *linkState
 
 	away atomic.Bool   // JetStream left a question without an answer
 	back chan struct{} // one slot: it answers again
+
+	stop chan error // one slot: why this instance must stop
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -80,22 +88,23 @@ func New(links Links, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("JetStream for reading: %w", err)
 	}
 	e := &engine{
-		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1),
-		turns:  lane.NewTurns(),
+		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1), stop: make(chan error, 1),
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
+	e.writing, e.delivering = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}
 	e.cfg.Owners = e.owners()
 	return &Broker{engine: e, ready: make(chan struct{})}, nil
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// lane.ErrMissingStreams when the streams are not fit to begin with, and ErrGrace when the drain took too long. While
-// JetStream does not answer, at the start or later, it waits.
+// lane.ErrMissingStreams when the streams are not fit to begin with, owners.ErrNamesake when it has the name of an elder
+// instance, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it waits.
 func (b *Broker) Run(ctx context.Context) error {
 	lanes, err := b.start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	b.budget = newBudget(b.cfg.HoldBytes, len(lanes))
 	if b.write, err = reply.NewBox(b.links.Write, inboxOf(b.links.Write)); err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
@@ -103,14 +112,16 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
-	deliverer := deliver.New(targets, b.js, deliver.Config{
-		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Log: b.log,
+	deliverer := deliver.New(targets, b.leader, deliver.Config{
+		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Ours: b.names.Own,
+		Window: b.cfg.HoldMessages, WindowBytes: b.cfg.HoldBytes, Log: b.log,
 	})
 	b.deliver = deliverer
 	defer listenToErrors(b.links.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.links.Deliver.LastError()) // what came before we listened
 
 	// What the workers lean on outlives them.
+	defer b.wg.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var leaning sync.WaitGroup
 	leaning.Go(func() { b.write.Run(base) })
@@ -119,14 +130,40 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer leaning.Wait()
 	defer stop()
 
+	b.writing.up.Store(b.links.Write.IsConnected())
+	b.delivering.up.Store(b.links.Deliver.IsConnected())
 	leaning.Go(func() { b.watchLinks(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	leaning.Go(func() {
+		select {
+		case err := <-b.stop:
+			cancel(stopped{err})
+		case <-base.Done():
+		}
+	})
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		deliverer.Drain()
 	})
 	defer release()
-	return b.work(ctx, lanes)
+	err = b.work(ctx, lanes)
+	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
+		err = errors.Join(why.error, err)
+	}
+	return err
+}
+
+// stopped is the cause of a stop that nobody asked for.
+type stopped struct{ error }
+
+// quit stops this instance cleanly. It may be called on any goroutine.
+func (e *engine) quit(err error) {
+	select {
+	case e.stop <- err:
+	default: // it stops already
+	}
 }
 
 // listenToErrors lets f hear the asynchronous errors of a connection, besides whoever hears them already, until the
@@ -235,61 +272,25 @@ func (w *worker) leftOff() owners.Cursor {
 func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, adopted func()) *worker {
 	from := lease.From()
 	clock := newClock(time.Now())
-	return &worker{
+	w := &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
-			Lane: l, Turns: b.turns, From: from.Next, FromCreated: from.Created, Log: b.log,
+			Lane: l, From: from.Next, FromCreated: from.Created, Buffer: b.budget.buffer, Log: b.log,
 		}),
 		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),
 		gauge: &gauge{base: clock.base}, counts: counts, commit: commitState{judge: new(lane.Judge)},
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
+	w.account = b.budget.open(w.wake)
+	w.from = from.Next
+	w.holdBack()
+	return w
 }
 
-// online reports whether there is anywhere to publish to.
-func (e *engine) online() bool { return e.links.Write.IsConnected() && e.links.Deliver.IsConnected() }
-
-// watchLinks wakes the workers when a connection is back: what became due meanwhile goes out at once. When JetStream is back
-// behind a connection that stayed, their consumers may be gone.
-func (b *Broker) watchLinks(ctx context.Context) {
-	write := b.links.Write.StatusChanged(nats.CONNECTED)
-	defer b.links.Write.RemoveStatusListener(write)
-	targets := b.links.Deliver.StatusChanged(nats.CONNECTED)
-	defer b.links.Deliver.RemoveStatusListener(targets)
-	control := b.links.Control.StatusChanged(nats.CONNECTED)
-	defer b.links.Control.RemoveStatusListener(control)
-	var doubt <-chan time.Time // nil unless consumers are to be looked after
-	var doubted time.Time
-	for {
-		open := true
-		select {
-		case <-ctx.Done():
-			return
-		case _, open = <-write:
-		case _, open = <-targets:
-		case _, open = <-control:
-		case <-b.back:
-			if doubt == nil {
-				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
-			}
-			continue
-		case <-doubt:
-			doubt, doubted = nil, time.Now()
-			for _, w := range b.enlisted() {
-				w.reader.Doubt()
-			}
-			continue
-		}
-		if !open {
-			return // that connection is closed for good
-		}
-		for _, w := range b.enlisted() {
-			w.mail.put(func(time.Time) { w.relook = time.Time{} })
-		}
-	}
-}
+// wake makes the loop turn.
+func (w *worker) wake() { w.mail.put(func(time.Time) {}) }
 
 // Ready is closed when every lane that this instance owns is being read.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }

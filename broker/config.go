@@ -26,11 +26,13 @@ const (
 	DefaultReplyTimeout  = 5 * time.Second
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
-	DefaultHoldBytes     = 32 << 20
+	DefaultHoldBytes     = 256 << 20
+	MinHoldBytes         = 8 << 20
 
 	// MaxMaxOwners bounds what every instance reads each second: one counter for each other.
 	MaxMaxOwners = 64
 	maxInstance  = 64
+	maxPlace     = 8 << 10
 
 	// maxDelayBound keeps every due time far inside what a nanosecond count and an RFC 3339 year can say.
 	maxDelayBound = 10 * 366 * 24 * time.Hour
@@ -65,6 +67,10 @@ type Config struct {
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 
+	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all are
+	// believed. Without any, one is made when streams are provisioned, and kept in their metadata.
+	Secrets []string
+
 	// Provision allows to create missing streams and to change which subjects ours listen on.
 	Provision bool
 	// Replicas is the number of copies of new streams. Zero means three in a cluster and one on a single server.
@@ -91,10 +97,15 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
-	// HoldMessages and HoldBytes bound what each lane keeps in memory. Beyond them the intake stores what is not due
-	// soon in the smallest level, and other lanes stop reading. Default to DefaultHoldMessages and DefaultHoldBytes.
+	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
+	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
+	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
+	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
+	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
+	HoldBytes int
+	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so many,
+	// and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
 	HoldMessages int
-	HoldBytes    int
 
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
 	JSDomain  string
@@ -105,13 +116,22 @@ type Config struct {
 	// MaxOwners is how many of the instances that are there own lanes; others stand by. Zero means that this is the
 	// only instance there will be.
 	MaxOwners int
-	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it an
-	// instance that crashed resumes its lanes after a second instead of five. It may be empty.
+	// Instance is what the operator calls this instance: the same after a restart, and no other instance. With it, or
+	// with a Place, an instance that crashed resumes its lanes at once instead of after five seconds. It may be empty.
 	Instance string
+	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
+	Place Place
 	// Owners decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
 	Owners owners.Owners
 	// Log receives what an operator should know. Defaults to nowhere.
 	Log *slog.Logger
+}
+
+// Place is where an instance runs, and no other can: what comes back there is the same instance.
+type Place struct {
+	Name string // such as the host and an address it listens on
+	// Locked says that nobody else can be there, not even by mistake, as in a directory that is locked.
+	Locked bool
 }
 
 // withDefaults fills what was left open.
@@ -148,7 +168,10 @@ func (c Config) withDefaults() (Config, error) {
 
 // policy says which requests are granted.
 func (c Config) policy(names message.Names) message.Policy {
-	return message.Policy{Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay}
+	return message.Policy{
+		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
+		Keys: message.NewKeys(c.Secrets, time.Time{}),
+	}
 }
 
 // AnswersWithin is how much of the grace period a stop waits for answers; the rest is for the commit.
@@ -181,6 +204,11 @@ func (c Config) check() error {
 	if _, err := message.NewNames(c.Prefix); err != nil {
 		refuse("%v", err)
 	}
+	for i, secret := range c.Secrets {
+		if len(secret) < message.MinSecret {
+			refuse("secret %d of %d has %d bytes: at least %d", i+1, len(c.Secrets), len(secret), message.MinSecret)
+		}
+	}
 	if c.Attempts < 1 {
 		refuse("attempts %d: at least 1", c.Attempts)
 	}
@@ -196,8 +224,8 @@ func (c Config) check() error {
 	if c.HoldMessages < 16 || c.HoldMessages > 1<<20 {
 		refuse("hold messages %d: 16 to %d", c.HoldMessages, 1<<20)
 	}
-	if c.HoldBytes < 64<<10 {
-		refuse("hold bytes %d: at least %d", c.HoldBytes, 64<<10)
+	if c.HoldBytes < MinHoldBytes {
+		refuse("hold bytes %d: at least %d", c.HoldBytes, MinHoldBytes)
 	}
 	if longest := AnswersWithin(c.ShutdownGrace); c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > longest {
 		refuse("reply timeout %s: 1ms to %s, three quarters of the shutdown grace, or a clean stop would repeat what is being answered", c.ReplyTimeout, longest)
@@ -213,6 +241,9 @@ func (c Config) check() error {
 	}
 	if len(c.Instance) > maxInstance {
 		refuse("instance of %d bytes: at most %d", len(c.Instance), maxInstance)
+	}
+	if len(c.Place.Name) > maxPlace {
+		refuse("place of %d bytes: at most %d", len(c.Place.Name), maxPlace)
 	}
 	if c.ShutdownGrace < 0 {
 		refuse("shutdown grace %s: not negative", c.ShutdownGrace)

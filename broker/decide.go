@@ -48,7 +48,7 @@ const (
 //	                                lookahead ▶│◀  rest: hop, or below the horizon hold
 func decide(l lane.Spec, ladder levels.Ladder, stored time.Time, r message.Request, problem *message.Problem, now time.Time) Step {
 	if problem != nil {
-		if problem.Code == message.NewerFormat {
+		if problem.Code == message.NewerFormat || problem.Code == message.UnknownKey {
 			return Step{Kind: Hold, At: now.Add(newerWait)}
 		}
 		return Step{Kind: Dead, Problem: problem}

@@ -38,6 +38,8 @@
 //   - An attempt counts when it is stored: what no lane takes stays as it was. Want of room is nobody's answer.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that
 //     was looked at and is ours.
+//   - What is below delaysys and delaydead is believed with our seal only (message.Keys), an answer only under the token of
+//     its publish (package reply), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. What a lease that was lost
 //     leaves undone, the next owner does again under the same ids.
 //   - No loop waits for an answer, and every queue is bounded by what its worker may hold.

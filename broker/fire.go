@@ -13,6 +13,9 @@ import (
 // silentTries is how often a target that should acknowledge may say nothing before that counts as a refusal.
 const silentTries = 3
 
+// mostParked is longer than any retry lane.
+const mostParked = time.Duration(1<<63 - 1)
+
 // Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back what was not sent, and
 // Recall what was not sent of one owner.
 type Deliverer interface {
@@ -29,7 +32,8 @@ func (w *worker) fire(h *held, now time.Time) {
 	w.underway++
 	w.early.sent(w.clock.base, h.request.Due, time.Now())
 	m := deliver.Message{
-		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Paced: h.request.Paced, Owner: w,
+		Target: h.request.Target, Mode: h.request.Mode, Header: h.request.TargetHeader(), Data: h.Data, Size: h.size,
+		Paced: h.request.Paced, Owner: w,
 	}
 	if expires := h.request.Expires; !expires.IsZero() {
 		m.Expires = time.Now().Add(expires.Sub(now))
@@ -71,9 +75,9 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 			h.request.Expires.UTC().Format(time.RFC3339Nano)), h.request)
 	case deliver.NoRoom:
 		w.complain(now, slog.LevelError, "JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some", "reason", r.Reason)
-		w.park(h, now)
+		w.park(h, now, mostParked)
 	case deliver.Stalled:
-		w.park(h, now)
+		w.park(h, now, time.Until(r.Turn))
 	case deliver.Refused:
 		h.silent = 0
 		if r.Code == reply.CodeTooLarge {
@@ -91,12 +95,19 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 }
 
 // park gets a message out of the way, as far as the retry lanes go, and counts no attempt: the target has not refused it.
-func (w *worker) park(h *held, now time.Time) {
+// It comes again after the wait, or after that of the last retry lane if that is shorter.
+func (w *worker) park(h *held, now time.Time, wait time.Duration) {
 	waits := w.cfg.RetryLadder.Levels()
-	last := waits[len(waits)-1]
+	wait = min(wait, waits[len(waits)-1].Delay)
+	to := waits[0]
+	for _, l := range waits[1:] {
+		if l.Delay <= wait {
+			to = l
+		}
+	}
 	parked := h.request
-	parked.RetryAt, parked.Paced = now.Add(last.Delay), "" // what was a turn is over by then
-	w.retry(h, last, parked)
+	parked.RetryAt, parked.Paced = now.Add(wait), "" // what was a turn is over by then
+	w.retry(h, to, parked)
 }
 
 // delivered counts. Its lateness is what the lane saw of it: from when it was due until the loop takes in that the target

@@ -12,10 +12,12 @@ const near = 250 * time.Millisecond
 
 // spill decides what becomes of a message that should wait in memory when much already does. A lane without a delay
 // must not stop reading because of what is far, or what is near waits behind it: beyond the bound, what is not near is
-// stored in the longest level that fits instead, which lets it wait among its like. In a level everything is about
-// equally far, so it simply reads on later.
+// stored in the longest level that fits instead, which lets it wait among its like. Where none does, a level that is read
+// at once will do, and in no other: there it would wait behind what is due later. Then it stays, and where the shortest
+// level is longer than readAhead, the intake may come to read no further until something is due. In a level everything is
+// about equally far, so it simply reads on later.
 func (w *worker) spill(at, now time.Time) (levels.Level, bool) {
-	if w.lane.Delay > 0 || w.held <= w.cfg.HoldMessages && w.heldBytes <= w.cfg.HoldBytes {
+	if w.lane.Delay > 0 || w.held <= w.cfg.HoldMessages && !w.account.half() {
 		return levels.Level{}, false
 	}
 	if at.Sub(now) < near {
@@ -29,7 +31,7 @@ func (w *worker) spill(at, now time.Time) (levels.Level, bool) {
 		}
 		fits = l
 	}
-	return fits, true
+	return fits, fits.Delay <= max(at.Sub(now), readAhead)
 }
 
 // repeat holds a message whose publish told us nothing: until there is a connection again, if that was the reason.

@@ -2,10 +2,13 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels"
 	"delaybroker/levels/lane"
@@ -77,10 +80,21 @@ func (c Config) replicas(clustered bool) int {
 	return 1
 }
 
+// Refusals of nats-server to keep so many copies: it is no cluster, or one of too few servers.
+const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
+
+// tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one that
+// JetStream runs on: behind a leaf node it may be a single server.
+func tooFewServers(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
+}
+
 func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
 	return lane.Provisioner{
 		Streams: js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
-		Retired: func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
+		OwnSecret: len(e.cfg.Secrets) > 0,
+		Retired:   func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
 }
 
@@ -94,12 +108,35 @@ func (e *engine) provision(ctx context.Context) ([]lane.Spec, error) {
 	case maxPayload < leastPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d", ErrConfig, maxPayload, leastPayload, intakeReserve)
 	}
-	want := e.specs(maxPayload, e.cfg.replicas(clustered))
+	replicas := e.cfg.replicas(clustered)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	found, drift, err := e.provisioner(e.js).Provision(ctx, want)
+	provisioner := e.provisioner(e.js)
+	found, drift, err := provisioner.Provision(ctx, e.specs(maxPayload, replicas))
+	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
+		e.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
+		found, drift, err = provisioner.Provision(ctx, e.specs(maxPayload, 1))
+	}
+	if errors.Is(err, lane.ErrMissingStreams) && e.cfg.MaxOwners > 0 {
+		// If it is only the stream that instances meet in, they can do without.
+		missing := err
+		lanes := slices.DeleteFunc(e.specs(maxPayload, replicas), func(s lane.Spec) bool { return s.Kind == lane.Owners })
+		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
+			return nil, missing
+		}
+		e.log.Error("a stream is missing that instances need to share the work; going on without it. Create it with DELAY_PROVISION=create", "err", missing)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if err := e.learn(found); err != nil {
+		return nil, err
+	}
+	if _, all, err := provisioner.Find(ctx); err == nil {
+		for _, s := range lane.FindStranded(e.cfg.Prefix, all) {
+			e.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
+				"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+		}
 	}
 	for _, d := range drift {
 		if d.Fatal {

@@ -14,8 +14,9 @@ const (
 	// readLeast is what a lane may hold however far off it is due, so that a small lane is read at once.
 	readLeast      = 256
 	readLeastBytes = 1 << 20
-	// maxSpan bounds what a cursor remembers, at 16 bytes each.
-	maxSpan = 1 << 20
+	// maxSpan bounds what a cursor remembers, at spanCost bytes each: 16, and as much again while its ring grows.
+	maxSpan  = 1 << 20
+	spanCost = 32
 	// turnItems is how much is read before the loop looks at the time again.
 	turnItems = 256
 )
@@ -30,10 +31,31 @@ func (w *worker) hungry(local time.Time) bool {
 	return !later || !now.Before(resume)
 }
 
-// full reports whether nothing more fits into memory. For the intake, the near half of the bound is not used up by what
-// is far: see spill.
+// full reports whether nothing more fits into memory. For the intake, half of it is not used up by what is far: see spill.
 func (w *worker) full() bool {
-	return w.held >= 2*w.cfg.HoldMessages || w.heldBytes >= 2*w.cfg.HoldBytes || w.cursor.Span() >= maxSpan
+	return w.held >= 2*w.cfg.HoldMessages || w.cursor.Span() >= maxSpan || !w.account.room()
+}
+
+// charge brings the account of the lane up to date.
+func (w *worker) charge() { w.account.set(int64(w.heldBytes + spanCost*w.cursor.Span())) }
+
+// What a held message costs besides its bytes, as TestHeldCost measures it: what the lane knows of it, what its headers
+// are decoded to, and what a publish underway adds.
+const (
+	heldOverhead   = 7 << 9
+	headerOverhead = 256 // of each, besides what it says
+)
+
+// cost is how many bytes a message takes while it is held. The allocator rounds up by a quarter at
+// most.
+func cost(s lane.Stored) int {
+	headers := 0
+	for name, values := range s.Header {
+		for _, v := range values {
+			headers += headerOverhead + len(name) + len(v)
+		}
+	}
+	return s.Size + s.Size/4 + headers + heldOverhead
 }
 
 // resumeReading is when the lane will be read on, if what was read last stays for long.
@@ -62,18 +84,22 @@ func (w *worker) readSome(item lane.Item) {
 // read takes in one item of the lane. One of another history goes where it should, but commits nothing.
 func (w *worker) read(item lane.Item, local time.Time) {
 	w.reader.Took(item)
-	h := &held{Stored: item.Stored, mark: w.cursor.Void(), size: item.Size + heldOverhead}
+	h := &held{Stored: item.Stored, mark: w.cursor.Void(), size: cost(item.Stored)}
 	if item.Epoch >= w.fresh {
 		w.clock.observe(item.Sequence, item.At, local)
 		h.mark = w.cursor.Begin(item.Sequence)
 		w.last = lane.Stored{Sequence: h.Sequence, At: h.At, Behind: h.Behind}
 	}
-	h.request, h.problem = w.policy.Parse(message.Incoming{
-		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable,
-	})
+	in := message.Incoming{
+		Stream: w.lane.Stream, Sequence: h.Sequence, At: h.At, Subject: h.Subject, Header: h.Header, Undecodable: h.Undecodable, Data: h.Data,
+	}
+	if h.request, h.problem = w.policy.Parse(in); h.problem != nil && h.problem.Code == message.UnknownKey {
+		h.incoming = in
+	}
 	h.Header = nil
 	w.held++
 	w.heldBytes += h.size
+	w.charge()
 	now, fresh := w.clock.now(local)
 	if w.gather(h, now, local) {
 		return
@@ -96,5 +122,8 @@ func (w *worker) adopt(e lane.Epoch) {
 	}
 	w.epoch, w.created = e.Number, e.Info.Created
 	w.looked(e.Info)
+	if last := &w.last; last.Sequence > 0 { // what it says is of the time before
+		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
+	}
 	w.adopted()
 }

@@ -32,7 +32,8 @@ func (e *engine) owners() owners.Owners {
 		host = "delaybroker" // what is added makes it unique
 	}
 	cfg := owners.SharedConfig{
-		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, MaxOwners: e.cfg.MaxOwners, Name: e.cfg.Instance, Host: host, Log: e.log,
+		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, Seal: e.policy.Keys, MaxOwners: e.cfg.MaxOwners, Log: e.log,
+		Name: e.cfg.Instance, Host: host, Place: e.cfg.Place.Name, Locked: e.cfg.Place.Locked, Fail: e.quit,
 		Subjects: owners.Subjects{
 			Stream: e.names.OwnersStream(), All: e.names.OwnersFilter(), Table: e.names.OwnersTable(),
 			Beat: e.names.OwnersBeat(), Call: e.names.OwnersCall(),
@@ -48,8 +49,11 @@ func (e *engine) owners() owners.Owners {
 func (e *engine) createOwners(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	spec := e.ownersSpec(e.cfg.replicas(e.links.Control.ConnectedClusterName() != ""))
-	_, err := e.js.CreateStream(ctx, spec.Config())
+	replicas := e.cfg.replicas(e.links.Control.ConnectedClusterName() != "")
+	_, err := e.js.CreateStream(ctx, e.marked(e.ownersSpec(replicas)).Config())
+	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
+		_, err = e.js.CreateStream(ctx, e.marked(e.ownersSpec(1)).Config())
+	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil
 	}

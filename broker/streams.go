@@ -34,7 +34,19 @@ func (s Streams) Wanted(maxPayload int64, clustered bool) []lane.Spec {
 // Provisioner brings them into being, or only finds them.
 func (s Streams) Provisioner(js lane.Streams) lane.Provisioner { return s.e.provisioner(js) }
 
-// Policy reads the messages in them.
+// ReadKeys looks for the secrets in the metadata of the streams, so that Policy can tell what is ours.
+func (s Streams) ReadKeys(ctx context.Context, js lane.Streams) error {
+	found, _, err := s.e.provisioner(js).Find(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Learn(found)
+}
+
+// Learn is ReadKeys for who has found the streams already.
+func (s Streams) Learn(found []lane.Spec) error { return s.e.learn(found) }
+
+// Policy reads the messages in them. Until ReadKeys it knows only the secrets of the configuration.
 func (s Streams) Policy() message.Policy { return s.e.policy }
 
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved

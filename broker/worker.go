@@ -40,20 +40,26 @@ type worker struct {
 	fresh     uint64      // the epoch that began the present history
 	adopted   func()      // called at each epoch; the first call counts
 	last      lane.Stored // the last message read, without its body
-	backlog   backlog     // read, long overdue, and not on the wheel yet
-	held      int         // messages in memory
+	from      uint64      // the first sequence that the previous owner left
+	backlog   backlog
+	held      int // messages in memory
 	heldBytes int
-	underway  int // publishes not yet answered
+	account   *account // what the lane has of the instance's memory
+	underway  int      // publishes not yet answered
 	commit    commitState
 	verifying int      // questions about duplicates underway
 	doubtful  []func() // those that wait for their turn
-	looking   bool
-	relook    time.Time   // not before, after a failed look
-	seen      lane.Sample // the last look
-	counted   time.Time   // local; when we last looked for the sake of counting
-	undated   bool        // something is on the wheel for want of the time, not when it is due
-	early     early
-	stopped   atomic.Bool // nothing more is sent
+
+	strangers      int // messages held whose seal is by an unknown key
+	strangersBytes int
+
+	looking bool
+	relook  time.Time   // not before, after a failed look
+	seen    lane.Sample // the last look
+	counted time.Time   // local; when we last looked for the sake of counting
+	undated bool        // something is on the wheel for want of the time, not when it is due
+	early   early
+	stopped atomic.Bool // nothing more is sent
 
 	complaints map[string]complaint
 	gauge      *gauge     // read by Status
@@ -66,17 +72,17 @@ type held struct {
 	request message.Request
 	problem *message.Problem
 	mark    lane.Mark
-	size    int    // bytes accounted
+	size    int    // bytes accounted: see cost
 	tries   int    // publishes in a row that told us nothing, or had no room
 	silent  int    // deliveries that a target did not answer although it should
 	below   string // the level that last refused a hop; the next smaller one is tried
 	doubt   func() // repeats a publish into a lane that told us nothing
 	late    wheel.Handle
-	moves   *atomic.Uint64 // counts it when the stream it goes to has it; nil when nobody does
-}
 
-// heldOverhead is what a held message costs besides its body and headers.
-const heldOverhead = 640
+	incoming message.Incoming // as it was stored, while the key of its seal is not known
+	strange  time.Time        // local; since when it is not
+	moves    *atomic.Uint64   // counts it when the stream it goes to has it; nil when nobody does
+}
 
 // event is what comes back to the loop.
 type event func(now time.Time)
@@ -84,6 +90,8 @@ type event func(now time.Time)
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
+	defer w.account.close()
+	defer w.endBacklog()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
@@ -129,17 +137,23 @@ func (w *worker) pass(local time.Time) time.Duration {
 		happened(now)
 	}
 	now, fresh := w.clock.now(local)
-	online := w.online()
-	gathering := w.release(local)
-	if fresh && online {
-		w.advance(now)
+	able := w.online() && w.lease.Held() // otherwise the connection, or a beat, wakes the loop when it is back
+	if !able {
+		w.holdBack()
 	}
-	wait := min(gathering, w.commitSoon(local))
-	// Otherwise the connection, or a beat, wakes the loop when it is back.
-	if next, ok := w.wheel.Next(); ok && online && w.lease.Held() {
-		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
+	wait, kept := w.commitSoon(local), forever
+	if fresh && able {
+		kept = w.send(now, local)
+	}
+	if next, ok := w.wheel.Next(); ok && able {
+		left := next.Sub(now)
+		if kept != forever && left <= 0 {
+			left = kept
+		}
+		wait = min(wait, w.awaitDue(left, local, fresh))
 		w.count(local)
 	}
+	wait = min(wait, kept)
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {
 		wait = min(wait, resume.Sub(now))
 	}
@@ -147,17 +161,21 @@ func (w *worker) pass(local time.Time) time.Duration {
 	return wait
 }
 
-// advance acts on what is due. It asks for each message whether the lane is ours: the machine may be stopped at any
-// moment, and another may have taken over when it goes on.
-func (w *worker) advance(now time.Time) {
-	for due, h := range w.wheel.Advance(now) {
+// advance acts on what is due up to a time that is not after now, and reports whether there was something. It asks for each
+// message whether the lane is ours: the machine may be stopped at any moment, and another may have taken over when it goes on.
+func (w *worker) advance(until, now time.Time) (some bool) {
+	for due, h := range w.wheel.Advance(until) {
 		if !w.lease.Held() {
 			w.wheel.Add(due, h)
-			return
+			return false
 		}
 		w.step(h, now)
+		some = true
 	}
-	w.undated = false
+	if !until.Before(now) {
+		w.undated = false
+	}
+	return some
 }
 
 // awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
@@ -227,7 +245,10 @@ func (w *worker) step(h *held, now time.Time) {
 		again()
 		return
 	}
-	if p := h.problem; p != nil && p.Code == message.NewerFormat {
+	if p := h.problem; p != nil && p.Code == message.UnknownKey {
+		w.stranger(h, now)
+		return
+	} else if p != nil && p.Code == message.NewerFormat {
 		w.complain(now, slog.LevelWarn, "a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done", "sequence", h.Sequence, "reason", p.Sentence)
 	}
 	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)
@@ -256,6 +277,7 @@ func (w *worker) arrived(h *held) {
 	w.held--
 	w.heldBytes -= h.size
 	w.cursor.Done(h.mark)
+	w.charge()
 	w.late.Remove(h.late)
 }
 

@@ -28,7 +28,7 @@ func (c *client) box() *dead.Box {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return dead.New(dead.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: message.Policy{Names: names}, Lane: "1s"})
+	return dead.New(dead.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
 }
 
 // letters are all dead letters.

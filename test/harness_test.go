@@ -49,6 +49,12 @@ func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...na
 func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
 	cfg.Provision = true
+	return launchVerifying(t, s, cfg, opts...)
+}
+
+// launchVerifying runs a broker that creates nothing unless its configuration says so.
+func launchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
+	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
@@ -297,4 +303,30 @@ func streams(i *instance) string {
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// keys are those of a broker, out of the metadata of its streams.
+func (c *client) keys(prefix string) *message.Keys {
+	c.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
+	if err == nil {
+		err = streams.ReadKeys(context.Background(), c.js)
+	}
+	if err != nil {
+		c.t.Fatalf("read the keys: %v", err)
+	}
+	return streams.Policy().Keys
+}
+
+// publishSealed stores a message as a broker does that has these keys.
+func (c *client) publishSealed(k *message.Keys, subject, body string, headers ...string) {
+	c.t.Helper()
+	h := make(message.Header)
+	for pair := range slices.Chunk(headers, 2) {
+		h[pair[0]] = []string{pair[1]}
+	}
+	k.SealMessage(subject, h, []byte(body), time.Now())
+	if _, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: []byte(body)}); err != nil {
+		c.t.Fatalf("publish on %s: %v", subject, err)
+	}
 }

@@ -238,9 +238,13 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
 		c.subscribe("service")
 		c.many("delay.1s.service", share+more)
-		time.Sleep(21 * time.Second) // after 5 s of silence those outstanding are refused, and what waits behind is put off
+		time.Sleep(1500 * time.Millisecond) // what waits behind is put off
 		want("with a silent service", map[string]float64{
-			"deliveries_total refused": share, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": share + more,
+			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
+		})
+		time.Sleep(19500 * time.Millisecond) // twice more until, after 5 s of silence, those outstanding are refused
+		want("after some time", map[string]float64{
+			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more, "lane_retries_total DELAY_1s": share + more,
 			"lane_overdue_seconds DELAY_RETRY_30s": 20,
 		})
 	})

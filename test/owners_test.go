@@ -280,6 +280,14 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 	})
 }
 
+// doubting counts how often it was told to look.
+type doubting struct {
+	owners.Static
+	told atomic.Int64
+}
+
+func (d *doubting) Doubt() { d.told.Add(1) }
+
 // pending is the number of messages in a stream.
 func pending(c *client, stream string) uint64 {
 	c.t.Helper()

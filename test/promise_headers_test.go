@@ -96,7 +96,7 @@ func TestReservedHeaders(t *testing.T) {
 		}
 
 		target := []string{"nats-msg-id", "delay-id", "delay-due", "delay-accepted"}
-		hop := append(slices.Clone(target), "delay-format", "delay-hop", "delay-subject")
+		hop := append(slices.Clone(target), "delay-format", "delay-hop", "delay-subject", "delay-seal")
 		failed := []string{"delay-attempts", "delay-first-failure", "delay-last-failure"}
 		check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
 		time.Sleep(time.Second)

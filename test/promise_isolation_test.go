@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -232,36 +231,6 @@ func TestLateAcknowledgement(t *testing.T) {
 			t.Errorf("delivered %d times, want once", got)
 		}
 		c.checkNoDead()
-	})
-}
-
-// TestLookupForbidden takes from the broker the right to look streams up. It says so, and what goes to core subscribers
-// ends among the dead letters instead of being delivered for ever.
-func TestLookupForbidden(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.NAMES"}}}},
-			{Username: "client", Password: "c"},
-		}})
-		log := newCountingLog()
-		startBroker(t, s, broker.Config{Attempts: 3, Log: slog.New(log)}, nats.UserInfo("broker", "b"))
-		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
-		in := c.subscribe("orders.>")
-		c.publish("delay.1s.orders.x", "x")
-		c.publish("delay.1s.orders.core", "core", message.HeaderDeliver, "core")
-		time.Sleep(10 * time.Minute)
-		if got := bodies(in.all()); got != "core x×9" {
-			t.Errorf("delivered %q, want three tries for each of three attempts, and once in mode core", got)
-		}
-		if got := len(c.dead()[string(message.Undelivered)]); got != 1 {
-			t.Errorf("%d dead letters, want one", got)
-		}
-		if log.of("cannot look up") == 0 {
-			t.Error("the log says nothing of the missing right")
-		}
 	})
 }
 

@@ -250,7 +250,8 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 	synctest.Test(t, func(t *testing.T) {
 		s := natstest.Run(t, dir)
 		log := newCountingLog()
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Log: slog.New(log)})
+		owners := &doubting{}
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Owners: owners, Log: slog.New(log)})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		start := time.Now()
@@ -274,6 +275,9 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 			t.Fatal(err)
 		}
 		c.checkArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
+		if owners.told.Load() == 0 {
+			t.Error("nobody looks whether others own the lanes meanwhile")
+		}
 		c.checkArrive("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
 		c.checkArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
 		time.Sleep(time.Minute)

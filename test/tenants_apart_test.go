@@ -181,10 +181,11 @@ func TestRefusalIsSilence(t *testing.T) {
 	})
 }
 
-// TestReplySubjectsAreNotChecked pins down what permissions do not cover in NATS: where the answer to a publish goes. A
-// tenant can have the acknowledgement of its own request put on any subject of its account, even with a delay. It is the
-// server's text, it moves and removes nothing, and between accounts it stays at home.
-func TestReplySubjectsAreNotChecked(t *testing.T) {
+// TestAnswersGoAnywhere: NATS does not check where the answer to a publish goes. A tenant can have the acknowledgement of
+// its own request put on any subject of its account: on another tenant's, which hears it, with a delay if it likes; below
+// the broker's own, where it is nobody's; and where another publish waits for an answer, which is TestForgedAck…. Between
+// accounts it stays at home.
+func TestAnswersGoAnywhere(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		tenantsConf:                          "ack payments.capture, ack payments.capture, own payments.held",

@@ -117,7 +117,7 @@ func TestNewerMessage(t *testing.T) {
 		c.target("ORDERS", "orders.>")
 		start := time.Now()
 		for range 3 {
-			c.publish("delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, "2", "Delay-New", "whatever this is")
+			c.publishSealed(c.keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, "3", "Delay-New", "whatever this is")
 		}
 		c.publish("delay.5s.orders.ours", "ours")
 		c.checkArrive("ORDERS", start.Add(5*time.Second-1))

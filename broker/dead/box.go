@@ -2,6 +2,7 @@ package dead
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
@@ -90,7 +90,7 @@ func (b *Box) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 			if looked++; q.Progress != nil {
 				q.Progress(looked, looked+m.Behind)
 			}
-			if l := newLetter(b.cfg.Policy.Names, b.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
+			if l := newLetter(b.cfg.Policy, b.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
 				return
 			}
 		}
@@ -119,7 +119,9 @@ func (b *Box) Resend(ctx context.Context, l Letter, c Change, now time.Time) err
 
 // store publishes into the lane until the answer can be believed.
 func (b *Box) store(ctx context.Context, l message.Letter, data []byte) error {
-	m := &nats.Msg{Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
+	names := b.cfg.Policy.Names
+	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
+	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), data, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -138,6 +140,8 @@ func (b *Box) store(ctx context.Context, l message.Letter, data []byte) error {
 			continue
 		case ack.Code != 0:
 			return fmt.Errorf("%s takes nothing: %s (%d)", m.Subject, ack.Description, ack.Code)
+		case ack.Stream != names.RetryStream(b.cfg.Lane):
+			return fmt.Errorf("the stream %s says that it has what was published on %s, which is not its", ack.Stream, m.Subject)
 		case !ack.Duplicate:
 			return nil
 		}
@@ -147,7 +151,7 @@ func (b *Box) store(ctx context.Context, l message.Letter, data []byte) error {
 		if err != nil || id == "" || id == l.ID {
 			return err
 		}
-		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+nuid.Next())
+		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+rand.Text())
 	}
 }
 
@@ -185,7 +189,8 @@ func (b *Box) idAt(ctx context.Context, stream string, sequence uint64) (string,
 		return "", err
 	}
 	header, err := m.Header()
-	if id := header.Get(message.HeaderID); err == nil && id != "" {
+	in := message.Incoming{Subject: m.Subject, Header: message.Header(header), Data: m.Data, At: m.Time}
+	if id := header.Get(message.HeaderID); err == nil && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
 		return id, nil
 	}
 	return "somebody else's", nil

@@ -23,6 +23,11 @@
 // publishes under the same Nats-Msg-Id: within the duplicate window of the lane, 30 s, it is stored once. After that it is
 // delivered twice, under one Delay-Id.
 //
+// Whoever can have something put below delaydead, which NATS asks no permission for where an answer goes, could otherwise
+// have anything delivered by an operator who resends. So a letter must have a broker's seal, see message.Keys, and what a
+// broker itself buried as bad_internal goes only where somebody says so for it (Change.Unsealed). What was stored before
+// the time from which messages are sealed is believed as it is.
+//
 // Some letters stay where they are, and the error says why: see the sentinels. None of them loses anything.
 //
 // # Removing

@@ -12,6 +12,9 @@ var (
 	ErrStays = errors.New("the letter stays")
 	// ErrUnreadable is returned when the headers of a letter are not what a broker of this format writes.
 	ErrUnreadable = stays("its headers are not what a broker of this version writes")
+	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: whoever can
+	// have something put below the broker's subjects may have. Change.Unsealed has it delivered all the same.
+	ErrUnproven = stays("nobody has proven that a broker wrote it")
 	// ErrNoTarget is returned when a letter has no target. Change.Target gives it one.
 	ErrNoTarget = stays("it has no target")
 	// ErrForbidden is returned when the target does not pass the policy, now. Change.Target gives the letter another.

@@ -20,18 +20,22 @@ type Letter struct {
 	Size     int              // bytes of the payload
 	Data     []byte           // nil where only headers were read
 	Problem  *message.Problem // why some of it cannot be read; nil when all of it can
+	Unproven *message.Problem // why it may be somebody else's; nil when it is proven. Of headers alone, only what they tell.
 }
 
 // newLetter reads a stored message. HeadersOnly says that its body was left out.
-func newLetter(names message.Names, stream string, m lane.Stored, headersOnly bool) Letter {
+func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
 		l.Data = nil
 		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero where a server does not say
 	}
-	l.Letter, l.Problem = names.ParseLetter(message.Incoming{
+	in := message.Incoming{
 		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, Undecodable: m.Undecodable,
-	})
+		Data: m.Data, BodyLeft: headersOnly, KeysRead: true,
+	}
+	l.Letter, l.Problem = policy.Names.ParseLetter(in)
+	l.Unproven = policy.Unproven(in)
 	return l
 }
 
@@ -40,6 +44,7 @@ type Change struct {
 	Target     string // another target; empty for the letter's own
 	AtOnce     bool   // deliver also what is not due yet, and what nobody knows the time of
 	DropExpiry bool   // deliver although Delay-Expires has passed
+	Unsealed   bool   // deliver what nobody has proven to be a broker's
 }
 
 // Again is what a letter would be resent as, or why it stays: an error that is ErrStays. It is a pure function; now is
@@ -48,6 +53,9 @@ func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter
 	again := l.Letter
 	if l.Problem != nil {
 		return again, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)
+	}
+	if l.Unproven != nil && !c.Unsealed {
+		return again, fmt.Errorf("%w: %s", ErrUnproven, l.Unproven.Sentence)
 	}
 	if c.Target != "" {
 		again.Target = c.Target

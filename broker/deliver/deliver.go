@@ -1,15 +1,15 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
@@ -29,6 +29,8 @@ type Message struct {
 	Data   []byte
 	// Expires is when it must not be sent any more, by our clock; zero means never.
 	Expires time.Time
+	// Size is the bytes of memory that its owner holds for it; no less than the data counts.
+	Size int
 	// Paced is the Pacer of the result that gave it the turn in which it comes.
 	Paced string
 	// Owner is asked before it is sent; nil lets it go in any case.
@@ -48,7 +50,7 @@ const (
 	Delivered Outcome = iota
 	Refused           // the target, or the server in its place, said no
 	Unknown           // it may have arrived or not; to be repeated under the same id
-	Stalled           // not sent: its target has answered nothing for a while; no attempt
+	Stalled           // not sent: more waits for its group of targets than that takes soon; no attempt
 	NoRoom            // refused for want of room in the account or server; no attempt
 	Paced             // not sent: its target's rate gives it a turn later; no attempt
 	Expired           // not sent: it expired while it waited
@@ -69,7 +71,7 @@ type Result struct {
 	Code    int       // of a refusal: see reply.Ack
 	Reason  string    // for people; of what was refused
 	Err     error     // of silence or an unknown outcome: of package reply, of the connection, or ErrDraining
-	Turn    time.Time // when paced: when to come again, by our clock
+	Turn    time.Time // when stalled or paced: when to come again, by our clock
 	Pacer   string    // when paced: who says so
 }
 
@@ -78,8 +80,26 @@ type Config struct {
 	Modes        Modes
 	Rates        Rates
 	ReplyTimeout time.Duration // of mode request
-	Log          *slog.Logger
+	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
+	Ours func(stream string) bool
+	// Window and WindowBytes bound what is outstanding, and by that what is outstanding to each group of targets. They
+	// should be what a lane may hold; what is too small for a share to be worth anything is not taken at its word.
+	// Default to DefaultWindow and DefaultWindowBytes.
+	Window      int
+	WindowBytes int
+	Log         *slog.Logger
 }
+
+// Defaults of Config.
+const (
+	DefaultWindow      = 32 << 10
+	DefaultWindowBytes = 32 << 20
+
+	// Core subscribers count as having answered after 50 ms, so a share is a twentieth of the messages that they get in a
+	// second.
+	leastWindow      = 2 << 10
+	leastWindowBytes = 2 << 20
+)
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 type Deliverer struct {
@@ -88,37 +108,53 @@ type Deliverer struct {
 	streams *streams
 	pacer   string // of this deliverer alone
 
-	mu      sync.Mutex // never held while publishing
-	targets map[string]*target
-	sweepAt int       // how many targets are worth a search for idle ones
-	sent    int       // deliveries outstanding
-	turn    []*target // those with something waiting and a share left, in the order of their turn
-	pumping bool
-	closed  bool
-	heard   error // the connection's last error that was told us
+	mu           sync.Mutex // never held while publishing
+	targets      map[string]*target
+	groups       map[groupName]*group
+	window       *group
+	sweepTargets int         // how many targets are worth a search for idle ones
+	sweepGroups  int         // likewise
+	pressed      []*group    // those with a pressure
+	ready        []*delivery // passed all groups, and not yet sent
+	pumping      bool
+	closed       bool
+	heard        error // the connection's last error that was told us
+
+	press chan struct{} // one slot: pressed is no longer empty
 }
 
 // delivery is one message on its way to its target.
 type delivery struct {
 	Message
-	target *target
-	sent   time.Time
-	done   func(Result)
+	target  *target
+	group   *group    // through which it goes
+	at      *group    // where it waits; nil once it has passed all
+	sent    time.Time // when it was published
+	ignored string    // the stream that answered in a service's place, if it was one; see fromService
+	done    func(Result)
 }
 
-// New makes a deliverer that publishes through box and looks streams up with lookup. Don't forget to Run it.
-func New(box *reply.Box, lookup Lookup, cfg Config) *Deliverer {
+// New makes a deliverer that publishes through box and lists the account's streams with api. Don't forget to Run it.
+func New(box *reply.Box, api API, cfg Config) *Deliverer {
+	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), leastWindow)
+	cfg.WindowBytes = max(cmp.Or(cfg.WindowBytes, DefaultWindowBytes), leastWindowBytes)
 	return &Deliverer{
-		Config: cfg, box: box, streams: newStreams(lookup, cfg.Log), pacer: nuid.Next()[:8], targets: make(map[string]*target),
-		heard: box.LastError(),
+		Config: cfg, box: box, streams: newStreams(api, cfg.Log), pacer: rand.Text()[:8],
+		targets: make(map[string]*target), groups: make(map[groupName]*group),
+		window: &group{most: cfg.Window, mostBytes: cfg.WindowBytes}, press: make(chan struct{}, 1), heard: box.LastError(),
 	}
 }
 
-// Run looks streams up until ctx ends. The box is run by its owner.
-func (d *Deliverer) Run(ctx context.Context) { d.streams.run(ctx) }
+// Run lists streams and judges groups, where either is called for, until ctx ends. The box is run by its owner.
+func (d *Deliverer) Run(ctx context.Context) {
+	var listing sync.WaitGroup
+	listing.Go(func() { d.streams.run(ctx) })
+	d.watch(ctx)
+	listing.Wait()
+}
 
-// Deliver sends m, now or when its target has room, and calls done exactly once, from any goroutine; done must not
-// block. How much may wait is bounded by the callers, who hold the messages.
+// Deliver sends m, now or when its group has room, and calls done exactly once, from any goroutine; done must not
+// block.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	d.mu.Lock()
 	if d.closed {
@@ -126,11 +162,12 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		done(Result{Outcome: Unknown, Err: ErrDraining})
 		return
 	}
+	m.Size = max(m.Size, len(m.Data))
 	t := d.targetLocked(m.Target)
-	dl := &delivery{Message: m, target: t, done: done}
-	if d.stalledLocked(t, m) {
+	dl := &delivery{Message: m, target: t, group: t.group, done: done}
+	if turn, slow := d.slowLocked(dl); slow {
 		d.mu.Unlock()
-		done(Result{Outcome: Stalled})
+		done(Result{Outcome: Stalled, Turn: turn})
 		return
 	}
 	if r, later := d.paceLocked(t, m); later {
@@ -138,16 +175,12 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		done(r)
 		return
 	}
-	if d.sent < window && t.sent < share && len(t.waiting) == 0 {
-		d.sentLocked(t)
-		d.mu.Unlock()
-		d.send(dl)
-		return
-	}
-	t.waiting = append(t.waiting, dl)
-	d.queueLocked(t)
+	t.open++
+	passed := d.passLocked(dl, dl.group)
 	d.mu.Unlock()
-	d.pump()
+	if passed {
+		d.send(dl)
+	}
 }
 
 // Drain stops sending: what waits is given back, what was sent may still be answered.
@@ -165,26 +198,39 @@ func (d *Deliverer) Recall(o Owner) {
 	back := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
 	d.mu.Unlock()
 	giveBack(back)
-}
-
-// takeBackLocked takes some of what waits out of the queues.
-func (d *Deliverer) takeBackLocked(which func(*delivery) bool) (back []*delivery) {
-	for _, t := range d.targets {
-		t.waiting = slices.DeleteFunc(t.waiting, func(dl *delivery) bool {
-			taken := which(dl)
-			if taken {
-				back = append(back, dl)
-			}
-			return taken
-		})
-	}
-	return back
+	d.pump()
 }
 
 func giveBack(unsent []*delivery) {
 	for _, dl := range unsent {
 		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
 	}
+}
+
+// pump sends what passed all groups after it had waited. One goroutine pumps at a time; another that has made room
+// meanwhile leaves it to that one.
+func (d *Deliverer) pump() {
+	d.mu.Lock()
+	if d.pumping {
+		d.mu.Unlock()
+		return
+	}
+	d.pumping = true
+	for len(d.ready) > 0 {
+		dl := d.ready[0]
+		d.ready[0] = nil
+		d.ready = d.ready[1:]
+		closed := d.closed
+		d.mu.Unlock()
+		if closed {
+			d.finish(dl, Result{Outcome: Unknown, Err: ErrDraining})
+		} else {
+			d.send(dl)
+		}
+		d.mu.Lock()
+	}
+	d.pumping = false
+	d.mu.Unlock()
 }
 
 // send publishes one delivery, which counts as outstanding until finish.
@@ -208,7 +254,7 @@ func (d *Deliverer) send(dl *delivery) {
 		d.box.Publish(m, d.ReplyTimeout, d.unlessForbidden(dl, d.fromService))
 	default:
 		publish := d.box.PublishCurious
-		if d.acksLately(dl) { // its silence would say nothing, and to listen for it costs a flush
+		if d.shouldAck(dl) { // its silence would say nothing, and to listen for it costs a flush
 			publish = d.box.Publish
 		}
 		publish(m, ackWait, d.unlessForbidden(dl, d.fromEither))
@@ -217,25 +263,15 @@ func (d *Deliverer) send(dl *delivery) {
 
 // finish gives the result and makes room for the next.
 func (d *Deliverer) finish(dl *delivery, r Result) {
-	t := dl.target
 	d.mu.Lock()
-	var back []*delivery
-	switch {
-	case r.Outcome == Expired, errors.Is(r.Err, ErrDraining): // nobody was asked
-	case !errors.Is(r.Err, reply.ErrTimeout):
-		t.answered = time.Now()
-	case d.stalledLocked(t, dl.Message):
-		back, t.waiting = t.waiting, nil
+	asked := r.Outcome != Expired && !errors.Is(r.Err, ErrDraining)
+	if asked && !errors.Is(r.Err, reply.ErrTimeout) {
+		d.answeredLocked(dl)
 	}
-	d.sent--
-	t.sent--
-	d.queueLocked(t)
-	more := len(d.turn) > 0
+	d.leaveLocked(dl)
+	more := len(d.ready) > 0
 	d.mu.Unlock()
 	dl.done(r)
-	for _, waiting := range back {
-		waiting.done(Result{Outcome: Stalled})
-	}
 	if more {
 		d.pump()
 	}

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ func TestStreamCreated(t *testing.T) {
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.lookup = pretend{}
+		k.streams.api = orders
 		k.subscribe("orders.>", nil)
 		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
 		time.Sleep(time.Second)
@@ -173,27 +174,27 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// pretend finds a stream on every subject.
-type pretend struct{ Lookup }
+// pretend lists what it is told: JSON.
+type pretend string
 
-func (pretend) StreamNameBySubject(context.Context, string) (string, error) { return "ORDERS", nil }
+func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
+	return json.Unmarshal([]byte(p), answer)
+}
 
-func (pretend) Stream(context.Context, string) (jetstream.Stream, error) { return pretended{}, nil }
-
-type pretended struct{ jetstream.Stream }
-
-func (pretended) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{} }
+// orders is a stream that was never made.
+const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
 // TestForgedAck has a subscriber that acknowledges in the name of another stream, or refuses, while the real one is known.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
+		"without a sequence": `{"stream":"ORDERS","seq":0}`,
 		"a refusal":          `{"stream":"EVIL","seq":0,"error":{"code":503,"err_code":10077,"description":"full"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
-				k.streams.lookup = pretend{} // so that the stream is known and never answers
+				k.streams.api = orders // so that the stream is known and never answers
 				answers := false
 				k.subscribe("orders.>", func(m *nats.Msg) {
 					if answers {
@@ -201,7 +202,7 @@ func TestForgedAck(t *testing.T) {
 					}
 				})
 				k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
-				k.streams.found["orders.a"].at = time.Now() // as fresh as it may be
+				k.streams.now.Load().at = time.Now() // as fresh as it may be
 				answers = true
 				k.send("orders.a", message.Stream).check(t, ackWait, timedOut)
 			})

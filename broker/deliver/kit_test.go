@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/reply"
+	"delaybroker/levels/leader"
 	"delaybroker/test/natstest"
 )
 
@@ -35,7 +36,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Deliverer = New(box, s.JetStream(control), Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
+	k.Deliverer = New(box, leader.Leaders{Conn: control, API: "$JS.API"}, Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { box.Run(ctx) })

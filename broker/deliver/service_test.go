@@ -77,6 +77,19 @@ func TestServiceBehindStream(t *testing.T) {
 	})
 }
 
+// TestServiceLikeStream replies as a stream would. As soon as it is known that no such stream listens, that is a reply.
+func TestServiceLikeStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"audit.>"}})
+		k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte(`{"stream":"AUDIT","seq":3}`)) })
+		k.send("svc", message.Reply).check(t, replyTimeout, "delivered") // the streams were not known
+		k.subscribe("ui", nil)
+		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
+		k.send("svc", message.Reply).check(t, 0, "delivered")
+	})
+}
+
 // TestServiceReason carries what the service says, and no more lines than one.
 func TestServiceReason(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -228,7 +241,7 @@ func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
 func TestRecall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(time.Second, func() { _ = m.Respond(nil) }) })
+		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(judgeEvery/2, func() { _ = m.Respond(nil) }) })
 		var back, sent atomic.Int32
 		stops, stays := new(owner), new(owner)
 		for i := range share + 200 {
@@ -264,7 +277,7 @@ func TestRecall(t *testing.T) {
 // TestExpiredWhileWaiting: what waits for its target's share and expires there is not sent any more.
 func TestExpiredWhileWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const busy = time.Second / 2
+		const busy = judgeEvery / 2
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(busy, func() { _ = m.Respond(nil) }) })
 		outcomes := make(chan Outcome, share+2)

@@ -4,140 +4,223 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	lookupFresh   = 5 * time.Second // how long a look-up is believed
-	lookupTimeout = 2 * time.Second
-	lookupQueue   = 1024 // subjects waiting to be looked up; more ask again later
-	lookupWorkers = 16   // look-ups at once
-	lookupsKept   = 1 << 16
+	pictureFresh  = 5 * time.Second  // how long what was listed is believed
+	pictureRenew  = pictureFresh / 2 // when it is listed anew, if anybody asks
+	listTimeout   = 2 * pictureFresh // of one page: a cluster collects it from all leaders, for up to four seconds
+	listPause     = time.Second / 4  // between two lists, however much is asked
 	complainEvery = 10 * time.Second
 )
 
-// Lookup is the part of JetStream that finds the stream of a subject.
-type Lookup interface {
-	StreamNameBySubject(ctx context.Context, subject string) (string, error)
-	Stream(ctx context.Context, name string) (jetstream.Stream, error)
+var errChanged = errors.New("streams came or went while they were listed")
+
+// API is the part of the JetStream API that lists streams: see leader.Leaders.
+type API interface {
+	Ask(ctx context.Context, subject string, request, answer any) error
 }
 
-// streams remembers for a while which subjects lie in a stream.
+// streams knows which subjects the streams of the account listen on. They are listed when somebody needs to know, however
+// many subjects he asks about, so an idle deliverer lists nothing.
 type streams struct {
-	lookup Lookup
+	api    API
 	log    *slog.Logger
-	wanted chan string
+	wanted chan struct{} // one slot
+	now    atomic.Pointer[picture]
 
-	mu         sync.Mutex
-	found      map[string]*found
-	complained time.Time
+	complained time.Time // belongs to run
 }
 
-// found is the result of a look-up.
-type found struct {
-	name  string // empty: no stream of this account listens on the subject
-	noAck bool
-	at    time.Time
+// picture is what the streams of the account were at some time.
+type picture struct {
+	at      time.Time // when they were asked for
+	filters filters
+	known   map[string]listed // by name, those of earlier pictures that are away now included
+	blank   []string          // streams that exist, and whose filters nobody could tell
 }
 
-func newStreams(lookup Lookup, log *slog.Logger) *streams {
-	return &streams{lookup: lookup, log: log, wanted: make(chan string, lookupQueue), found: make(map[string]*found)}
+// listed is what a list says of one stream.
+type listed struct {
+	Config struct {
+		Name     string     `json:"name"`
+		Subjects []string   `json:"subjects"`
+		NoAck    bool       `json:"no_ack"`
+		Mirror   *struct{}  `json:"mirror"`
+		Sources  []struct{} `json:"sources"`
+	} `json:"config"`
 }
 
-// cached is what was found lately, or nil.
-func (s *streams) cached(subject string) *found {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.found[subject]; f != nil && time.Since(f.at) < lookupFresh {
-		return f
+func newStreams(api API, log *slog.Logger) *streams {
+	return &streams{api: api, log: log, wanted: make(chan struct{}, 1)}
+}
+
+// listener is what is known of the stream on a subject.
+type listener int
+
+const (
+	unknown  listener = iota // as yet, or for want of an answer
+	nobody                   // no stream of this account
+	mute                     // one that does not acknowledge
+	answerer                 // one that acknowledges
+)
+
+// fresh is a picture that may be believed, or nil. When it is not the newest any more, a new one is asked for.
+func (s *streams) fresh() *picture {
+	p := s.now.Load()
+	if p == nil {
+		s.renew()
+		return nil
+	}
+	age := time.Since(p.at)
+	if age >= pictureRenew {
+		s.renew()
+	}
+	if age >= pictureFresh {
+		return nil
+	}
+	return p
+}
+
+func (s *streams) renew() {
+	select {
+	case s.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// on says what is known of the streams on a subject, and asks to know more.
+func (s *streams) on(subject string) listener {
+	p := s.fresh()
+	if p == nil {
+		return unknown
+	}
+	switch h := p.filters.match(subject); {
+	case h != nil && h.acks:
+		return answerer
+	case h != nil:
+		return mute
+	case len(p.blank) > 0:
+		return unknown
+	}
+	return nobody
+}
+
+// holder is the stream that a fresh picture shows on a subject, or nil. It asks for nothing.
+func (s *streams) holder(subject string) *holder {
+	if p := s.now.Load(); p != nil && time.Since(p.at) < pictureFresh {
+		return p.filters.match(subject)
 	}
 	return nil
 }
 
-// known is what was found lately; otherwise it asks for a look-up and returns nil.
-func (s *streams) known(subject string) *found {
-	f := s.cached(subject)
-	if f == nil {
-		select {
-		case s.wanted <- subject:
-		default: // enough are waiting
-		}
-	}
-	return f
+// listens reports whether a stream listens on a subject.
+func (p *picture) listens(stream, subject string) bool {
+	h := p.filters.match(subject)
+	return h != nil && h.name == stream
 }
 
-// run looks subjects up until ctx ends.
+// run lists the streams when that is wanted, until ctx ends.
 func (s *streams) run(ctx context.Context) {
-	var workers sync.WaitGroup
-	for range lookupWorkers {
-		workers.Go(func() { s.work(ctx) })
-	}
-	workers.Wait()
-}
-
-func (s *streams) work(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case subject := <-s.wanted:
-			if s.cached(subject) != nil {
-				continue // asked for twice
+		case <-s.wanted:
+		}
+		if p := s.now.Load(); p != nil && time.Since(p.at) < pictureRenew {
+			continue // asked for twice
+		}
+		p, err := s.list(ctx, time.Now())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			// The deliveries go on waiting, and count as not answered when their time is up.
+			s.complain("cannot list the streams, so no silence of core subscribers is believed; grant STREAM.LIST, or deliver in mode core", "err", err)
+		default:
+			if len(p.blank) > 0 {
+				s.complain("streams are there whose subjects nobody can tell, so no silence of core subscribers is believed; mend them, or deliver in mode core", "streams", p.blank)
 			}
-			f, err := s.find(ctx, subject)
-			if err != nil {
-				// The deliveries go on waiting, and count as not answered when their time is up.
-				s.complain(subject, err)
+			s.now.Store(p)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(listPause):
+		}
+	}
+}
+
+// complain says now and then why core subscribers get copies, until their messages are dead letters.
+func (s *streams) complain(what string, args ...any) {
+	if time.Since(s.complained) >= complainEvery {
+		s.complained = time.Now()
+		s.log.Warn(what, args...)
+	}
+}
+
+// list reads all streams, page by page. One that is named and not described, for want of a leader, is what it was.
+func (s *streams) list(ctx context.Context, now time.Time) (*picture, error) {
+	p := &picture{at: now, known: make(map[string]listed)}
+	var away []string
+	for offset, total := 0, -1; ; {
+		var page struct {
+			Total   int      `json:"total"`
+			Streams []listed `json:"streams"`
+			Missing []string `json:"missing"`
+		}
+		if err := s.ask(ctx, offset, &page); err != nil {
+			return nil, err
+		}
+		if total >= 0 && page.Total != total {
+			return nil, errChanged // one more or less shifts the pages
+		}
+		total = page.Total
+		for _, l := range page.Streams {
+			p.known[l.Config.Name] = l
+		}
+		away = append(away, page.Missing...)
+		n := len(page.Streams)
+		for _, name := range page.Missing {
+			if !slices.ContainsFunc(page.Streams, func(l listed) bool { return l.Config.Name == name }) {
+				n++ // else it is described all the same
+			}
+		}
+		if offset += n; n == 0 || offset >= page.Total {
+			break
+		}
+	}
+	before := s.now.Load()
+	for _, name := range away {
+		if _, described := p.known[name]; described {
+			continue
+		}
+		if before != nil {
+			if l, was := before.known[name]; was {
+				p.known[name] = l
 				continue
 			}
-			s.keep(subject, f)
+		}
+		p.blank = append(p.blank, name)
+	}
+	for name, l := range p.known {
+		h := &holder{name: name, acks: !l.Config.NoAck}
+		if len(l.Config.Subjects) == 0 && l.Config.Mirror == nil && len(l.Config.Sources) == 0 {
+			p.filters.add(name, h) // what it listens on when it is told nothing
+		}
+		for _, filter := range l.Config.Subjects {
+			p.filters.add(filter, h)
 		}
 	}
+	return p, nil
 }
 
-// keep remembers what was found, and forgets what is stale where there is too much.
-func (s *streams) keep(subject string, f *found) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.found) >= lookupsKept {
-		maps.DeleteFunc(s.found, func(_ string, old *found) bool { return f.at.Sub(old.at) >= lookupFresh })
-		if len(s.found) >= lookupsKept/2 { // or each further one would search them all
-			clear(s.found)
-		}
-	}
-	s.found[subject] = f
-}
-
-// complain says now and then that look-ups fail: core subscribers then get copies, until their messages are dead letters.
-func (s *streams) complain(subject string, err error) {
-	s.mu.Lock()
-	quiet := time.Since(s.complained) < complainEvery
-	if !quiet {
-		s.complained = time.Now()
-	}
-	s.mu.Unlock()
-	if !quiet {
-		s.log.Warn("cannot look up which stream holds a target; grant STREAM.NAMES, or deliver in mode core", "target", subject, "err", err)
-	}
-}
-
-func (s *streams) find(ctx context.Context, subject string) (*found, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+func (s *streams) ask(ctx context.Context, offset int, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	name, err := s.lookup.StreamNameBySubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return &found{at: time.Now()}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	stream, err := s.lookup.Stream(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &found{name: name, noAck: stream.CachedInfo().Config.NoAck, at: time.Now()}, nil
+	return s.api.Ask(ctx, "STREAM.LIST", map[string]int{"offset": offset}, answer)
 }

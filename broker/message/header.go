@@ -3,6 +3,7 @@ package message
 import (
 	"maps"
 	"strings"
+	"unicode/utf8"
 )
 
 // Header is the decoded header block of a message, in nats.go's shape: keys in the sender's spelling.
@@ -34,6 +35,7 @@ const (
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // who gave it Delay-Retry-At as its turn at the target's rate
 
+	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
 
 	// On dead letters only.
@@ -48,7 +50,13 @@ const (
 )
 
 // Format is the version of what travels on delaysys subjects. It rises when an older broker could misread a message.
-const Format = 1
+//
+//	1  also of what an older broker is to read during an upgrade, with a seal that it does not know
+//	2  nobody believes it without its seal
+const (
+	Format        = 2
+	formatForEach = 1
+)
 
 // Bounds of what is passed on, a client's Nats-Msg-Id included. The headers added on the way take less than 2 KiB, so
 // that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
@@ -64,7 +72,7 @@ var canonical = func() map[string]string {
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
-		HeaderErrorCode, HeaderError, HeaderSubject,
+		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name
 	}
@@ -92,10 +100,9 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	var lines, size int
 	var unsafe string // the least of the names that cannot be passed on, quoted
 	for k, vs := range h {
-		ours, name := canonical[k], k
+		ours, name := canonicalName(k), ""
 		if ours == "" {
-			name = strings.ToLower(strings.TrimSpace(k))
-			ours = canonical[name]
+			name = plainName(k)
 		}
 		switch {
 		case ours != "":
@@ -105,13 +112,12 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 			s.delay[ours] = append(s.delay[ours], vs...)
 		case strings.HasPrefix(name, "delay-"):
 			s.typo = least(s.typo, excerpt(k))
-		case strings.HasPrefix(name, "nats-"):
+		case reserved(name):
 			// In another case it was no id to the server. Below delaysys it is ours, and does not count.
 			if k == headerNatsMsgID && !internal && len(vs) > 0 {
 				s.msgID = vs[0]
 				size += len(s.msgID)
 			}
-		case strings.HasPrefix(name, "nmqtt-"), name == "status", name == "description", name == "kv-operation":
 		case !validKey(k):
 			unsafe = least(unsafe, excerpt(k))
 		default:
@@ -134,6 +140,29 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
 	}
 	return s, nil
+}
+
+// canonicalName is our spelling of a Delay-* name that there is, or empty.
+func canonicalName(k string) string {
+	if ours := canonical[k]; ours != "" {
+		return ours
+	}
+	return canonical[plainName(k)]
+}
+
+// plainName is how names are compared. Most are compared with nothing: their first letter tells.
+func plainName(k string) string {
+	k = strings.TrimSpace(k)
+	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
+		return k
+	}
+	return strings.ToLower(k)
+}
+
+// reserved reports whether a plain name is the server's.
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "nmqtt-") ||
+		name == "status" || name == "description" || name == "kv-operation"
 }
 
 // least keeps what is said of a header block the same whatever the order of a map.

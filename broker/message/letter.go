@@ -11,6 +11,18 @@ type Letter struct {
 	Sentence string // what was wrong and what to change
 }
 
+// Unproven reports why a dead letter cannot be taken for what a broker has written; nil when it can. One of BadInternal is
+// ours, and says itself that nobody knows who wrote what is in it.
+func (p Policy) Unproven(in Incoming) *Problem {
+	if problem := p.Keys.Proven(in); problem != nil {
+		return problem
+	}
+	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {
+		return Problemf(BadInternal, "nobody has proven who wrote the message, and the letter keeps what it said of itself")
+	}
+	return nil
+}
+
 // ParseLetter reads what DeadHeader wrote. On a problem the letter holds what is known of it, and cannot be resent:
 // somebody else wrote it, or a newer broker.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
@@ -53,6 +65,8 @@ func (l Letter) Understood() bool {
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true
+	case BadInternal: // it said so itself: see Policy.claimed
+		return l.Due.After(l.Accepted)
 	}
 	return false
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"delaybroker/levels"
 )
 
 // DefaultPrefix is the root of all subjects unless configured otherwise.
@@ -63,6 +65,19 @@ func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
+
+// Own reports whether a stream is one of these, or the owners'. Others may begin with the same stem.
+func (n Names) Own(stream string) bool {
+	rest, ok := strings.CutPrefix(stream, n.stream)
+	switch {
+	case !ok:
+		return false
+	case stream == n.IntakeStream(), stream == n.DeadStream(), stream == n.OwnersStream():
+		return true
+	}
+	_, err := levels.ParseDuration(strings.TrimPrefix(rest, "RETRY_"))
+	return err == nil
+}
 
 // OwnersStream keeps who owns which lane, among instances that share the work. OwnersFilter is what it listens on,
 // OwnersTable has the claims, OwnersBeat begins the counters of the instances. OwnersCall is no stream's.

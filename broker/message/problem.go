@@ -34,6 +34,9 @@ func Codes() []Code {
 // NewerFormat is no dead letter: a message that a newer broker wrote stays where it is until a newer broker reads it.
 const NewerFormat Code = "newer_format"
 
+// UnknownKey is no dead letter either: the message waits until the keys have been read anew.
+const UnknownKey Code = "unknown_key"
+
 // maxSentence bounds a sentence, in bytes: together with the other headers of a dead letter it must fit into what the
 // streams keep free of max_payload.
 const maxSentence = 600

@@ -32,6 +32,9 @@ type Incoming struct {
 	Subject     string
 	Header      Header
 	Undecodable bool // there was a header block, and it did not decode
+	Data        []byte
+	BodyLeft    bool // the body was left where it is, so that the seal cannot be looked at
+	KeysRead    bool // the keys were read since it was stored: an unknown one is nobody's
 }
 
 // Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries
@@ -87,12 +90,17 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	if targetProblem == nil {
 		r.Target = addr.Target
 	}
-	if in.Undecodable {
-		return r, Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
-	}
 	internal := addr.Form == FormHop || addr.Form == FormRetry
 	s, problem := splitHeader(in.Header, internal)
 	r.User = s.user
+	if internal {
+		if unproven := p.Keys.Proven(in); unproven != nil {
+			return p.claimed(r, s, targetProblem), unproven
+		}
+	}
+	if in.Undecodable {
+		return r, Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+	}
 	if problem != nil {
 		return r, problem
 	}

@@ -24,6 +24,8 @@ type Policy struct {
 	HeaderTargets []string
 	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
+	// Keys tell what is ours below delaysys. Nil believes everything there.
+	Keys *Keys
 }
 
 // CheckTarget is the one place that decides whether a subject may be delivered to. It looks at the final bytes, and is

@@ -20,9 +20,9 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
 // hop said, so headers do not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(15)
+	h := r.userHeader(16)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
-	set(h, HeaderFormat, strconv.Itoa(Format))
+	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderDeliver, string(r.Mode))
@@ -47,9 +47,9 @@ func (r Request) TargetHeader() Header {
 
 // DeadHeader is the header of the message's dead letter.
 func (r Request) DeadHeader(p *Problem) Header {
-	h := r.userHeader(16)
+	h := r.userHeader(17)
 	r.identify(h, r.DeadMsgID())
-	set(h, HeaderFormat, strconv.Itoa(Format))
+	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	if r.Hop > 0 {
 		set(h, HeaderHop, strconv.Itoa(r.Hop))
 	}
@@ -108,6 +108,17 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		return r, f.problem
 	}
 	return in, targetProblem
+}
+
+// claimed is a request that nobody has proven, with when and how it wants to be delivered: its dead letter keeps that for
+// an operator who knows that it is ours after all. Who it says it is does not count, or it could take the place of another
+// among the dead letters.
+func (p Policy) claimed(r Request, s split, targetProblem *Problem) Request {
+	claim, problem := p.parseInternal(r, s, targetProblem)
+	if problem == nil {
+		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID
+	}
+	return r
 }
 
 const (

@@ -44,7 +44,8 @@ func (a Ack) NoRoom() bool {
 	return false
 }
 
-// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server.
+// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server. What is stored has
+// a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -71,7 +72,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		// Without err_code it is some service's error, and not JetStream's.
 		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
 	}
-	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != ""
+	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != "" && body.Sequence > 0
 }
 
 // parsePlain reads the answer that all but a few are, {"stream":"ORDERS","seq":7} or with a space before "seq", at a
@@ -85,7 +86,7 @@ func parsePlain(data []byte) (Ack, bool) {
 		return Ack{}, false
 	}
 	sequence, err := strconv.ParseUint(string(digits), 10, 64)
-	return Ack{Stream: string(name), Sequence: sequence}, err == nil
+	return Ack{Stream: string(name), Sequence: sequence}, err == nil && sequence > 0
 }
 
 // plainName reports whether a name stands in JSON as it is.

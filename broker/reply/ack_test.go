@@ -36,6 +36,9 @@ func TestParseAck(t *testing.T) {
 		{"a number", none, `7`, Ack{}, false},
 		{"an array", none, `["S",7]`, Ack{}, false},
 		{"a negative sequence", none, `{"stream":"S","seq":-7}`, Ack{}, false},
+		{"no sequence", none, `{"stream":"S"}`, Ack{}, false},
+		{"no such sequence", none, `{"stream":"S","seq":0}`, Ack{}, false},
+		{"no such sequence, of a copy", none, `{"stream":"S","seq":0,"duplicate":true}`, Ack{}, false},
 		{"no JSON", none, `+OK`, Ack{}, false},
 	} {
 		got, ok := ParseAck(&nats.Msg{Header: tt.header, Data: []byte(tt.body)})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,24 +82,60 @@ func TestRefusedByTheClient(t *testing.T) {
 	})
 }
 
-// TestForgedAnswers come to subjects of the box that nobody waits on.
+// TestForgedAnswers come from who has seen other reply subjects of the box, and to all that he can make of them: none is an
+// answer to this publish. A token has one spelling.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
-		respond(t, s, "x", func(*nats.Msg) {})
-		l := newLog()
+		seen := make(chan string, 4)
+		respond(t, s, "x", func(m *nats.Msg) { seen <- strings.TrimPrefix(m.Reply, b.inbox) })
+		l, others := newLog(), newLog()
+		b.Publish(to("x"), time.Second, others.once)
 		b.Publish(to("x"), time.Second, l.once)
+		b.Publish(to("x"), time.Second, others.once)
+		flush(t, b.nc)
+		before, mine, after := <-seen, <-seen, <-seen
 		forger := s.Connect()
-		for _, token := range []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é"} {
+		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21], strings.ToUpper(mine), " " + mine}
+		for _, other := range []string{before, after} {
+			raw, err := spelling.DecodeString(other)
+			if err != nil || len(raw) != 16 {
+				t.Fatalf("the token %q: %v", other, err)
+			}
+			for i := range raw { // each of its bytes, up and down
+				for _, by := range []byte{1, 2, 255, 254} {
+					near := slices.Clone(raw)
+					near[i] += by
+					tokens = append(tokens, spelling.EncodeToString(near))
+				}
+			}
+		}
+		// The last character of a token holds two bits; the other four must be zero.
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		last := strings.IndexByte(alphabet, mine[21])
+		tokens = append(tokens, mine[:21]+alphabet[last+1:last+2])
+		for _, token := range tokens {
 			_ = forger.Publish(b.inbox+token, []byte("forged "+token))
 		}
 		flush(t, forger)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := l.all; !slices.Contains([]string{ErrTimeout.Error(), "forged 01"}, got[0]) || len(got) != 1 {
+		if got := l.all; len(got) != 1 || got[0] != ErrTimeout.Error() {
 			t.Errorf("told %v", got)
 		}
 	})
+}
+
+// BenchmarkToken is what an answer that nobody can guess costs.
+func BenchmarkToken(b *testing.B) {
+	box := Box{tokens: rand.NewChaCha8([32]byte{1})}
+	b.ReportAllocs()
+	for b.Loop() {
+		t := box.drawLocked()
+		if got, ok := parseToken(spelling.EncodeToString(t[:])); !ok || got != t {
+			b.Fatal("it does not come back")
+		}
+	}
 }
 
 // TestThousandsOutstanding publishes many at once, of every fate, while the connection comes and goes: each function is

@@ -120,6 +120,7 @@ func (s *session) stored(ctx context.Context, stream string, sequence uint64) (m
 	header, err := m.Header()
 	return message.Incoming{
 		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header), Undecodable: err != nil,
+		Data: m.Data, KeysRead: true,
 	}, nil
 }
 

@@ -96,7 +96,14 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		Targets:         list(s.Targets),
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
+		Secrets:         list(s.Secret),
 	}
+	for i, secret := range c.Secrets {
+		if len(secret) < message.MinSecret {
+			p.refuseSecret("DELAY_SECRET", "number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16", i+1, len(c.Secrets), len(secret), message.MinSecret)
+		}
+	}
+	c.HoldBytes = p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded)
 	var err error
 	if _, err = message.NewNames(s.Prefix); err != nil {
 		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
@@ -134,9 +141,7 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		c.Replicas = p.replicas(s.StreamReplicas, embedded)
 	}
 	c.Provision = s.provision(p, embedded)
-	if owners := p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners); !embedded {
-		c.MaxOwners, c.Instance = owners, s.Instance
-	}
+	c.MaxOwners, c.Instance = p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners), s.Instance
 	if len(s.Instance) > maxInstance {
 		p.refuse("DELAY_INSTANCE", s.Instance, "want at most %d bytes", maxInstance)
 	}

@@ -70,7 +70,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"deliver", c.broker.Deliver.Default, message.Auto},
 		{"targets", len(c.broker.Targets) + len(c.broker.HeaderTargets), 0},
 		{"provision", c.broker.Provision, true},
-		{"owners, of which the embedded server has one", c.broker.MaxOwners, 0},
+		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
 		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
 	} {
@@ -151,6 +151,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_HEADER_TARGETS":    ">.a",
 		"DELAY_DEDUP_WINDOW":      "500",
 		"DELAY_STREAM_REPLICAS":   "6",
+		"DELAY_SECRET":            "long-enough-for-16-bytes,too-short",
 		"DELAY_PROVISION":         "maybe",
 		"DELAY_MAX_OWNERS":        "65",
 		"DELAY_INSTANCE":          strings.Repeat("x", 65),
@@ -176,6 +177,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		i := slices.IndexFunc(all, named)
 		if i < 0 {
 			t.Errorf("got no problem with %s, want one", name)
+			continue
+		}
+		if name == "DELAY_SECRET" {
+			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
+				t.Errorf("got %q, want how long it must be, and no secret", all[i])
+			}
 			continue
 		}
 		if name != "NATS_PASSWORD" && !strings.Contains(all[i], value) {
@@ -317,7 +324,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 39; got != want {
+	if got, want := len(names), 40; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -145,6 +145,9 @@ func (a *app) atDesk(ctx context.Context, c letterChoice, f func(ctx context.Con
 	defer o.close()
 	ctx, cancel := o.allowed(ctx)
 	defer cancel()
+	if err := o.streams.ReadKeys(ctx, o.js); err != nil {
+		return because(ctx, err)
+	}
 	d := &desk{operator: o, box: o.box()}
 	if d.now, err = d.box.Now(ctx); err != nil {
 		return because(ctx, err)

@@ -26,6 +26,8 @@ What cannot be resent stays, and is told with what to do about it:
   never understood, so that nobody knows when it is  --now delivers it at once; all codes but undelivered, expired,
   due                                                too_large and bad_target
   its Delay-Expires has passed                       --drop-expiry
+  no seal proves that a broker wrote it, or what     --unsealed, for letters that you know to be yours: look at them first,
+  became a bad_internal letter                       since whoever has them put there says what is delivered, and where to
 
 If this is interrupted, a letter is either resent and gone or as it was. After a crash in between, resend it again soon:
 within DELAY_DEDUP_WINDOW that does not deliver twice.
@@ -60,6 +62,7 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
 	c.Flags().StringVar(&change.Target, "to", "", "deliver to this subject instead")
 	c.Flags().BoolVar(&change.AtOnce, "now", false, "deliver at once, also what was never understood")
+	c.Flags().BoolVar(&change.Unsealed, "unsealed", false, "deliver although no seal proves that a broker wrote it")
 	c.Flags().BoolVar(&change.DropExpiry, "drop-expiry", false, "deliver although Delay-Expires has passed")
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/dead"
+	"delaybroker/broker/message"
 )
 
 const (
@@ -41,6 +42,7 @@ type letterView struct {
 	Headers      map[string][]string `json:"headers,omitempty"`
 	Payload      []byte              `json:"payload,omitempty"` // base64; shown one by one only
 	Unreadable   string              `json:"unreadable,omitempty"`
+	Unproven     string              `json:"unproven,omitempty"` // why it may not be a broker's; show looks at the payload too
 }
 
 func viewOfLetter(l dead.Letter) letterView {
@@ -51,6 +53,9 @@ func viewOfLetter(l dead.Letter) letterView {
 	}
 	if l.Problem != nil {
 		v.Unreadable = l.Problem.Sentence
+	}
+	if l.Unproven != nil {
+		v.Unproven = l.Unproven.Sentence
 	}
 	return v
 }
@@ -129,6 +134,9 @@ func none(f dead.Filter) string {
 }
 
 func reasonOf(l dead.Letter) string {
+	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
+		return "UNSEALED: " + l.Sentence
+	}
 	if l.Problem != nil && l.Sentence == "" {
 		return l.Problem.Sentence
 	}
@@ -199,7 +207,8 @@ func (a *app) showLetter(l dead.Letter) error {
 	line("dead since", moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
-	line("unreadable", unreadable(l), l.Problem != nil)
+	line("unreadable", sentence(l.Problem), l.Problem != nil)
+	line("unproven", sentence(l.Unproven), l.Unproven != nil)
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
 	line("accepted", moment(l.Accepted), !l.Accepted.IsZero())
@@ -217,11 +226,11 @@ func (a *app) showLetter(l dead.Letter) error {
 	return nil
 }
 
-func unreadable(l dead.Letter) string {
-	if l.Problem == nil {
+func sentence(p *message.Problem) string {
+	if p == nil {
 		return ""
 	}
-	return l.Problem.Sentence
+	return p.Sentence
 }
 
 // payload is a body for people: text as it is, other bytes as base64.

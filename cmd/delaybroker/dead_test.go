@@ -324,6 +324,7 @@ func TestDeadRefused(t *testing.T) {
 		{Username: "all", Password: "a"},
 		{Username: "reader", Password: "r", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{
+				"$JS.API.STREAM.LIST", // the secrets, to know a broker's letters by their seals
 				"$JS.API.STREAM.INFO.DELAY_DEAD", "$JS.API.CONSUMER.CREATE.DELAY_DEAD.*", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*", "$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
 			}},
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},

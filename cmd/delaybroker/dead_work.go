@@ -28,6 +28,7 @@ var advice = []struct {
 	err  error
 	what string
 }{
+	{dead.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
 	{dead.ErrNoTarget, "name one with --to"},
 	{dead.ErrForbidden, "allow it, or name another with --to"},
 	{dead.ErrNoTime, "--now delivers it at once"},

@@ -18,6 +18,11 @@ const (
 	pingInterval = 5 * time.Second
 	pingsMissed  = 2
 
+	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed, and
+	// who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long the largest
+	// message may take: a link has to carry max_payload in this time.
+	writeTimeout = 5 * time.Second
+
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
 
@@ -80,6 +85,8 @@ func (d dialer) options(name string) []nats.Option {
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(pingsMissed),
+		nats.FlusherTimeout(writeTimeout),
+		nats.ReconnectOnFlusherError(), // otherwise what it could not write is dropped, and the connection stays
 		nats.RetryOnFailedConnect(d.patient),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {

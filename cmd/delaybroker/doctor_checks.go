@@ -22,13 +22,13 @@ const (
 
 // checks are pure functions of the facts. One that has nothing to go by says nothing: another says why.
 var checks = []func(facts) []finding{
-	checkConnection, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkStorage, checkReaders,
+	checkConnection, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal, checkStorage, checkReaders,
 	checkClocks, checkDurability, checkDeadLetters, checkMemory,
 }
 
 // checkNames are what findings are filed under.
 var checkNames = []string{
-	"connection", "rights", "versions", "JetStream", "streams", "drift", "storage", "lanes", "clock", "durability", "dead letters", "memory",
+	"connection", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage", "lanes", "clock", "durability", "dead letters", "memory",
 }
 
 func examine(f facts) []finding {

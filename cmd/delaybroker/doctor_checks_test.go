@@ -2,8 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker"
 	"delaybroker/levels/lane"
 )
 
@@ -78,9 +77,10 @@ func TestChecks(t *testing.T) {
 		}, warn, "max_bytes"},
 
 		{"no limit of memory", checkMemory, facts{memory: memory{golang: math.MaxInt64}}, fine, "no limit"},
-		{"GOMEMLIMIT unset", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: math.MaxInt64}}, warn, "512 MiB"},
+		{"GOMEMLIMIT unset", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: math.MaxInt64}}, fine, "460 MiB"},
 		{"GOMEMLIMIT too high", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: 512 << 20}}, warn, "512 MiB"},
 		{"GOMEMLIMIT set", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: 460 << 20}}, fine, "460 MiB"},
+		{"DELAY_MEMORY too high", checkMemory, facts{memory: memory{cgroup: 512 << 20, golang: math.MaxInt64}, cfg: config{broker: broker.Config{HoldBytes: 256 << 20}}}, warn, "DELAY_MEMORY is 256 MiB"},
 	} {
 		got := test.check(test.facts)
 		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
@@ -117,32 +117,6 @@ func TestRulesAllow(t *testing.T) {
 	} {
 		if got := test.rules.allow("a.b"); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
-		}
-	}
-}
-
-func TestCgroupLimit(t *testing.T) {
-	dir := t.TempDir()
-	write := func(path, text string) {
-		t.Helper()
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("self", "0::/system.slice/delay.service\n")
-	write("v2/memory.max", "max\n")
-	write("v2/system.slice/delay.service/memory.max", "536870912\n")
-	write("container/memory.max", "268435456\n")
-	write("none/memory.max", "max\n")
-	write("v1/memory/memory.limit_in_bytes", "134217728\n")
-	write("v1none/memory/memory.limit_in_bytes", "9223372036854771712\n")
-	for root, want := range map[string]int64{"v2": 512 << 20, "container": 256 << 20, "none": 0, "v1": 128 << 20, "v1none": 0, "missing": 0} {
-		if got := cgroupLimit(filepath.Join(dir, root), filepath.Join(dir, "self")); got != want {
-			t.Errorf("%s: got %d, want %d", root, got, want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (f facts) grants(links ...string) []grant {
 		return grant{link, f.apiPrefix + "." + verb, []string{f.apiPrefix + "." + verb}}
 	}
 	needed := []grant{
-		alone("control", "STREAM.LIST"), alone("control", "STREAM.NAMES"), api("control", "STREAM.INFO", "", lanes), api("control", "STREAM.PURGE", "", slices.Concat(lanes, meet)),
+		alone("control", "STREAM.LIST"), api("control", "STREAM.INFO", "", lanes), api("control", "STREAM.PURGE", "", slices.Concat(lanes, meet)),
 		api("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet)), api("control", "STREAM.MSG.DELETE", "", lanes),
 		api("read", "STREAM.INFO", "", lanes), api("read", "STREAM.MSG.GET", "", lanes),
 		api("read", "CONSUMER.CREATE", ".*", lanes), api("read", "CONSUMER.DELETE", ".*", lanes), api("read", "CONSUMER.MSG.NEXT", ".*", lanes),

@@ -30,6 +30,9 @@ func checkStreams(f facts) []finding {
 	if len(c.Foreign) > 0 {
 		all = append(all, verdict(name, critical, "rename them, or choose another DELAY_PREFIX", "not ours, with our names: %s", few(c.Foreign))...)
 	}
+	for _, s := range lane.FindStranded(f.cfg.broker.Prefix, f.all) {
+		all = append(all, verdict(name, warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty, or delete them", "%s", s)...)
+	}
 	for _, l := range f.view.Lanes {
 		switch l.State {
 		case stateBroken:
@@ -72,6 +75,29 @@ func checkDrift(f facts) []finding {
 		return verdict(name, fine, "", "none")
 	}
 	return all
+}
+
+// checkSeal looks at what proves that a message between lanes is a broker's.
+func checkSeal(f facts) []finding {
+	const name = "seal"
+	if f.all == nil || len(f.found) == 0 {
+		return nil
+	}
+	secrets, sealed := lane.Secrets(f.found)
+	with := "DELAY_SECRET"
+	if len(f.cfg.broker.Secrets) == 0 {
+		with = "the secret in the streams' metadata"
+	}
+	const provision = "run delaybroker provision, or start the broker once with DELAY_PROVISION=create"
+	switch none := len(secrets)+len(f.cfg.broker.Secrets) == 0; {
+	case none && sealed.IsZero():
+		return verdict(name, warn, provision, "messages between lanes are not sealed: whoever can have one put there is believed")
+	case none:
+		return verdict(name, critical, "set DELAY_SECRET to what the other brokers have", "messages are sealed since %s, and there is no secret", moment(sealed))
+	case sealed.IsZero():
+		return verdict(name, warn, provision, "messages are sealed with %s, and believed without: no stream says from when they are not", with)
+	}
+	return verdict(name, fine, "", "messages are sealed with %s, and not believed without since %s", with, moment(sealed))
 }
 
 func checkStorage(f facts) []finding {

@@ -216,7 +216,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	o.must("provision")
 	msg := nats.NewMsg("delaysys.hop.5s.x")
 	msg.Header.Set(message.HeaderFormat, "99")
-	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+	if _, err := o.js.PublishMsg(t.Context(), o.sealed(msg)); err != nil {
 		t.Fatal(err)
 	}
 	if l := o.laneOf("DELAY_5s"); l.Error != newerMessage || l.HeadDead != "" || !l.HeadDue.IsZero() {

@@ -8,6 +8,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
 )
 
 // An operated is a NATS server with what operators do to it.
@@ -111,4 +114,18 @@ func TestSpan(t *testing.T) {
 			t.Errorf("span of %s: got %q, want %q", test.d, got, test.want)
 		}
 	}
+}
+
+// sealed is a message as a broker would store it.
+func (o *operated) sealed(m *nats.Msg) *nats.Msg {
+	o.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if err := streams.ReadKeys(o.t.Context(), o.js); err != nil {
+		o.t.Fatal(err)
+	}
+	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+	return m
 }

@@ -92,7 +92,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		} {
 			letter.Header.Set(name, value)
 		}
-		if _, err := o.js.PublishMsg(t.Context(), letter); err != nil {
+		if _, err := o.js.PublishMsg(t.Context(), o.sealed(letter)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -140,11 +140,15 @@ func (d *diary) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (j
 	s, err := d.Streams.UpdateStream(ctx, cfg)
 	if err == nil {
 		var had []string
+		var detail []string
 		if info := d.before[cfg.Name]; info != nil {
 			had = info.Config.Subjects
 			info.Config.Subjects = cfg.Subjects
+			if len(cfg.Metadata) > len(info.Config.Metadata) { // not what it is: it may be a secret
+				detail = append(detail, "marked for sealed messages")
+			}
+			info.Config.Metadata = cfg.Metadata
 		}
-		var detail []string
 		if gone := without(had, cfg.Subjects); len(gone) > 0 {
 			detail = append(detail, "no longer "+subjects(gone))
 		}

@@ -158,7 +158,7 @@ func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error
 		}
 		s.count()
 		if nats.Header(m.Header).Get(message.HeaderID) == s.id.String() {
-			return &message.Incoming{Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header}, nil
+			return &message.Incoming{Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true}, nil
 		}
 		if s.searched >= s.most {
 			return nil, nil

@@ -32,6 +32,7 @@ const (
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
+	readMemory().keepWithin()
 	known, err := settingNames()
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		return err
 	}
 	defer links.close()
-	cfg.broker.Log = log
+	cfg.broker.Log, cfg.broker.Place = log, cfg.place()
 	b, err := broker.New(links.forBroker(), cfg.broker)
 	if err != nil {
 		return err

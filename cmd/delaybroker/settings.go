@@ -61,13 +61,15 @@ type settings struct {
 	Rate            string `split_words:"true" desc:"messages a second for each target, by pattern as in shop.mail=50,reports.*=5; without it no bound"`
 	MaxPending      string `split_words:"true" default:"none" desc:"messages that each level and the intake may hold"`
 	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`
+	Memory          string `split_words:"true" default:"auto" desc:"bytes that messages may take in memory, all lanes together, as in 64MiB; auto: by the memory limit, or 256MiB without one"`
 	Targets         string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
 	HeaderTargets   string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
+	Secret          string `split_words:"true" desc:"what messages between lanes are sealed with, at least 16 bytes; while it is changed several, comma separated; without it a secret in the streams' metadata"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
 	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
-	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by; 1 with the embedded server"`
-	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes within a second, not five"`
+	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by"`
+	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes at once; without it the host with DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
 	InboxPrefix     string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
 	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz, /status and /metrics, or off"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) streamsCommand() *cobra.Command {
-	var as, maxPayload string
+	var as, maxPayload, sealed string
 	var replicas int
 	c := &cobra.Command{
 		Use:   "streams",
@@ -23,21 +24,30 @@ func (a *app) streamsCommand() *cobra.Command {
 DELAY_PROVISION=create. It asks no server.
 
 --as json   a list of JetStream stream configurations, as "nats stream add --config" and the JetStream API take them
---as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -`,
+--as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -
+
+Brokers seal what they store between lanes. The secret for that is not in a manifest, which is kept where many can read
+it, and would hold another each time it is printed: set DELAY_SECRET, for this command too. Then the manifests say from
+when on a message without a seal is not believed: always, unless --sealed names a time, as it must where older brokers
+have stored some.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, replicas) },
+		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, sealed, replicas) },
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB", "the servers' max_payload; what the streams accept is a little less")
+	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z", "with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
 	c.Flags().IntVar(&replicas, "replicas", 0, "copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
 	return c
 }
 
-func (a *app) printStreams(as, maxPayload string, replicas int) error {
+func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	payload, err := parseSize(maxPayload)
+	from, bad := time.Parse(time.RFC3339, sealed)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
+	case bad != nil:
+		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
 	case replicas < 0 || replicas > maxReplicas:
 		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, maxReplicas)
 	}
@@ -53,6 +63,11 @@ func (a *app) printStreams(as, maxPayload string, replicas int) error {
 		return err
 	}
 	specs := streams.Wanted(payload, true)
+	if len(cfg.broker.Secrets) > 0 {
+		for i := range specs {
+			specs[i].Sealed = from
+		}
+	}
 	switch as {
 	case "json":
 		all := make([]jetstream.StreamConfig, len(specs))

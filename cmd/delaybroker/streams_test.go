@@ -18,7 +18,13 @@ import (
 // What is printed, created by other means, is what the broker wants: it finds nothing to do and nothing to complain of.
 func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
 	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_SECRET", "not-in-any-manifest")
 	for _, cfg := range decode[[]jetstream.StreamConfig](t, o.must("streams", "--replicas", "1")) {
+		for name, value := range cfg.Metadata {
+			if strings.Contains(value, "not-in-any") || name == "delaybroker.secret" {
+				t.Errorf("%s has a secret in its metadata", cfg.Name)
+			}
+		}
 		if _, err := o.js.CreateStream(t.Context(), cfg); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 type control struct {
 	kind    controlKind
 	left    int    // messages that an ended request asked for and did not get
+	room    int    // bytes that a request which ended for want of room had left; zero is not known
 	last    uint64 // heartbeat: the number of the consumer's last message, if counted
 	counted bool   // heartbeat: last is said
 	words   string // status and description
@@ -48,6 +49,9 @@ func parseControl(h nats.Header) control {
 	}
 	if left, err := strconv.ParseUint(h.Get("Nats-Pending-Messages"), 10, 31); err == nil {
 		c.left = int(left)
+	}
+	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == noRoom {
+		c.room = int(room)
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -81,6 +82,50 @@ func TestOthersOfTheAccount(t *testing.T) {
 		}
 		if got, want := configOf(t, js, "OTHER_30m").Subjects, []string{"other.30m.>"}; !slices.Equal(got, want) {
 			t.Errorf("the other's subjects are %v, want %v", got, want)
+		}
+	})
+}
+
+// watching looks at the streams after each change.
+type watching struct {
+	*counting
+	changed func()
+}
+
+func (w watching) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	defer w.changed()
+	return w.counting.CreateStream(ctx, cfg)
+}
+
+func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	defer w.changed()
+	return w.counting.UpdateStream(ctx, cfg)
+}
+
+// TestSubjectsMoveOneByOne: while levels come and go, the clients of one level at a time have no stream to publish to, and
+// only from one change of a stream to the next.
+func TestSubjectsMoveOneByOne(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m", "7m", "30m"))
+		for _, ladder := range [][]string{{}, {"1m", "7m", "30m"}, {"7m"}, {"1m", "30m"}} {
+			var before []string
+			streams := watching{js, func() {
+				var without []string
+				for _, subject := range []string{"delay.1m.x", "delay.7m.x", "delay.30m.x", "delayin.5s.x"} {
+					if _, err := js.StreamNameBySubject(t.Context(), subject); err != nil {
+						without = append(without, subject)
+					}
+				}
+				if len(without) > 1 || len(before) > 0 && len(without) > 0 {
+					t.Errorf("to levels %v: after one change no stream listens on %v, after the next on %v", ladder, before, without)
+				}
+				before = without
+			}}
+			p := provisioner(js, true)
+			p.Streams = streams
+			if _, drift := mustProvision(t, p, want(ladder...)); len(drift) > 0 || len(before) > 0 {
+				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
+			}
 		}
 	})
 }

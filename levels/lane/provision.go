@@ -31,15 +31,16 @@ type Provisioner struct {
 	Retired func(level Spec) []string
 	// Create allows to create and change streams. Otherwise a missing stream is an error.
 	Create bool
+	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
+	OwnSecret bool
 }
 
 // Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
 // wants any more included: the streams are the truth, and a level that left the configuration is served until it is
-// empty. Of existing streams it changes the subjects of those it marked itself, and the bounds on what they hold if any
-// are asked for, and nothing else.
+// empty. Of existing streams it changes the subjects of those it marked itself, the bounds on what they hold if any are
+// asked for, what they say of seals if they say nothing, and nothing else.
 //
-// A subject may move from one stream to another (a level that comes or goes leaves it to the intake), and no two
-// streams may listen on one subject. So everything first lets go, then everything takes.
+// A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
 	found, all, err := p.Find(ctx)
 	if err != nil {
@@ -56,6 +57,16 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		}
 	}
 	if p.Create {
+		sealed, changed, err := p.seal(ctx, want, found, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		want = sealed
+		if changed {
+			if _, all, err = p.Find(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
 		if err := p.reconcile(ctx, want, target, all); err != nil {
 			return nil, nil, err
 		}
@@ -119,43 +130,49 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	return found, all, nil
 }
 
-// reconcile lets go, creates, and takes, in this order.
+// reconcile moves what is to be moved, creates, and bounds.
 func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig), giver: make(map[string]string)}
+	missing := make(map[string]bool)
 	for name, s := range target {
-		info, ok := all[name]
-		if !ok || !sameMarks(s.Config(), info.Config) {
+		info, exists := all[name]
+		if exists && !sameMarks(s.Config(), info.Config) {
 			continue
 		}
-		has := &info.Config
-		if extra := ours(p.Roots, minus(has.Subjects, s.Subjects)); len(extra) > 0 {
-			has.Subjects = minus(has.Subjects, extra)
-			if len(has.Subjects) == 0 { // a stream must listen on something
-				has.Subjects = s.Subjects[len(s.Subjects)-1:]
-			}
-			if err := p.update(ctx, *has); err != nil {
+		var has []string
+		if exists {
+			m.has[name], has = &info.Config, info.Config.Subjects
+		}
+		for _, subject := range minus(s.Subjects, has) {
+			missing[subject] = true
+		}
+		for _, subject := range ours(p.Roots, minus(has, s.Subjects)) {
+			m.giver[subject] = name
+		}
+	}
+	// What nobody takes is let go first: it may overlap with what somebody does.
+	for subject, name := range m.giver {
+		if !missing[subject] {
+			if err := m.letGo(ctx, name, subject); err != nil {
 				return err
 			}
 		}
 	}
-	// The intake listens on what is no level, so it comes last.
-	for _, s := range want {
-		if _, exists := all[s.Stream]; exists {
-			continue
+	for i := range want { // the intake is behind the levels
+		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
+			continue // somebody else's; Compare says so
 		}
-		if err := p.create(ctx, s); err != nil {
+		err := m.bring(ctx, want[i])
+		if taken(err) {
+			err = p.adopt(ctx, want[i:])
+		}
+		if err != nil {
 			return err
 		}
 	}
-	for name, s := range target {
-		info, ok := all[name]
-		if !ok || !sameMarks(s.Config(), info.Config) {
-			continue
-		}
-		has := info.Config
-		missing := minus(s.Subjects, has.Subjects)
-		has.Subjects = append(slices.Clone(has.Subjects), missing...)
-		if limit(&has, s) || len(missing) > 0 {
-			if err := p.update(ctx, has); err != nil {
+	for name, s := range target { // levels that are served until they are empty
+		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
+			if err := m.bring(ctx, s); err != nil {
 				return err
 			}
 		}

@@ -120,6 +120,10 @@ func TestProvision(t *testing.T) {
 			}
 			for _, s := range found {
 				i := slices.IndexFunc(specs, func(w Spec) bool { return w.Stream == s.Stream })
+				if s.Secret == "" || s.Secret != found[0].Secret || !s.Sealed.Equal(found[0].Sealed) || s.Sealed.After(time.Now()) {
+					t.Errorf("%s has the secret %q, sealed since %s; want what %s has", s.Stream, s.Secret, s.Sealed, found[0].Stream)
+				}
+				s.Secret, s.Sealed = "", time.Time{}
 				if got, want := fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", specs[i]); got != want {
 					t.Errorf("found %s, want %s", got, want)
 				}

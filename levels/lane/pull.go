@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	pullBatch = 500     // messages asked for at a time
-	pullBytes = 2 << 20 // and bytes, in one's turn
+	pullBatch = 500 // messages asked for at a time
 	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
 	// random peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
@@ -24,20 +23,21 @@ const (
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is one consumer's life. At the tail, or with a turn, a request is replaced when half of it is used, so that two
-// overlap at most, or three when work comes behind the tail.
+// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
+// work comes behind the tail.
 type pull struct {
 	r         *Reader
 	name      string
 	start     uint64
 	clustered bool
-	least     int // bytes that any message fits into
+	largest   int // bytes of a request that any message fits into
 	msgs      chan *nats.Msg
 	sub       *nats.Subscription
 
 	consumer uint64    // number of the consumer's last message
 	wanted   int       // messages asked for and not yet come
 	idle     bool      // nothing came since the last request
+	large    bool      // the next message is larger than the reader's buffer
 	tail     bool      // nothing was behind the last message
 	tried    bool      // the consumer counts as we do, so that a slow request may follow
 	compared time.Time // when the leader was last asked for what we lack
@@ -51,9 +51,9 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
-		least: maxMsg + 8<<10,
-		msgs:  make(chan *nats.Msg, 3*pullBatch),
-		tail:  info.State.LastSeq < r.next || info.State.Msgs == 0,
+		largest: maxMsg + 8<<10,
+		msgs:    make(chan *nats.Msg, 3*pullBatch),
+		tail:    info.State.LastSeq < r.next || info.State.Msgs == 0,
 	}
 }
 
@@ -91,7 +91,6 @@ func (p *pull) open(ctx context.Context) error {
 // close lets the consumer go. On a clean stop it is also deleted; otherwise the server does that in a while, since
 // after a loss of connection nobody would hear us.
 func (p *pull) close(ctx context.Context) {
-	p.r.yieldTurn()
 	if p.sub == nil {
 		return
 	}
@@ -171,15 +170,12 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 func (p *pull) ask() error {
 	heartbeat, expires := p.watch()
 	n := pullBatch - p.wanted
-	if !p.tail {
-		p.r.takeTurn()
-	}
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
 		MaxBytes  int           `json:"max_bytes"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, p.maxBytes(), expires, heartbeat})
+	}{n, p.bytes(), expires, heartbeat})
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
@@ -191,12 +187,12 @@ func (p *pull) ask() error {
 	return nil
 }
 
-// maxBytes bounds a request. The server answers 409 for ever to one that is smaller than the next message with its headers.
-func (p *pull) maxBytes() int {
-	if p.r.turn {
-		return max(p.least, pullBytes)
+// bytes is how many to ask for: a request that is smaller than the next message with its headers gets a 409 and nothing.
+func (p *pull) bytes() int {
+	if p.large {
+		return max(p.largest, p.r.buffer)
 	}
-	return p.least
+	return p.r.buffer
 }
 
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
@@ -209,14 +205,13 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	}
 	p.consumer = s.consumer
 	p.idle, p.tried = false, true
+	p.large = p.large && s.Size > p.r.buffer/2
 	p.wanted--
 	p.behind = time.Time{}
 	// Behind the tail comes work: a request that watches slowly will not do.
 	slow := p.tail && s.Behind > 0
-	if p.tail = s.Behind == 0; p.tail {
-		p.r.yieldTurn()
-	}
-	if slow || p.used() {
+	p.tail = s.Behind == 0
+	if slow || p.wanted <= pullBatch/2 {
 		if err := p.ask(); err != nil {
 			return err
 		}
@@ -239,23 +234,17 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	case c.kind == heartbeat:
 		p.tried = true
 		return p.compare(ctx)
-	case c.kind == noRoom && p.idle:
+	case c.kind == noRoom && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // a new consumer looks at the stream's limit again
+	case c.kind == noRoom:
+		p.large = p.large || c.room >= p.r.buffer // otherwise it was used up
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
-	if p.used() {
+	if p.wanted <= pullBatch/2 {
 		return p.ask()
 	}
 	return nil
-}
-
-// used reports whether it is time for the next request.
-func (p *pull) used() bool {
-	if p.tail || p.r.turn {
-		return p.wanted <= pullBatch/2
-	}
-	return p.wanted == 0
 }
 
 // compare asks the leader of a clustered stream whether we lack something.

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,7 @@ const (
 	backoffHigh = 2 * time.Second
 	// remindEvery is how often a reader says that its lane cannot be read. There are forty of them.
 	remindEvery = time.Minute
-	bufferItems = 256     // handed over and not yet taken
-	bufferBytes = 1 << 20 // of these, unless it is one message
+	bufferItems = 256 // handed over and not yet taken
 
 	// inactiveThreshold removes the consumer of a broker that crashed, and of a lane that is not read for a while
 	// because nothing in it is due; the latter gets a new one when it asks again.
@@ -42,6 +42,7 @@ type Reader struct {
 	leader  leader.Leaders
 	inbox   string
 	lane    Spec
+	buffer  int // bytes
 	log     *slog.Logger
 	items   chan Item
 	epochs  chan Epoch
@@ -62,9 +63,6 @@ type Reader struct {
 	next    uint64    // every undeleted message below it was handed over, or had arrived before we began
 	deleted deleted   // what the leader had deleted from the midst of the stream when the epoch began
 	status  <-chan nats.Status
-
-	turns Turns
-	turn  bool // we have one
 }
 
 // ReaderConfig is what a reader needs to know.
@@ -74,27 +72,25 @@ type ReaderConfig struct {
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
 	Lane      Spec
-	Turns     Turns // of Conn; nil where there is no other reader
 	// From is the lowest sequence to hand over, as the previous owner left it. A lagging replica may still show what
 	// was purged below.
 	From uint64
 	// FromCreated is when the stream was created that From speaks of, if that is known. Of another stream it says
 	// nothing.
 	FromCreated time.Time
-	Log         *slog.Logger
+	// Buffer is how many bytes are asked for at a time, two requests overlapping, and as many are handed over and not
+	// yet taken; of a larger message one at a time. Defaults to a mebibyte.
+	Buffer int
+	Log    *slog.Logger
 }
 
 // NewReader makes a reader. Don't forget to Run it.
 func NewReader(cfg ReaderConfig) *Reader {
-	if cfg.Turns == nil {
-		cfg.Turns = NewTurns()
-	}
 	return &Reader{
 		nc: cfg.Conn, js: cfg.JetStream, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox, lane: cfg.Lane,
-		log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
+		buffer: cmp.Or(cfg.Buffer, 1<<20), log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
 		doubted: make(chan struct{}, 1), denied: make(chan uint64, 1),
 		first: cfg.From, firstOf: cfg.FromCreated, next: cfg.From,
-		turns: cfg.Turns,
 	}
 }
 
@@ -327,15 +323,8 @@ func (r *Reader) request(ctx context.Context, ask func(context.Context) error) e
 func (r *Reader) hand(ctx context.Context, it Item) error {
 	for {
 		items := r.items
-		if r.bytes.Load() >= bufferBytes {
+		if r.bytes.Load() >= int64(r.buffer) {
 			items = nil
-		}
-		select {
-		case items <- it:
-			r.bytes.Add(int64(it.Size))
-			return nil
-		default:
-			r.yieldTurn() // what waits for its owner asks for nothing
 		}
 		select {
 		case items <- it:

@@ -20,6 +20,8 @@ const (
 	metaLevel  = "delaybroker.level"
 	metaPrefix = "delaybroker.prefix"
 	metaFormat = "delaybroker.format"
+	metaSecret = "delaybroker.secret" // see Secrets
+	metaSealed = "delaybroker.sealed"
 )
 
 // Kind is what a stream is for.
@@ -50,6 +52,11 @@ type Spec struct {
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
+	// Secret is what the brokers' seals are made of, and Sealed the time from which a message without one is not believed.
+	// They are only looked at and kept: see Secrets.
+	Secret string
+	Sealed time.Time
+
 	// Broken says what is wrong with the marks of a stream that was found. Such a stream is nobody's to serve or change:
 	// what it holds might be misread.
 	Broken error
@@ -77,6 +84,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 	if s.Kind == Owners {
 		cfg.MaxMsgsPerSubject = 1 // the last word counts
 	}
+	s.sealMarks(cfg.Metadata)
 	return cfg
 }
 
@@ -102,8 +110,9 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 	}
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
-		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
 	}
+	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // what cannot be read is no time
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
 		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
@@ -116,73 +125,6 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 	}
 	return spec, true
 }
-
-// Drift is a difference between a stream as we want it and as it is. The broker reports it and changes nothing: somebody
-// may have had a reason.
-type Drift struct {
-	Stream string
-	What   string
-	Fatal  bool // the promises cannot be kept on such a stream
-}
-
-func (d Drift) String() string { return d.Stream + ": " + d.What }
-
-// Drift compares what matters to the promises. Limits are compared with "at most": a stream that accepts less is a
-// choice, one that accepts what cannot be moved on is a fault.
-func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
-	var all []Drift
-	report := func(fatal bool, format string, args ...any) {
-		all = append(all, Drift{Stream: s.Stream, What: fmt.Sprintf(format, args...), Fatal: fatal})
-	}
-	if has.Retention != jetstream.LimitsPolicy {
-		report(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
-	}
-	if has.MaxAge != 0 {
-		report(true, "max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
-	}
-	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
-		report(true, "discard is old with a limit set: accepted messages would be removed; want new")
-	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
-		report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
-	}
-	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
-		report(false, "max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
-	}
-	if has.AllowRollup {
-		report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
-	}
-	if has.AllowMsgTTL {
-		report(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
-	}
-	if has.DenyPurge {
-		report(true, "deny_purge is set: what was moved on could not be removed; want it off")
-	}
-	if has.NoAck {
-		report(true, "no_ack is set: publishers cannot know that a message is stored")
-	}
-	if has.Storage != jetstream.FileStorage {
-		report(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage)
-	}
-	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
-		report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
-	}
-	if above(has.MaxMsgs, s.MaxMsgs) {
-		report(false, "max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)
-	}
-	if above(has.MaxBytes, s.MaxBytes) {
-		report(false, "max_bytes is %d, want %d: more is accepted than was asked for", has.MaxBytes, s.MaxBytes)
-	}
-	if has.Duplicates < s.Duplicates {
-		report(false, "duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
-	}
-	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-		report(false, "does not listen on %d of its %d subjects, such as %s", len(missing), len(s.Subjects), missing[0])
-	}
-	return all
-}
-
-// above reports whether a limit is missing or higher than the one that is wanted, if any.
-func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }
 
 // minus is what a holds and b does not.
 func minus(a, b []string) []string {
@@ -208,9 +150,14 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries our own marks, so that it may be changed.
+// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not matter.
 func sameMarks(want, has jetstream.StreamConfig) bool {
-	ours := maps.Clone(has.Metadata)
-	maps.DeleteFunc(ours, func(k, _ string) bool { return want.Metadata[k] == "" && k != metaLevel })
-	return maps.Equal(ours, want.Metadata)
+	marks := func(cfg jetstream.StreamConfig) map[string]string {
+		ours := maps.Clone(cfg.Metadata)
+		maps.DeleteFunc(ours, func(k, _ string) bool {
+			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
+		})
+		return ours
+	}
+	return maps.Equal(marks(has), marks(want))
 }

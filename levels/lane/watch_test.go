@@ -62,24 +62,23 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// TestBytesOfARequest: a request smaller than the next message is answered 409 for ever.
+// TestBytesOfARequest: a reader asks for what its buffer takes, and for what any message fits into when the next one is
+// larger than that: a request that is smaller is answered 409 for ever.
 func TestBytesOfARequest(t *testing.T) {
 	for _, tt := range []struct {
-		max      int32
-		want     int // with a turn
-		wantLess int // without
+		buffer      int
+		max         int32
+		want, large int
 	}{
-		{1 << 20, 2 << 20, 1<<20 + 8<<10},
-		{2<<20 - 8<<10, 2 << 20, 2 << 20},
-		{2<<20 - 8<<10 + 1, 2<<20 + 1, 2<<20 + 1},
-		{64 << 20, 64<<20 + 8<<10, 64<<20 + 8<<10},
+		{256 << 10, 1 << 20, 256 << 10, 1<<20 + 8<<10},
+		{64 << 10, 64 << 20, 64 << 10, 64<<20 + 8<<10},
+		{1 << 20, 1000, 1 << 20, 1 << 20},
 	} {
-		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}
-		if got := newPull(&Reader{turn: true}, info, 1).maxBytes(); got != tt.want {
-			t.Errorf("messages of up to %d bytes: asks for %d bytes, want %d", tt.max, got, tt.want)
-		}
-		if got := newPull(&Reader{}, info, 1).maxBytes(); got != tt.wantLess {
-			t.Errorf("messages of up to %d bytes: asks for %d bytes without a turn, want %d", tt.max, got, tt.wantLess)
+		p := newPull(&Reader{buffer: tt.buffer}, &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}, 1)
+		got := p.bytes()
+		p.large = true
+		if large := p.bytes(); got != tt.want || large != tt.large {
+			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max, tt.buffer, got, large, tt.want, tt.large)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,9 +38,13 @@ func (m Message) Header() (nats.Header, error) {
 	return nats.DecodeHeadersMsg(m.Block)
 }
 
-// Message reads the message at a sequence. This, Next and Last return jetstream.ErrMsgNotFound when there is none.
+// Message reads the message at a sequence, and believes no other. This, Next and Last return jetstream.ErrMsgNotFound when there is none.
 func (l Leaders) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
-	return l.get(ctx, stream, map[string]any{"seq": sequence})
+	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
+	if err == nil && m.Sequence != sequence {
+		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, errAnswer)
+	}
+	return m, err
 }
 
 // Next reads the first message at or above a sequence whose subject matches a filter.
@@ -85,6 +90,14 @@ func (l Leaders) PurgeSubject(ctx context.Context, stream, subject string) error
 	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
 }
 
+// PurgeBelow removes the messages below a sequence whose subject matches a filter.
+func (l Leaders) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
+	if below <= 1 {
+		return nil // see Purge
+	}
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
+}
+
 // Ask makes one request of the API, whose subject is given without the prefix, and decodes the answer unless it is nil. A
 // refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
 func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) error {
@@ -97,10 +110,14 @@ func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) e
 		return fmt.Errorf("ask %s: %w", subject, err)
 	}
 	var refusal struct {
+		Type  string              `json:"type"`
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &refusal); err != nil {
 		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+	}
+	if refusal.Type != answerType(subject) {
+		return fmt.Errorf("%s: the answer is a %.60q: %w", subject, refusal.Type, errAnswer)
 	}
 	switch e := refusal.Error; {
 	case e == nil:
@@ -118,4 +135,19 @@ func (l Leaders) Ask(ctx context.Context, subject string, request, answer any) e
 		return fmt.Errorf("decode the answer to %s: %w", subject, err)
 	}
 	return nil
+}
+
+// errAnswer is returned for an answer to something else. Whoever knows the inbox may have one put there: an acknowledgement
+// of a publish would otherwise pass for the one of a purge.
+var errAnswer = errors.New("the answer is not to what was asked")
+
+// answerType is what the server calls its answers to a subject: "STREAM.MSG.GET.<stream>" has
+// "io.nats.jetstream.api.v1.stream_msg_get_response", and "STREAM.LIST", which names no stream, "….stream_list_response".
+func answerType(subject string) string {
+	operation := subject
+	if subject != "STREAM.LIST" {
+		operation = subject[:strings.LastIndexByte(subject, '.')]
+	}
+	name := strings.ReplaceAll(strings.ToLower(operation), ".", "_")
+	return "io.nats.jetstream.api.v1." + name + "_response"
 }

@@ -83,3 +83,26 @@ func TestLeaders(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswerToSomethingElse: an acknowledgement of a publish, which somebody has had put into our inbox, purges and reads
+// nothing.
+func TestAnswerToSomethingElse(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		nc, ctx := s.Connect(), t.Context()
+		for subject, answer := range map[string]string{
+			"fake.STREAM.PURGE.A":   `{"stream":"A","seq":1}`,
+			"fake.STREAM.MSG.GET.A": `{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":{"subject":"a","seq":8}}`,
+		} {
+			if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := Leaders{Conn: nc, API: "fake"}
+		if err := l.Purge(ctx, "A", 7); !errors.Is(err, errAnswer) {
+			t.Errorf("a purge: got %v, want %v", err, errAnswer)
+		}
+		if m, err := l.Message(ctx, "A", 7); !errors.Is(err, errAnswer) {
+			t.Errorf("message 7: got %+v, %v, want %v", m, err, errAnswer)
+		}
+	})
+}

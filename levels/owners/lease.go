@@ -14,10 +14,13 @@ type shared struct {
 	owes  debt
 	done  chan struct{} // closed by end
 	lost  atomic.Bool
+	// denied is set when Held said no although the lane was not lost: its owner waits for a beat before it asks again.
+	denied atomic.Bool
 
 	// Touched by Run alone.
-	epoch uint64
-	ended bool
+	epoch   uint64
+	assumed bool // in an outage, without the table: see assume
+	ended   bool
 }
 
 func (l *shared) From() Cursor           { return l.from }
@@ -32,6 +35,7 @@ func (l *shared) Held() bool {
 	if l.of.standing.Load().good(now, l.of.bucket.conn.IsConnected()) && (len(l.beats) == 0 || !l.owes.stuck(now)) {
 		return true
 	}
+	l.denied.Store(true)
 	l.of.wake() // perhaps only for the moment
 	return false
 }

@@ -16,6 +16,8 @@ type Owners interface {
 	// Owner names the instance that owns a lane, as far as this one knows. It is empty when nobody does, or when
 	// instances do not know of each other.
 	Owner(lane string) string
+	// Doubt says that JetStream left questions without answers, and answers again: who owns what may have changed.
+	Doubt()
 }
 
 // Lease is the ownership of one lane from Acquire to Release.

@@ -11,18 +11,24 @@ type roster struct {
 }
 
 type sighting struct {
-	seq   uint64
-	since time.Time // when the counter was first read as it is, or as soon as things went well again
-	lives bool      // it was seen to move
+	counter uint64
+	since   time.Time // when the counter was first read as it is, or as soon as things went well again
+	moved   time.Time // when it was last seen to move
+	lives   bool      // it was ever seen to move, or heard
 }
 
-// saw takes in a counter. News means that it cannot have been there at the last look.
-func (r *roster) saw(id string, seq uint64, news bool, now time.Time) {
+// saw takes in a counter. One that does not rise is no news, whoever put it there again. Heard means that its owner has
+// just said it.
+func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	s, known := r.seen[id]
-	if known && s.seq == seq {
+	if known && counter <= s.counter {
 		return
 	}
-	r.seen[id] = sighting{seq: seq, since: now, lives: known || news}
+	moved := s.moved
+	if heard || !r.good.IsZero() { // otherwise it may be long ago
+		moved = now
+	}
+	r.seen[id] = sighting{counter: counter, since: now, moved: moved, lives: s.lives || s.counter > 0 || heard}
 }
 
 // round ends one that was begun at sent and has shown everything stored before. Others are those who should be there.
@@ -54,5 +60,11 @@ func (r *roster) still(id string) time.Duration {
 }
 
 func (r *roster) lives(id string) bool { return r.seen[id].lives }
+
+// livesNow reports whether an instance gave a sign of life lately.
+func (r *roster) livesNow(id string, now time.Time) bool {
+	s := r.seen[id]
+	return s.lives && now.Sub(s.moved) < lostAfter
+}
 
 func (r *roster) forget(id string) { delete(r.seen, id) }

@@ -3,33 +3,32 @@ package owners
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-// sweepAfter is when the counter of an instance that left is removed.
+// sweepAfter is when the counter of an instance that died is removed.
 const sweepAfter = 10 * time.Second
 
 // errStale is returned when an answer did not show what was stored before the question.
 var errStale = errors.New("a server answered from the past")
 
-// round beats, reads what has happened, and acts on it. A round that reads its own beat has seen everything that was
-// stored before: no replica that lags, and no leader that was deposed, can show that.
+// round beats, reads what has happened, and acts on it. Only of whoever shows our own beat is anything believed: no
+// replica that lags, and no leader that was deposed, can show that.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.begun = sent
 	s.beats++
 	seq, err := s.bucket.put(ctx, s.bucket.Beat+s.id, strconv.AppendUint(nil, s.beats, 10))
 	if err == nil {
-		if seq <= s.read {
-			s.read, s.rewritten = 0, true // another stream
+		if seq <= s.stored {
+			s.otherStream()
 		}
-		err = s.follow(ctx, seq)
+		s.stored = seq
+		err = s.bucket.shows(ctx, seq)
+	}
+	if err == nil {
+		err = s.read(ctx, true)
 	}
 	if err == nil {
 		s.roster.round(sent, time.Now(), s.others(s.table))
@@ -39,88 +38,16 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 		s.failed(ctx, sent, err)
 		return err
 	}
+	s.failing, s.alerted = time.Time{}, time.Time{}
 	s.plan(sent)
 	return nil
 }
 
-// failed notes that nobody answered, and makes the bucket if that is why.
-func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
-	if errors.Is(err, errConflict) {
-		return
-	}
-	s.roster.failed()
-	s.read = 0 // who knows what happens meanwhile
-	if st := s.standing.Load(); st != nil && !st.alone {
-		silent := s.at(sent)
-		s.standing.Store(&standing{since: st.since, silent: &silent})
-	}
-	if s.cfg.Create == nil || ctx.Err() != nil || !s.bucket.conn.IsConnected() {
-		return
-	}
-	if _, err := s.bucket.next(ctx, 1); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return
-	}
-	if err := s.cfg.Create(ctx); err != nil {
-		s.log.Warn("cannot create the stream that instances meet in", "stream", s.bucket.Stream, "err", err)
-		return
-	}
-	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.bucket.Stream)
-}
-
-// follow reads what was stored since the last time, at least up to a sequence.
-func (s *Shared) follow(ctx context.Context, until uint64) error {
-	anew, found := s.read == 0, false
-	for {
-		e, err := s.bucket.next(ctx, s.read+1)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		s.read = e.Sequence
-		if id, isBeat := strings.CutPrefix(e.Subject, s.bucket.Beat); isBeat && id != s.id {
-			s.roster.saw(id, e.Sequence, !anew, now)
-		}
-		if e.Subject != s.bucket.Table {
-			continue
-		}
-		found = true
-		t, err := ParseTable(e.Data)
-		if err != nil {
-			return fmt.Errorf("the table of lanes in %s cannot be read; purge subject %s: %w", s.bucket.Stream, s.bucket.Table, err)
-		}
-		s.adopt(t, e.Sequence, now)
-	}
-	if s.read < until {
-		return errStale
-	}
-	if anew && !found && s.revision > 0 {
-		s.rewritten = true
-		s.adopt(Table{}.clone(), 0, time.Now())
-	}
-	return nil
-}
-
-// adopt takes over a table that is stored.
-func (s *Shared) adopt(t Table, revision uint64, now time.Time) {
-	if !slices.Equal(t.members(), s.table.members()) {
-		s.stable = now
-	}
-	s.table, s.revision = t, revision
-	owned := make(map[string]string, len(t.Lanes))
-	for lane, c := range t.Lanes {
-		owned[lane] = c.Instance
-	}
-	s.mu.Lock()
-	s.owners = owned
-	s.mu.Unlock()
-}
-
 // plan says when the next round must be.
 func (s *Shared) plan(sent time.Time) {
-	if !s.company() && !s.wanting() {
+	s.sweep()
+	if s.known && !s.company() && !s.wanting() {
+		s.glanced = sent
 		s.standing.Store(&standing{since: s.at(time.Now()), alone: true})
 		return
 	}
@@ -131,13 +58,13 @@ func (s *Shared) plan(sent time.Time) {
 		}
 	}
 	sooner(s.stable.Add(stableAfter))
+	sooner(s.sweepAt)
 	for _, id := range s.others(s.table) {
-		sooner(s.roster.seen[id].since.Add(s.patience(s.table.Instances[id])))
+		sooner(s.roster.seen[id].since.Add(s.patience(id, s.table.Instances[id])))
 		if !s.roster.lives(id) {
-			s.call() // it may be alone, and beat only when it hears of us
+			s.ask(sent) // it may be alone, and beat only when it hears of us
 		}
 	}
-	s.sweep()
 }
 
 // wanting reports whether a lane that is nobody's is waited for here.
@@ -152,19 +79,20 @@ func (s *Shared) wanting() bool {
 	return false
 }
 
-// sweep removes the counters of those who are gone.
+// sweep removes the counters of those who are gone, when all others have raised theirs.
 func (s *Shared) sweep() {
-	for id := range s.roster.seen {
-		if _, there := s.table.Instances[id]; there || s.roster.still(id) < sweepAfter {
-			continue
-		}
+	switch now := time.Now(); {
+	case s.sweepAt.IsZero():
+	case s.sweepBelow == 0:
+		s.sweepBelow = s.stored
+	case !now.Before(s.sweepAt):
 		ctx, cancel := context.WithTimeout(context.Background(), bucketTimeout)
-		err := s.bucket.remove(ctx, s.bucket.Beat+id)
+		err := s.bucket.sweep(ctx, s.sweepBelow)
 		cancel()
 		if err != nil {
-			s.log.Debug("removing the counter of an instance that is gone", "instance", id, "err", err)
+			s.log.Debug("removing the counters of instances that are gone", "err", err)
 		}
-		s.roster.forget(id)
+		s.sweepBelow, s.sweepAt = 0, time.Time{}
 	}
 }
 
@@ -181,14 +109,15 @@ func (s *Shared) leave() {
 		err := s.write(ctx, t)
 		if errors.Is(err, errConflict) {
 			time.Sleep(rand.N(roundPause))
-			err = s.follow(ctx, 0)
+			err = s.readTable(ctx, true)
 		}
 		if err != nil {
+			s.call() // that it has nothing
 			s.log.Warn("cannot tell the other instances that this one stops; they find out within seconds", "err", err)
 			return
 		}
 	}
-	if s.beats == 0 {
+	if s.stored == 0 {
 		return
 	}
 	if err := s.bucket.remove(ctx, s.bucket.Beat+s.id); err != nil {

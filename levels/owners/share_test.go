@@ -16,7 +16,7 @@ func world(r *rand.Rand, instances, lanes int) Table {
 		names = append(names, fmt.Sprintf("L%02d", n))
 	}
 	for n := range instances {
-		t.join(fmt.Sprintf("i%d", n), "", names)
+		t.join(fmt.Sprintf("i%d", n), Instance{Lanes: names})
 	}
 	for _, lane := range names {
 		if n := r.IntN(instances + 2); n < instances { // otherwise free, or in no table yet
@@ -147,8 +147,8 @@ func TestSharesSettle(t *testing.T) {
 // would, those that stand by included; a lane that nobody would work has no owner.
 func TestSharesOfUnlike(t *testing.T) {
 	w := Table{}.clone()
-	w.join("old", "", []string{"A", "B", "C", "D"})
-	w.join("new", "", []string{"A", "B", "C", "D", "E"})
+	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})
+	w.join("new", Instance{Lanes: []string{"A", "B", "C", "D", "E"}})
 	w.claim("A", "old")
 	w.claim("X", "gone")
 	got := shares(w, 1)

@@ -2,7 +2,6 @@ package owners
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -19,15 +18,18 @@ import (
 // Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
 // package's documentation for how they agree.
 type Shared struct {
-	bucket bucket
-	cfg    SharedConfig
-	id     string // unique to this run
-	base   time.Time
-	log    *slog.Logger
+	bucket  bucket
+	cfg     SharedConfig
+	id      string // unique to this run
+	base    time.Time
+	started int64 // base, as nanoseconds since 1970
+	log     *slog.Logger
 
 	standing atomic.Pointer[standing]
 	heard    atomic.Int64  // when another instance last called, as a duration since base
-	asked    chan struct{} // one slot: there is something to do
+	asking   atomic.Bool   // and wanted to know who lives
+	knower   atomic.Int64  // when one last called that knows the table, likewise
+	todo     chan struct{} // one slot: there is something to do
 
 	mu       sync.Mutex // guards what follows
 	waiters  map[string]*waiter
@@ -35,19 +37,33 @@ type Shared struct {
 	releases []*release
 	leaving  bool
 	owners   map[string]string // for Owner
+	spoken   map[string]spoken // what others said last, lately
 
 	// What follows belongs to Run.
-	read      uint64 // the last sequence read
-	table     Table
-	revision  uint64 // its sequence
+	place     string // see SharedConfig
+	table     Table  // the last good one
+	known     bool   // it was read, or founded
+	last      uint64 // the sequence of what is stored as the table, zero when nothing is
+	garbled   bool   // that is not the last good one
+	rewritten bool   // others may own lanes that are in no table
 	roster    roster
 	stable    time.Time // since when the same instances are there
-	rewritten bool      // the bucket is not the one we began with
 	beats     uint64
+	stored    uint64    // the sequence of our last counter
 	begun     time.Time // when the last round was
 	look      time.Time // when the next one must be
+	glanced   time.Time // when an instance that is alone last looked
+	asked     time.Time // when it was last asked who lives
 	pending   bool      // something was asked that no round has seen to
-	failing   complaint
+
+	sweepBelow uint64    // counters stored below are of those who are gone; zero when that is not known yet
+	sweepAt    time.Time // when they are removed; zero when none are to be
+	failing    time.Time // since when rounds are in vain, zero when they are not
+	alerted    time.Time // when it was last said that we go on without the bucket
+	rejected   time.Time // when it was last said that something else is stored as the table
+	namesake   bool      // an elder instance has our name, and we stop
+	elder      bool      // a younger one has
+	complaint  complaint
 }
 
 // SharedConfig is what Shared needs to know.
@@ -62,7 +78,16 @@ type SharedConfig struct {
 	// Name is what the operator calls this instance, the same after a restart, and no other instance. Empty means no
 	// such name. Host is what it is called then.
 	Name, Host string
-	Log        *slog.Logger
+	// Place is where it runs, such as a host and an address it listens on, if no other instance can run there; used
+	// without a Name. Two that have it all the same notice, and the younger goes on without.
+	Place string
+	// Locked says that Place is locked: whoever else is entered as running there is dead.
+	Locked bool
+	// Seal proves what we write. Nil believes everything, and seals nothing.
+	Seal Sealer
+	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
+	Fail func(error)
+	Log  *slog.Logger
 }
 
 // waiter is an Acquire underway.
@@ -90,13 +115,20 @@ func NewShared(cfg SharedConfig) *Shared {
 		}
 		return r
 	}, name)
+	now := time.Now()
 	s := &Shared{
-		bucket: bucket{conn: cfg.Conn, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, Subjects: cfg.Subjects}, cfg: cfg, log: cfg.Log,
-		id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: time.Now(),
-		asked: make(chan struct{}, 1), waiters: make(map[string]*waiter), leases: make(map[string]*shared),
-		roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone(),
+		bucket: bucket{
+			conn: cfg.Conn, leader: leader.Leaders{Conn: cfg.Conn, API: cfg.APIPrefix}, seal: cfg.Seal, Subjects: cfg.Subjects,
+		},
+		cfg: cfg, log: cfg.Log, id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano(),
+		todo: make(chan struct{}, 1), waiters: make(map[string]*waiter), leases: make(map[string]*shared),
+		spoken: make(map[string]spoken), roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone(),
+	}
+	if cfg.Name == "" {
+		s.place = cfg.Place
 	}
 	s.heard.Store(int64(-lostAfter))
+	s.knower.Store(int64(-stableAfter))
 	return s
 }
 
@@ -105,12 +137,7 @@ func (s *Shared) Instance() string { return s.id }
 
 // Run takes part until ctx ends, then leaves.
 func (s *Shared) Run(ctx context.Context) {
-	calls, err := s.bucket.conn.Subscribe(s.bucket.Call, func(m *nats.Msg) {
-		if string(m.Data) != s.id {
-			s.heard.Store(int64(time.Since(s.base)))
-			s.wake()
-		}
-	})
+	calls, err := s.bucket.conn.Subscribe(s.bucket.Call, s.hear)
 	if err != nil {
 		s.log.Error("cannot hear other instances, and own nothing", "err", err)
 		<-ctx.Done()
@@ -127,13 +154,13 @@ func (s *Shared) Run(ctx context.Context) {
 		case <-ctx.Done():
 			s.leave()
 			return
-		case <-s.asked:
+		case <-s.todo:
 			asked = true
 		case _, open := <-status:
 			if !open {
 				status = nil
 			}
-			s.doubt()
+			s.mistrust()
 			asked = true
 		case <-timer.C:
 		}
@@ -172,6 +199,9 @@ func (s *Shared) Owner(lane string) string {
 	return s.owners[lane]
 }
 
+// Doubt looks at the table now.
+func (s *Shared) Doubt() { s.wake() }
+
 // release is for leases.
 func (s *Shared) release(ctx context.Context, l *shared, at Cursor) error {
 	r := &release{lease: l, at: at, done: make(chan struct{})}
@@ -198,7 +228,7 @@ func (s *Shared) release(ctx context.Context, l *shared, at Cursor) error {
 
 func (s *Shared) wake() {
 	select {
-	case s.asked <- struct{}{}:
+	case s.todo <- struct{}{}:
 	default:
 	}
 }
@@ -207,83 +237,9 @@ func (s *Shared) now() instant { return s.at(time.Now()) }
 
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.base)} }
 
-// doubt ends the confidence of an instance that is alone: it may have missed a call.
-func (s *Shared) doubt() {
+// mistrust ends the confidence of an instance that is alone: its connection was cut, and it may have missed a call.
+func (s *Shared) mistrust() {
 	if st := s.standing.Load(); st != nil && st.alone {
 		s.standing.Store(nil)
 	}
-}
-
-const (
-	// roundPause keeps those who call all the time from costing more than this.
-	roundPause = 2 * time.Millisecond
-	// lookEvery is how often counters are looked at: the sooner a beat is seen, the sooner its absence is.
-	lookEvery = beatEvery / 2
-	// retryEvery is how soon a round that failed is tried again.
-	retryEvery = 250 * time.Millisecond
-	// offlineEvery is how often to look for a connection whose return was not announced.
-	offlineEvery = 5 * time.Second
-	// complainEvery is how often the log says the same.
-	complainEvery = 10 * time.Second
-)
-
-// turn does what is to be done now, and returns when to come again at the latest.
-func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
-	now := time.Now()
-	s.pending = s.pending || asked
-	if st := s.standing.Load(); !s.pending && st != nil && st.alone && st.good(s.at(now), s.bucket.conn.IsConnected()) {
-		s.standing.Store(&standing{since: s.at(now), alone: true})
-		return signEvery
-	}
-	if soon := s.begun.Add(roundPause).Sub(now); soon > 0 {
-		return soon
-	}
-	if !s.bucket.conn.IsConnected() {
-		s.roster.failed()
-		return offlineEvery // or when the connection is back
-	}
-	var err error
-	if s.look.After(now) && s.read > 0 && !s.pending {
-		err = s.follow(ctx, 0)
-	} else {
-		s.pending = false
-		err = s.round(ctx, now)
-		s.pending = s.pending || err != nil
-	}
-	if ctx.Err() != nil {
-		return 0
-	}
-	s.complain(err)
-	if err != nil {
-		return retryEvery
-	}
-	if st := s.standing.Load(); st != nil && st.alone {
-		return signEvery
-	}
-	return min(lookEvery, max(time.Until(s.look), 0))
-}
-
-// complaint remembers what was said.
-type complaint struct {
-	since, said time.Time
-}
-
-func (s *Shared) complain(err error) {
-	c := &s.failing
-	if err == nil || errors.Is(err, errConflict) { // others were faster ten times in a row; soon they are done
-		if !c.said.IsZero() {
-			s.log.Info("instances can agree again", "after", time.Since(c.since).Round(time.Millisecond))
-		}
-		*c = complaint{}
-		return
-	}
-	now := time.Now()
-	if c.since.IsZero() {
-		c.since = now
-	}
-	if now.Sub(c.said) < complainEvery {
-		return
-	}
-	c.said = now
-	s.log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", c.since.UTC())
 }

@@ -12,8 +12,8 @@ const (
 	// counter must have stood still before others take over. The observer's time begins when it has read the counter,
 	// which is later, so the owner stops first.
 	lostAfter = 5 * time.Second
-	// silentAfter is how long an instance goes on while nobody can write at all, and so nobody can take over: an
-	// election takes up to 9 s.
+	// silentAfter is how long the instances leave everything as it is while the bucket does not take what they write: an
+	// election takes up to 9 s. Then they go on without it: see assume.
 	silentAfter = 15 * time.Second
 	// An instance that is alone sends nothing. It notices that it was stopped by its own sign of life.
 	signEvery = 2 * time.Second
@@ -33,9 +33,10 @@ func (i instant) until(now instant) time.Duration {
 
 // standing is what an instance knows of its own right to go on.
 type standing struct {
-	since  instant // when the last good beat was sent; alone, the last sign of life
-	alone  bool
-	silent *instant // when the last attempt to beat was begun that nobody answered, after since
+	since instant // when the last good beat was sent; alone, the last sign of life
+	alone bool
+	// silent is when the last attempt to beat was begun that failed, if the instance was good all the time since.
+	silent *instant
 }
 
 // good reports whether the instance may act now.
@@ -50,7 +51,7 @@ func (s *standing) good(now instant, connected bool) bool {
 	case passed < lostAfter:
 		return true
 	}
-	return s.silent != nil && connected && s.silent.until(now) < lostAfter && passed < silentAfter
+	return s.silent != nil && connected && s.silent.until(now) < lostAfter
 }
 
 // debt is when an owner's loop was given the oldest beat that it has not taken.

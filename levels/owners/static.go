@@ -28,6 +28,9 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 // Owner knows of nobody.
 func (s Static) Owner(string) string { return "" }
 
+// Doubt changes nothing.
+func (s Static) Doubt() {}
+
 type always struct{}
 
 func (always) From() Cursor                          { return Cursor{} }

@@ -11,15 +11,22 @@ import (
 // Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and only
 // if it is still the one that was read.
 type Table struct {
+	// Version rises with every change, and is at least the writer's time in milliseconds: what is founded later is newer.
+	// A table that is written back as it was keeps it.
+	Version uint64 `json:"version,omitempty"`
+	// Replaces is the sequence of the message that this one replaced. It makes a copy of an old table known as one.
+	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
 }
 
 // Instance is a running broker.
 type Instance struct {
-	Name   string   `json:"name,omitempty"` // as the operator calls it
-	Joined uint64   `json:"joined"`         // rises with every instance that joins
-	Lanes  []string `json:"lanes"`          // those it would work, sorted
+	Name    string   `json:"name,omitempty"`    // as the operator calls it
+	Place   string   `json:"place,omitempty"`   // where it runs, if no other instance should run there
+	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
+	Joined  uint64   `json:"joined"`            // rises with every instance that joins
+	Lanes   []string `json:"lanes"`             // those it would work, sorted
 }
 
 // Claim is the ownership of a lane.
@@ -42,7 +49,7 @@ func ParseTable(data []byte) (Table, error) {
 }
 
 func (t Table) clone() Table {
-	c := Table{Instances: maps.Clone(t.Instances), Lanes: maps.Clone(t.Lanes)}
+	c := Table{Version: t.Version, Replaces: t.Replaces, Instances: maps.Clone(t.Instances), Lanes: maps.Clone(t.Lanes)}
 	if c.Instances == nil {
 		c.Instances = make(map[string]Instance)
 	}
@@ -52,16 +59,22 @@ func (t Table) clone() Table {
 	return c
 }
 
+// supersedes reports whether a table that was found is newer than the one that is known, or the same one.
+func (t Table) supersedes(known Table) bool {
+	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
+}
+
+// equal compares what two tables say.
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
-		return a.Name == b.Name && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
+		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
 	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
 		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
 	})
 }
 
 // join enters an instance, or what it would work now.
-func (t Table) join(id, name string, lanes []string) {
+func (t Table) join(id string, as Instance) {
 	entry, in := t.Instances[id]
 	if !in {
 		for _, other := range t.Instances {
@@ -69,8 +82,8 @@ func (t Table) join(id, name string, lanes []string) {
 		}
 		entry.Joined++
 	}
-	entry.Name, entry.Lanes = name, lanes
-	t.Instances[id] = entry
+	as.Joined = entry.Joined
+	t.Instances[id] = as
 }
 
 // drop removes an instance and frees what it owned.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,16 +17,24 @@ import (
 	"delaybroker/test/natstest"
 )
 
+const share = DefaultWindow / groupShare // of one group
+
 // TestShare gives one silent target more than its share: it holds no more than that, another's deliveries go on at once,
-// and what waits is given back when the target turns out to say nothing.
+// and what waits is given back soon.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
-		seen := k.subscribe("silent", nil)
+		seen := k.subscribe("silent.>", nil)
+		stalled := &count{}
 		results := &count{}
 		for range share + 100 {
-			k.Deliver(Message{Target: "silent", Mode: message.Stream}, func(Result) { results.add() })
+			k.Deliver(Message{Target: "silent.x", Mode: message.Stream}, func(r Result) {
+				results.add()
+				if r.Outcome == Stalled {
+					stalled.add()
+				}
+			})
 		}
 		synctest.Wait()
 		if got := seen.get(); got != share {
@@ -34,41 +43,118 @@ func TestShare(t *testing.T) {
 		for range 50 {
 			k.send("orders.a", message.Auto).check(t, 0, "delivered")
 		}
+		time.Sleep(judgeEvery)
+		synctest.Wait()
+		if got := stalled.get(); got != 100 {
+			t.Errorf("%d of those that wait are given back, want all", got)
+		}
+		k.Deliver(Message{Target: "silent.x", Mode: message.Stream}, func(r Result) {
+			if want := time.Now().Add(leastStall); r.Outcome != Stalled || !r.Turn.Equal(want) {
+				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.Turn, want)
+			}
+		})
 		time.Sleep(ackWait)
 		synctest.Wait()
 		if got := seen.get(); got != share {
 			t.Errorf("after the first had timed out the target was sent %d, want no more than %d", got, share)
 		}
 		if got, want := results.get(), share+100; got != want {
-			t.Errorf("%d results, want %d: what waited for a target that says nothing is given back", got, want)
+			t.Errorf("%d results, want %d", got, want)
 		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.sent != 0 || len(k.turn) > 0 || k.pumping {
-			t.Errorf("%d outstanding, %d in turn, pumping %v; want nothing", k.sent, len(k.turn), k.pumping)
-		}
+		k.checkIdle()
 	})
+}
+
+// checkIdle looks for what is left when everything has its result.
+func (k *kit) checkIdle() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.window; w.past != 0 || w.pastBytes != 0 || len(w.waiting) > 0 || len(k.ready) > 0 || k.pumping {
+		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, pumping %v; want nothing", w.past, w.pastBytes, len(w.waiting), len(k.ready), k.pumping)
+	}
+	for name, g := range k.groups {
+		if g.past != 0 || g.pastBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
+			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.past, len(g.waiting))
+		}
+	}
+	for subject, target := range k.targets {
+		if target.open != 0 {
+			k.t.Errorf("%s has %d deliveries, want none", subject, target.open)
+		}
+	}
+}
+
+// TestShareOfGroups: what a group has outstanding is bounded, in messages and bytes, however it is spread over subjects.
+func TestShareOfGroups(t *testing.T) {
+	const none, stored = `{"total":0}`, `{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`
+	for name, test := range map[string]struct {
+		subject string
+		streams pretend
+		size    int
+		want    int
+	}{
+		"one subject":                  {"s.x", none, 1, DefaultWindow / 8},
+		"one subject, large":           {"s.x", none, 32 << 10, DefaultWindowBytes / 8 / (32 << 10)},
+		"larger than the share":        {"s.x", none, DefaultWindowBytes, 1},
+		"subjects of a stream":         {"s.%d.x", stored, 1, DefaultWindow / 8},
+		"large, of a stream":           {"s.%d.x", stored, 32 << 10, DefaultWindowBytes / 8 / (32 << 10)},
+		"subjects of two first tokens": {"s.x.%d", none, 1, DefaultWindow / 8},
+		"subjects of one first token":  {"s.%d", none, 1, DefaultWindow / 4},
+		"with more tokens":             {"s.%d.x", none, 1, DefaultWindow / 4},
+		"large, of one first token":    {"s.%d", none, 32 << 10, DefaultWindowBytes / 4 / (32 << 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				k.streams.api = test.streams
+				k.subscribe("ui", nil)
+				k.send("ui", message.Auto).check(t, 2*silence, "delivered") // the streams are known
+				seen := k.subscribe("s.>", nil)
+				results := &count{}
+				count := 2 * test.want
+				for i := range count {
+					subject := test.subject
+					if strings.Contains(subject, "%") {
+						subject = fmt.Sprintf(subject, i)
+					}
+					k.Deliver(Message{Target: subject, Mode: message.Stream, Size: test.size}, func(Result) { results.add() })
+				}
+				synctest.Wait()
+				if got := seen.get(); got != test.want {
+					t.Errorf("%d were sent, want %d", got, test.want)
+				}
+				time.Sleep(2 * ackWait)
+				synctest.Wait()
+				if got := results.get(); got != count {
+					t.Errorf("%d results, want %d", got, count)
+				}
+				k.checkIdle()
+			})
+		})
+	}
 }
 
 // TestWindow fills the window with silent targets: nothing more is sent until there is room, and all get a turn.
 func TestWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		seen := k.subscribe("silent.>", nil)
+		seen := k.subscribe("*.silent", nil)
 		results := &count{}
-		const targets, each = 10, window / 9
+		const targets, each = 10, DefaultWindow / 9
 		for i := range targets * each {
-			k.Deliver(Message{Target: fmt.Sprintf("silent.%d", i%targets), Mode: message.Stream}, func(Result) { results.add() })
+			k.Deliver(Message{Target: fmt.Sprintf("%d.silent", i%targets), Mode: message.Stream}, func(Result) { results.add() })
 		}
 		synctest.Wait()
-		if got := seen.get(); got != window {
-			t.Errorf("%d were sent, want the window of %d", got, window)
+		if got := seen.get(); got != DefaultWindow {
+			t.Errorf("%d were sent, want the window of %d", got, DefaultWindow)
 		}
 		time.Sleep(2 * ackWait)
 		synctest.Wait()
 		if got, want := results.get(), targets*each; got != want || seen.get() != want {
 			t.Errorf("%d results of %d sent, want %d", got, seen.get(), want)
 		}
+		k.checkIdle()
 	})
 }
 
@@ -147,11 +233,7 @@ func TestDoneOnce(t *testing.T) {
 						t.Errorf("delivery %d got %d results, want 1", i, got)
 					}
 				}
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				if k.sent != 0 {
-					t.Errorf("%d still count as outstanding", k.sent)
-				}
+				k.checkIdle()
 			})
 		})
 	}
@@ -176,8 +258,8 @@ func TestTargetsAreForgotten(t *testing.T) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if got, most := len(k.targets), remember+1000; got > most {
-			t.Errorf("%d targets are kept, want at most %d", got, most)
+		if targets, groups, most := len(k.targets), len(k.groups), remember+1000; targets > most || groups > most {
+			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, most)
 		}
 	})
 }

@@ -1,0 +1,237 @@
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// counted counts the lists, and takes some time for each, or fails.
+type counted struct {
+	API
+	takes time.Duration
+	fails atomic.Bool
+	asked atomic.Int32
+}
+
+func (c *counted) Ask(ctx context.Context, subject string, request, answer any) error {
+	c.asked.Add(1)
+	time.Sleep(c.takes)
+	if c.fails.Load() {
+		return errors.New("no")
+	}
+	return c.API.Ask(ctx, subject, request, answer)
+}
+
+func (k *kit) counted() *counted {
+	c := &counted{API: k.streams.api}
+	k.streams.api = c
+	return c
+}
+
+// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant: each message arrives once, the
+// streams are listed once, and when nothing is delivered nobody lists them.
+func TestManyCoreTargets(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const targets = 100_000
+		k := newKit(t, s)
+		api := k.counted()
+		api.takes = 30 * time.Millisecond
+		seen := k.subscribe("ui.>", nil)
+		results := make([]atomic.Int32, Outcomes)
+		start := time.Now()
+		var took atomic.Int64
+		for i := range targets {
+			k.Deliver(Message{Target: fmt.Sprintf("ui.%d.notify", i)}, func(r Result) {
+				results[r.Outcome].Add(1)
+				took.Store(int64(time.Since(start)))
+			})
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := results[Delivered].Load(); seen.get() != targets || got != targets {
+			t.Errorf("%d seen, %d delivered; want all, once", seen.get(), got)
+		}
+		if got := time.Duration(took.Load()); got > 2*time.Second {
+			t.Errorf("the last was known to have arrived after %s", got)
+		}
+		if got := api.asked.Load(); got != 1 {
+			t.Errorf("the streams were listed %d times, want once", got)
+		}
+	})
+}
+
+// TestListedAsOftenAsNeeded delivers for a minute: the streams are listed every few seconds, not for each subject.
+func TestListedAsOftenAsNeeded(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		api := k.counted()
+		k.subscribe("ui.>", nil)
+		for i := range 600 {
+			k.Deliver(Message{Target: fmt.Sprintf("ui.%d", i)}, func(r Result) {
+				if r.Outcome != Delivered {
+					t.Errorf("%s: %v", r.Outcome, r.Err)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got, most := api.asked.Load(), int32(time.Minute/pictureRenew); got < 12 || got > most {
+			t.Errorf("the streams were listed %d times in a minute, want 12 to %d", got, most)
+		}
+	})
+}
+
+// TestSilenceWithoutList: as long as the streams cannot be listed, silence is no delivery. When they can, it is.
+func TestSilenceWithoutList(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		api := k.counted()
+		api.fails.Store(true)
+		k.subscribe("ui.>", nil)
+		k.send("ui.a", message.Auto).check(t, ackWait, timedOut)
+		v := k.send("ui.a", message.Auto)
+		time.Sleep(3 * time.Second)
+		api.fails.Store(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if v.all[0].Outcome != Delivered {
+			t.Errorf("got %v, want delivered", v.all)
+		}
+	})
+}
+
+// TestStreamsOfAllKinds: a mirror listens on nothing, a stream without subjects on its name, one that transforms on what it
+// says; a sealed one refuses.
+func TestStreamsOfAllKinds(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+		k.stream(jetstream.StreamConfig{Name: "COPY", Mirror: &jetstream.StreamSource{Name: "ORDERS"}})
+		k.stream(jetstream.StreamConfig{Name: "SUM", Sources: []*jetstream.StreamSource{{Name: "ORDERS"}}})
+		k.stream(jetstream.StreamConfig{Name: "alone"})
+		k.stream(jetstream.StreamConfig{Name: "MOVED", Subjects: []string{"in.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "in.*", Destination: "out.{{wildcard(1)}}"}})
+		k.stream(jetstream.StreamConfig{Name: "MUTE", Subjects: []string{"logs.*"}, NoAck: true})
+		k.subscribe(">", nil)
+		k.send("nobody", message.Auto).check(t, 2*silence, "delivered")
+		for subject, want := range map[string]listener{
+			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer, "in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
+		} {
+			if got := k.streams.on(subject); got != want {
+				t.Errorf("%s: got %d, want %d", subject, got, want)
+			}
+		}
+	})
+}
+
+// TestManyStreams lists more than fit on a page.
+func TestManyStreams(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		for i := range 300 {
+			k.stream(jetstream.StreamConfig{Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s%d.>", i)}, Storage: jetstream.MemoryStorage})
+		}
+		k.subscribe("ui", nil)
+		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
+		for i := range 300 {
+			if got := k.streams.on(fmt.Sprintf("s%d.a", i)); got != answerer {
+				t.Errorf("s%d: got %d, want a stream", i, got)
+			}
+		}
+	})
+}
+
+// pages answers with one page after the other, and remembers where they began.
+type pages struct {
+	all     []string
+	offsets []int
+}
+
+func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
+	p.offsets = append(p.offsets, request.(map[string]int)["offset"])
+	page := p.all[0]
+	p.all = p.all[1:]
+	return json.Unmarshal([]byte(page), answer)
+}
+
+// TestStreamsAway: a stream that is named and not described, because its leader is away, is what it was when it was last
+// described; one that never was may be anything, and then no silence is believed.
+func TestStreamsAway(t *testing.T) {
+	p := &pages{all: []string{
+		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
+		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`, `{"total":3,"missing":["B"]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["NEW"]}`,
+		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+	}}
+	s := newStreams(p, nil)
+	look := func(want string) {
+		t.Helper()
+		got, err := s.list(t.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now.Store(got)
+		said := ""
+		for _, subject := range []string{"a", "b", "c", "d"} {
+			said += fmt.Sprint(s.on(subject))
+		}
+		if said != want {
+			t.Errorf("a, b, c and d are %s, want %s", said, want)
+		}
+	}
+	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody) + fmt.Sprint(nobody))
+	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody))
+	look(fmt.Sprint(answerer) + fmt.Sprint(unknown) + fmt.Sprint(unknown) + fmt.Sprint(unknown))
+	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, errChanged) {
+		t.Errorf("pages that do not belong together: got %v, want %v", err, errChanged)
+	}
+	if want := []int{0, 0, 1, 2, 0, 0, 1}; !slices.Equal(p.offsets, want) {
+		t.Errorf("pages began at %v, want %v", p.offsets, want)
+	}
+}
+
+// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For the subjects beside those that it
+// acknowledged lately, silence is no delivery.
+func TestStreamElsewhere(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		var away atomic.Bool
+		k.subscribe("shop.eu.>", func(m *nats.Msg) {
+			if !away.Load() {
+				_ = m.Respond([]byte(`{"stream":"SHOP", "seq":7}`))
+			}
+		})
+		k.subscribe("shop.us.>", nil)
+		k.send("shop.eu.1", message.Auto).check(t, 0, "delivered")
+		away.Store(true)
+		k.send("shop.eu.1", message.Auto).check(t, ackWait, timedOut)
+		k.send("shop.eu.2", message.Auto).check(t, ackWait, timedOut)
+		time.Sleep(time.Second) // one silence at a time is listened to
+		k.send("shop.us.2", message.Auto).check(t, silence, "delivered")
+		time.Sleep(ackMemory)
+		k.send("shop.eu.3", message.Auto).check(t, 2*silence, "delivered")
+	})
+}
+
+// TestCoreBesideStream: a stream of this account says nothing about the subjects beside its own.
+func TestCoreBesideStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.eu.stored.>"}})
+		k.subscribe("shop.eu.ui.>", nil)
+		k.send("shop.eu.stored.1", message.Auto).check(t, 0, "delivered")
+		time.Sleep(time.Second) // one silence at a time is listened to
+		k.send("shop.eu.ui.1", message.Auto).check(t, 2*silence, "delivered")
+	})
+}

@@ -1,0 +1,274 @@
+package message
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// This file proves that a message below delaysys or delaydead is ours. A permission to publish there does not: NATS asks
+// for none where an answer goes. Whoever may read one message of a stream by direct get, or make a consumer, names the
+// subject that it is put on, and its headers and body with it.
+//
+// # What is sealed
+//
+// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. In one
+// spelling, each with its length before it, so that no two messages have one text. Not sealed are the names that
+// splitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them
+// (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and nobody believes them below delaysys.
+//
+// # What a replay gains
+//
+// A sealed message is good on its own subject only, so in its level, to its target; and again it has the Delay-Id that it
+// had, so a target that is a stream takes it once. A tenant cannot even do that. What it may read is what was delivered to
+// it, which has no seal, and its own dead letters, which are good as these letters and nothing else. Who may read the lanes
+// themselves can have a message delivered once more to the target that it was for.
+//
+// What stands here outlives formats: a message of a newer format is held only when its seal is good.
+
+// MinSecret is the least length of a secret, in bytes.
+const MinSecret = 16
+
+const (
+	keyIDChars = 8  // tells keys apart, and is no secret
+	macBytes   = 16 // of HMAC-SHA256
+)
+
+// Keys seal what is ours and know it again: the first one seals, all verify. They are safe for concurrent use and may
+// change while a broker works. Without any, and nil, they seal nothing and believe everything.
+type Keys struct {
+	ring atomic.Pointer[ring]
+}
+
+type ring struct {
+	keys []*key
+	from time.Time
+}
+
+// key is made of one secret. What is made of it is made for one purpose.
+type key struct {
+	id              string
+	messages, notes stamp
+}
+
+// NewKeys returns keys made of secrets. See [Keys.Use].
+func NewKeys(secrets []string, from time.Time) *Keys {
+	k := &Keys{}
+	k.Use(secrets, from)
+	return k
+}
+
+// Use puts keys made of these secrets in the place of all others. What was stored before the time given is believed
+// without a seal, since older brokers wrote none; while it is zero, so is everything.
+func (k *Keys) Use(secrets []string, from time.Time) {
+	r := &ring{from: from}
+	for _, secret := range secrets {
+		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
+		if r.find(id) == nil {
+			r.keys = append(r.keys, &key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
+		}
+	}
+	k.ring.Store(r)
+}
+
+// derive makes a key for one purpose.
+func derive(secret, purpose string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("delaybroker seal 1: " + purpose))
+	return mac.Sum(nil)
+}
+
+// Empty reports whether there is no key.
+func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
+
+// From is the time from which what is stored without a seal is not believed; zero when that is never.
+func (k *Keys) From() time.Time { return k.load().from }
+
+var noKeys ring
+
+func (k *Keys) load() *ring {
+	if k != nil {
+		if r := k.ring.Load(); r != nil {
+			return r
+		}
+	}
+	return &noKeys
+}
+
+func (r *ring) find(id string) *key {
+	for _, k := range r.keys {
+		if k.id == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// demands reports whether what was stored then must have a seal.
+func (r *ring) demands(stored time.Time) bool {
+	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
+}
+
+// SealMessage puts the seal of a message on its header, which must not change any more but for Nats-*. Once everybody
+// seals, it also raises the format: an older broker, which would send the message on without a seal, leaves it alone.
+func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
+	r := k.load()
+	delete(h, HeaderSeal)
+	if len(r.keys) == 0 {
+		return
+	}
+	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatForEach)}) && r.demands(now) {
+		set(h, HeaderFormat, strconv.Itoa(Format))
+	}
+	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
+}
+
+// Proven reports why a stored message cannot be taken for ours; nil when it can. UnknownKey may be one that was made since
+// the keys were read.
+func (k *Keys) Proven(in Incoming) *Problem {
+	r := k.load()
+	if in.BodyLeft || !r.demands(in.At) {
+		return nil
+	}
+	const where = "on a subject where only the broker may publish"
+	seals := in.Header[HeaderSeal] // in this spelling; in others it is a header like any, and sealed
+	if len(seals) != 1 {
+		return Problemf(BadInternal, "it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from everybody else", len(seals), where)
+	}
+	id, _, _ := strings.Cut(seals[0], ".")
+	switch key := r.find(id); {
+	case key == nil && !in.KeysRead:
+		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
+	case key == nil:
+		return Problemf(BadInternal, "the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until nothing is pending (DELAY_SECRET)", excerpt(id), where)
+	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
+		return Problemf(BadInternal, "its seal is not that of this message, %s: somebody changed it or moved it; take that right from everybody else", where)
+	}
+	return nil
+}
+
+// SealedBy reports whether a good seal of one of the keys is on it, whenever it was stored. Without keys nothing has.
+func (k *Keys) SealedBy(in Incoming) bool {
+	r := k.load()
+	always := Keys{}
+	always.ring.Store(&ring{keys: r.keys, from: time.Unix(0, 0)})
+	in.BodyLeft, in.At = false, time.Unix(1, 0)
+	return len(r.keys) > 0 && always.Proven(in) == nil
+}
+
+// Seal is the seal of something else of ours, which is no message and is never taken for one. It is empty without keys.
+func (k *Keys) Seal(subject string, body []byte) string {
+	r := k.load()
+	if len(r.keys) == 0 {
+		return ""
+	}
+	return r.keys[0].notes.seal(r.keys[0].id, subject, nil, body)
+}
+
+// Sealed reports whether a seal is that of Seal. Without keys, and until everybody seals, no seal will do too: for want of
+// another clock, by ours.
+func (k *Keys) Sealed(subject string, body []byte, seal string) bool {
+	r := k.load()
+	if seal == "" {
+		return !r.demands(time.Now())
+	}
+	id, _, _ := strings.Cut(seal, ".")
+	key := r.find(id)
+	return key != nil && key.notes.good(seal, id, subject, nil, body)
+}
+
+// sealChars is the length of "<key id>.<mac>".
+const sealChars = keyIDChars + 1 + (macBytes*8+5)/6
+
+// stamp makes seals with one key, of which each goroutine takes its own copy.
+type stamp struct{ pool *sync.Pool }
+
+type stamper struct {
+	mac  hash.Hash
+	text []byte // what is sealed before the body
+	sum  [sha256.Size]byte
+
+	names []string
+}
+
+func newStamp(key []byte) stamp {
+	return stamp{&sync.Pool{New: func() any { return &stamper{mac: hmac.New(sha256.New, key)} }}}
+}
+
+func (s stamp) seal(id, subject string, h Header, body []byte) string {
+	b := s.make(id, subject, h, body)
+	return string(b[:])
+}
+
+// good compares in constant time. A seal has one spelling.
+func (s stamp) good(seal, id, subject string, h Header, body []byte) bool {
+	b := s.make(id, subject, h, body)
+	return subtle.ConstantTimeCompare([]byte(seal), b[:]) == 1
+}
+
+func (s stamp) make(id, subject string, h Header, body []byte) (seal [sealChars]byte) {
+	copy(seal[:keyIDChars], id)
+	seal[keyIDChars] = '.'
+	st := s.pool.Get().(*stamper)
+	base64.RawURLEncoding.Encode(seal[keyIDChars+1:], st.stamp(subject, h, body))
+	s.pool.Put(st)
+	return seal
+}
+
+// stamp is the MAC of a subject, the headers that count, in order of their names, and a body.
+func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
+	s.text = s.text[:0]
+	s.string(subject)
+	s.names = s.names[:0]
+	for name, values := range h {
+		if len(values) > 0 && countsForSeal(name) {
+			s.names = append(s.names, name)
+		}
+	}
+	slices.Sort(s.names)
+	s.number(len(s.names))
+	for _, name := range s.names {
+		s.string(name)
+		s.number(len(h[name]))
+		for _, value := range h[name] {
+			s.string(onWire(value))
+		}
+	}
+	clear(s.names) // the stamper is kept, and they are not
+	s.mac.Reset()
+	s.mac.Write(s.text)
+	s.mac.Write(body) // last, so it needs no length
+	return s.mac.Sum(s.sum[:0])[:macBytes]
+}
+
+func (s *stamper) number(n int) { s.text = binary.AppendUvarint(s.text, uint64(n)) }
+
+func (s *stamper) string(v string) {
+	s.number(len(v))
+	s.text = append(s.text, v...)
+}
+
+// onWire is a header's value as nats.go writes it, and so as it will be read.
+func onWire(value string) string {
+	value = textproto.TrimString(value)
+	if strings.ContainsAny(value, "\r\n") {
+		value = strings.NewReplacer("\r", " ", "\n", " ").Replace(value)
+	}
+	return value
+}
+
+// countsForSeal reports whether a header is believed or passed on, and is not the seal itself.
+func countsForSeal(name string) bool {
+	return name != HeaderSeal && (canonical[name] != "" || !reserved(plainName(name)))
+}

@@ -1,0 +1,325 @@
+package message_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	secretOne = "the first secret of the tests"
+	secretTwo = "the second secret of the tests"
+)
+
+// sealedAt is from when the keys of the tests demand a seal; at is a while later.
+var sealedAt = at.Add(-time.Hour)
+
+func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, sealedAt) }
+
+// sealing is the policy of a broker with keys.
+func sealing(k *message.Keys) message.Policy {
+	p := policy
+	p.Keys = k
+	return p
+}
+
+// hopOf is a message between lanes, as it is read from the next.
+func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body string) message.Incoming {
+	t.Helper()
+	h := r.HopHeader()
+	k.SealMessage(subject, h, []byte(body), at)
+	in := incoming(subject, wire(t, h))
+	in.Stream, in.Sequence, in.Data = "DELAY_2h", 7, []byte(body)
+	return in
+}
+
+// TestSealSurvivesTheWire: whatever the headers of a client, what a broker has written it believes when it is read again,
+// hop after hop.
+func TestSealSurvivesTheWire(t *testing.T) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	for what, r := range map[string]message.Request{
+		"plain": mustParse(t, "delay.1h.orders.expire"),
+		"full":  full(t),
+		"paced": paced(mustParse(t, "delay.1h.x")),
+		"odd values": mustParse(t, "delay.1h.x", "X-Tab: \ta\tb", "X-CR: a\rb", "X-Empty: ", "x-empty: ", "traceparent: 00-abc-def-01",
+			"X-Umlaut: ä", "Nats-Trace-Dest: x", "nats-other: y", "Status: 409"),
+	} {
+		for _, subject := range []string{p.Names.Hop("2h", r.Target), p.Names.Retry("30s", r.Target)} {
+			got := r
+			for range 3 {
+				in := hopOf(t, k, got, subject, "body")
+				in.Header["Nats-Stream"] = []string{"added by a server"}
+				delete(in.Header, "Nats-Msg-Id")
+				again, problem := p.Parse(in)
+				if problem != nil {
+					t.Fatalf("%s on %s: %v", what, subject, problem)
+				}
+				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 || !slices.Equal(in.Header["Delay-Format"], []string{"2"}) {
+					t.Errorf("%s: sealed as %q, format %q", what, in.Header["Delay-Seal"], in.Header["Delay-Format"])
+				}
+				if h := again.TargetHeader(); len(h["Delay-Seal"]) > 0 {
+					t.Errorf("%s: the target sees the seal", what)
+				}
+				got = again
+			}
+		}
+	}
+}
+
+// TestTamperedIsNobodys changes each byte of a message in turn: its subject, each header that counts, its body, its seal.
+func TestTamperedIsNobodys(t *testing.T) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	const subject = "delaysys.hop.2h.orders.expire"
+	good := hopOf(t, k, full(t), subject, "the body")
+	changed := 0
+	try := func(what string, in message.Incoming) {
+		changed++
+		r, problem := p.Parse(in)
+		if problem == nil || problem.Code != message.BadInternal && problem.Code != message.UnknownKey {
+			t.Errorf("%s: got %v, want %s", what, problem, message.BadInternal)
+		}
+		if r.ID == full(t).ID {
+			t.Errorf("%s: it is believed to be the message %s", what, r.ID)
+		}
+	}
+	flip := func(s string, i int) string { return s[:i] + string(s[i]^1) + s[i+1:] }
+	for i := range subject {
+		in := good
+		if in.Subject = flip(subject, i); p.Names.Parse(in.Subject).Form == message.FormHop {
+			try("subject "+in.Subject, in)
+		}
+	}
+	for i := range good.Data {
+		in := good
+		in.Data = []byte(flip(string(good.Data), i))
+		try("body "+string(in.Data), in)
+	}
+	in := good
+	in.Data = nil
+	try("no body", in)
+	in.Data = append(slices.Clone(good.Data), 0)
+	try("a longer body", in)
+	with := func(change func(h message.Header)) message.Incoming {
+		in := good
+		in.Header = make(message.Header)
+		for name, values := range good.Header {
+			in.Header[name] = slices.Clone(values)
+		}
+		change(in.Header)
+		return in
+	}
+	for name, values := range good.Header {
+		if strings.HasPrefix(name, "Nats-") {
+			continue
+		}
+		try("without "+name, with(func(h message.Header) { delete(h, name) }))
+		try("twice "+name, with(func(h message.Header) { h[name] = append(h[name], values[0]) }))
+		for v, value := range values {
+			for i := range value {
+				try(fmt.Sprintf("%s: byte %d", name, i), with(func(h message.Header) { h[name][v] = flip(value, i) }))
+			}
+		}
+		if name != message.HeaderSeal {
+			try("respelt "+name, with(func(h message.Header) { h[strings.ToUpper(name)+""] = h[name]; delete(h, name) }))
+		}
+	}
+	try("one more", with(func(h message.Header) { h["X-More"] = []string{""} }))
+	try("a value moved", with(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
+	seal := good.Header[message.HeaderSeal][0]
+	for _, other := range []string{"", ".", seal + "=", seal + " ", seal[:len(seal)-1], strings.ToLower(seal), seal[9:], seal[:9]} {
+		try("seal "+other, with(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
+	}
+	if changed < 300 {
+		t.Errorf("only %d changes were tried", changed)
+	}
+	if _, problem := p.Parse(good); problem != nil {
+		t.Errorf("unchanged: %v", problem)
+	}
+}
+
+// TestSealIsForOnePurpose: what is sealed as something else of ours is no message, and the other way round.
+func TestSealIsForOnePurpose(t *testing.T) {
+	k := keysOf(secretOne)
+	const subject = "delaysys.owners.table"
+	seal := k.Seal(subject, []byte("body"))
+	if !k.Sealed(subject, []byte("body"), seal) {
+		t.Error("its own seal is not known")
+	}
+	for what, other := range map[string]bool{
+		"another subject": k.Sealed(subject+"s", []byte("body"), seal),
+		"another body":    k.Sealed(subject, []byte("bodY"), seal),
+		"a byte moved":    k.Sealed(subject+"b", []byte("ody"), seal),
+		"no seal":         k.Sealed(subject, []byte("body"), ""),
+		"another secret":  keysOf(secretTwo).Sealed(subject, []byte("body"), seal),
+	} {
+		if other {
+			t.Errorf("%s: believed", what)
+		}
+	}
+	h := message.Header{}
+	k.SealMessage(subject, h, []byte("body"), at)
+	if k.Sealed(subject, []byte("body"), h[message.HeaderSeal][0]) {
+		t.Error("a message's seal passes for another")
+	}
+	if k.Proven(message.Incoming{Subject: subject, At: at, Data: []byte("body"), Header: message.Header{message.HeaderSeal: {seal}}}) == nil {
+		t.Error("another seal passes for a message's")
+	}
+}
+
+// TestKeyRotation: the first key seals, all are believed, and a key that is gone is not.
+func TestKeyRotation(t *testing.T) {
+	before, both, after := keysOf(secretOne), keysOf(secretTwo, secretOne), keysOf(secretTwo)
+	const subject = "delaysys.hop.2h.orders.expire"
+	r := full(t)
+	old, young := hopOf(t, before, r, subject, "x"), hopOf(t, both, r, subject, "x")
+	for _, tt := range []struct {
+		what string
+		keys *message.Keys
+		in   message.Incoming
+		code message.Code
+	}{
+		{"old, by both", both, old, ""}, {"new, by both", both, young, ""}, {"new, after", after, young, ""},
+		{"old, after", after, old, message.UnknownKey}, {"new, before", before, young, message.UnknownKey},
+	} {
+		_, problem := sealing(tt.keys).Parse(tt.in)
+		if tt.code == "" && problem != nil || tt.code != "" && (problem == nil || problem.Code != tt.code) {
+			t.Errorf("%s: got %v, want %q", tt.what, problem, tt.code)
+		}
+		if tt.code == message.UnknownKey {
+			tt.in.KeysRead = true
+			_, problem = sealing(tt.keys).Parse(tt.in)
+			wantProblem(t, tt.what+", once the keys were read", problem, message.BadInternal, "DELAY_SECRET")
+		}
+	}
+	again := message.NewKeys(nil, time.Time{})
+	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.Proven(old) != nil {
+		t.Error("keys that are put in place later are not used")
+	}
+}
+
+// TestUnsealedBeforeTheTime: what older brokers have stored before that is believed, as is everything while nobody says when.
+// Until then a message is one that an older broker can read.
+func TestUnsealedBeforeTheTime(t *testing.T) {
+	const subject = "delaysys.hop.2h.orders.expire"
+	r := full(t)
+	plain := incoming(subject, wire(t, r.HopHeader()))
+	plain.Stream = "DELAY_2h"
+	for _, tt := range []struct {
+		what     string
+		keys     *message.Keys
+		stored   time.Time
+		believed bool
+	}{
+		{"no keys at all", nil, at, true},
+		{"no keys", message.NewKeys(nil, sealedAt), at, true},
+		{"no time", message.NewKeys([]string{secretOne}, time.Time{}), at, true},
+		{"before", keysOf(secretOne), sealedAt.Add(-1), true},
+		{"at", keysOf(secretOne), sealedAt, false},
+		{"after", keysOf(secretOne), at, false},
+	} {
+		in := plain
+		in.At = tt.stored
+		got, problem := sealing(tt.keys).Parse(in)
+		if believed := problem == nil; believed != tt.believed {
+			t.Errorf("%s: %v, want believed %t", tt.what, problem, tt.believed)
+		}
+		if !tt.believed {
+			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "take that right from everybody else")
+			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.ID == r.ID {
+				t.Errorf("%s: got %+v, want when it says that it is due, and an id of its own", tt.what, got)
+			}
+		}
+	}
+	h := r.HopHeader()
+	keysOf(secretOne).SealMessage(subject, h, nil, sealedAt.Add(-1))
+	if !slices.Equal(h["Delay-Format"], []string{"1"}) || len(h["Delay-Seal"]) != 1 {
+		t.Errorf("before the time: format %q, seal %q; want 1, and a seal for those who look", h["Delay-Format"], h["Delay-Seal"])
+	}
+	clean := maps.Clone(h)
+	delete(clean, "Delay-Seal")
+	if message.NewKeys(nil, time.Time{}).SealMessage(subject, h, nil, at); !maps.EqualFunc(h, clean, slices.Equal) {
+		t.Errorf("without keys: got %q, want %q", h, clean)
+	}
+}
+
+// FuzzSeal: no two messages have one seal. Whatever a stranger makes of a sealed message, it is not believed unless it is
+// the same to whoever believes it.
+func FuzzSeal(f *testing.F) {
+	k := keysOf(secretOne)
+	f.Add("delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body", "delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body")
+	f.Add("delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body", "delaysys.hop.1h.x", "X-A", "1X-B", "", "2", "body")
+	f.Add("delaysys.hop.1h.x", "a", "", "b", "", "", "delaysys.hop.1h.xa", "", "", "b", "", "")
+	f.Fuzz(func(t *testing.T, s1, n1, v1, m1, w1, b1, s2, n2, v2, m2, w2, b2 string) {
+		header := func(n, v, m, w string) message.Header {
+			h := message.Header{n: {v}}
+			h[m] = append(h[m], w)
+			return h
+		}
+		h1, h2 := header(n1, v1, m1, w1), header(n2, v2, m2, w2)
+		delete(h2, message.HeaderSeal)
+		k.SealMessage(s1, h1, []byte(b1), at)
+		seal := h1[message.HeaderSeal]
+		h2[message.HeaderSeal] = seal
+		proven := k.Proven(message.Incoming{Subject: s2, Header: h2, Data: []byte(b2), At: at}) == nil
+		if !proven {
+			return
+		}
+		// What differs may only be what nobody believes, or what the wire makes of a value.
+		if s1 != s2 || b1 != b2 {
+			t.Errorf("%q and %q, %q and %q have one seal", s1, s2, b1, b2)
+		}
+		believed := func(h message.Header) string {
+			r, _ := policy.Parse(message.Incoming{Stream: "S", Sequence: 1, At: at, Subject: "delay.1h.x", Header: h})
+			all := make(map[string]string)
+			for name, values := range r.User {
+				for _, v := range values {
+					all[name] += fmt.Sprintf("%q", strings.Map(space, strings.Trim(v, " \t\r\n")))
+				}
+			}
+			return fmt.Sprint(all)
+		}
+		delete(h1, message.HeaderSeal)
+		delete(h2, message.HeaderSeal)
+		if a, b := believed(h1), believed(h2); a != b {
+			t.Errorf("%s and %s have one seal", a, b)
+		}
+	})
+}
+
+func space(r rune) rune {
+	if r == '\r' || r == '\n' {
+		return ' '
+	}
+	return r
+}
+
+// BenchmarkSeal is what a hop pays: once when it is written, once when it is read.
+func BenchmarkSeal(b *testing.B) {
+	k := keysOf(secretOne)
+	body := make([]byte, 256)
+	const subject = "delaysys.hop.2h.orders.expire"
+	h := mustParse(b, "delay.1h.orders.expire", "X-Order: 42").HopHeader()
+	k.SealMessage(subject, h, body, at)
+	in := message.Incoming{Subject: subject, Header: h, Data: body, At: at}
+	b.Run("seal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			k.SealMessage(subject, h, body, at)
+		}
+	})
+	b.Run("verify", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if k.Proven(in) != nil {
+				b.Fatal("not proven")
+			}
+		}
+	})
+}

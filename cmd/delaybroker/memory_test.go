@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The lowest limit of the control group and those around it counts, of version 1 and 2.
+func TestCgroupLimit(t *testing.T) {
+	dir := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("self", "9:name=systemd:/\n4:hugetlb,memory:/pods/delay\n0::/system.slice/delay.service\n")
+	write("v2/memory.max", "max\n")
+	write("v2/system.slice/delay.service/memory.max", "536870912\n")
+	write("container/memory.max", "268435456\n")
+	write("none/memory.max", "max\n")
+	write("v1/memory/memory.limit_in_bytes", "134217728\n")
+	write("v1deep/memory/memory.limit_in_bytes", "9223372036854771712\n")
+	write("v1deep/memory/pods/memory.limit_in_bytes", "67108864\n") // around the process's own
+	write("v1deep/memory/pods/delay/memory.limit_in_bytes", "134217728\n")
+	write("v1none/memory/memory.limit_in_bytes", "9223372036854771712\n")
+	for root, want := range map[string]int64{"v2": 512 << 20, "container": 256 << 20, "none": 0, "v1": 128 << 20, "v1deep": 64 << 20, "v1none": 0, "missing": 0} {
+		if got := cgroupLimit(filepath.Join(dir, root), filepath.Join(dir, "self")); got != want {
+			t.Errorf("%s: got %d, want %d", root, got, want)
+		}
+	}
+}
+
+// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much again.
+func TestMemoryOfMessages(t *testing.T) {
+	const none = math.MaxInt64
+	for _, tt := range []struct {
+		value    string
+		memory   memory
+		embedded bool
+		want     int // in MiB
+		problem  string
+	}{
+		{"auto", memory{golang: none}, false, 256, ""},
+		{"auto", memory{golang: none}, true, 128, ""},
+		{"auto", memory{cgroup: 1000 << 20, golang: none}, false, (900 - 48) / 2, ""},
+		{"auto", memory{golang: 900 << 20}, false, (900 - 48) / 2, ""},
+		{"auto", memory{cgroup: 1000 << 20, golang: 500 << 20}, false, (500 - 48) / 2, ""},
+		{"auto", memory{cgroup: 1000 << 20, golang: 2000 << 20}, true, (900 - 48) / 4, ""},
+		{"auto", memory{cgroup: 32 << 20, golang: none}, false, 8, ""},
+		{"auto", memory{cgroup: 64 << 30, golang: none}, false, 1024, ""},
+		{"64MiB", memory{golang: none}, false, 64, ""},
+		{"64MiB", memory{cgroup: 1000 << 20, golang: none}, true, 64, ""},
+		{"2GiB", memory{cgroup: 1000 << 20, golang: none}, false, 0, `DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
+		{"1MiB", memory{golang: none}, false, 0, "at least 8.0 MiB"},
+		{"much", memory{golang: none}, false, 0, "at least 8.0 MiB"},
+	} {
+		var p problems
+		got := p.memory("DELAY_MEMORY", tt.value, tt.memory, tt.embedded)
+		switch err := p.err(); {
+		case tt.problem != "":
+			if err == nil || !strings.Contains(err.Error(), tt.problem) {
+				t.Errorf("%s with %+v: %v, want %s", tt.value, tt.memory, err, tt.problem)
+			}
+		case err != nil || got>>20 != tt.want:
+			t.Errorf("%s with %+v, embedded %v: %d MiB and %v, want %d", tt.value, tt.memory, tt.embedded, got>>20, err, tt.want)
+		}
+	}
+}

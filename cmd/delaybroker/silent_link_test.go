@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/levels"
+)
+
+// silence is a network that may go silent: nothing is carried any more, and no connection is dropped.
+type silence struct {
+	to   string
+	held atomic.Bool
+}
+
+func (s *silence) Dial(string, string) (net.Conn, error) {
+	if s.held.Load() {
+		return nil, net.ErrClosed
+	}
+	out, err := net.Dial("tcp", s.to)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	far, err := l.Accept()
+	if err != nil {
+		return nil, err
+	}
+	_ = near.(*net.TCPConn).SetWriteBuffer(64 << 10) // little fits before a write waits
+	_ = far.(*net.TCPConn).SetReadBuffer(64 << 10)
+	go s.carry(out, far)
+	go s.carry(far, out)
+	return near, nil
+}
+
+func (s *silence) carry(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		for s.held.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if _, e := to.Write(buf[:n]); e != nil || err != nil {
+			return
+		}
+	}
+}
+
+// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and what is published
+// waits; soon it is given up, and meanwhile the lanes that have nothing to deliver turn on.
+func TestSilentLink(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
+	at, err := url.Parse(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := &silence{to: at.Host}
+	d := dialer{log: slog.New(slog.DiscardHandler)}
+	down := make(chan time.Time, 1)
+	dial := func(name string, more ...nats.Option) *nats.Conn {
+		nc, err := nats.Connect(s.ClientURL(), append(append(d.options(name), nats.ClosedHandler(nil)), more...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+	ladder, err := levels.Parse("1s 5s 10s 1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.New(broker.Links{
+		Read: dial("read"), Write: dial("write"), Control: dial("control"),
+		Deliver: dial("deliver", nats.SetCustomDialer(network), nats.DisconnectErrHandler(func(*nats.Conn, error) {
+			select {
+			case down <- time.Now():
+			default:
+			}
+		})),
+	}, broker.Config{Provision: true, Ladder: ladder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	<-b.Ready()
+	nc, _ := connect(t, s.ClientURL())
+	body := make([]byte, 4<<10)
+	network.held.Store(true)
+	defer network.held.Store(false)
+	for range 1000 {
+		if err := nc.Publish("delay.1s.orders.x", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	time.Sleep(2500 * time.Millisecond) // now the lane of 1s waits in a publish
+	turning, stop := context.WithTimeout(ctx, aliveTimeout)
+	defer stop()
+	if err := b.Alive(turning); err == nil {
+		t.Log("every loop turns")
+	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
+		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
+	}
+	select {
+	case at := <-down:
+		t.Logf("given up after %s", at.Sub(start).Round(time.Millisecond))
+	case <-time.After(30 * time.Second): // nats.go's own minute would be over later
+		t.Error("after half a minute of silence the link is not given up")
+	}
+}

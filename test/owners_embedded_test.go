@@ -1,0 +1,60 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// soon is far more than a start takes on a busy machine, and less than the five seconds after which a counter is still.
+const soon = 4 * time.Second
+
+// TestEmbeddedShares: a broker that uses the server another one embeds shares its lanes: each message comes once.
+func TestEmbeddedShares(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
+	nc, err := nats.Connect("nats://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	c := connected(t, nc)
+	in := c.subscribe("orders.>")
+	other := natstest.StartBroker(t, "NATS_URL=nats://"+address)
+	for i := range 80 {
+		c.publish("delay.1s.orders.x", fmt.Sprint(i))
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(3 * time.Second)
+	if got := len(in.all()); got != 80 {
+		t.Errorf("%d deliveries of 80 messages", got)
+	}
+	other.Terminate()
+}
+
+// TestKilledComesBackAtOnce: a broker that was killed is known where it comes back, without a setting, and owns its lanes
+// before anybody could tell from its counter that it was dead.
+func TestKilledComesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	for name, env := range map[string][]string{
+		"address":   {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_HTTP_ADDR=" + freeAddress(t)},
+		"directory": {"NATS_URL=", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + freeAddress(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.StartBroker(t, env...).Crash()
+			start := time.Now()
+			natstest.StartBroker(t, env...).Crash()
+			t.Logf("ready after %s", time.Since(start))
+			if took := time.Since(start); took > soon {
+				t.Errorf("ready after %s, want less than %s", took, soon)
+			}
+		})
+	}
+}

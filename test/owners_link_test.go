@@ -1,0 +1,165 @@
+package test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// cable carries TCP connections to one address, unless it is cut.
+type cable struct {
+	net.Listener
+	mu   sync.Mutex
+	cut  bool
+	open map[net.Conn]bool
+}
+
+func newCable(t *testing.T, to string) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{Listener: l, open: make(map[net.Conn]bool)}
+	var carrying sync.WaitGroup
+	carrying.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			c.mu.Lock()
+			if err != nil || c.cut {
+				in.Close()
+				if out != nil {
+					out.Close()
+				}
+			} else {
+				c.open[in], c.open[out] = true, true
+				carry := func(from, to net.Conn) { _, _ = io.Copy(to, from); from.Close(); to.Close() }
+				carrying.Go(func() { carry(in, out) })
+				carrying.Go(func() { carry(out, in) })
+			}
+			c.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() { l.Close(); c.set(true); carrying.Wait() })
+	return c
+}
+
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+	for conn := range c.open {
+		if cut {
+			conn.Close()
+			delete(c.open, conn)
+		}
+	}
+}
+
+// leafOf is a server without JetStream behind a cable to a hub.
+func leafOf(t *testing.T, hub *natstest.Server, cluster string) (*natstest.Server, *cable) {
+	t.Helper()
+	v, err := hub.Server().Varz(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := newCable(t, fmt.Sprintf("127.0.0.1:%d", v.LeafNode.Port))
+	u, err := url.Parse("nats-leaf://" + link.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := server.Options{Host: "127.0.0.1", Port: -1, ServerName: "leaf", LeafNode: server.LeafNodeOpts{
+		ReconnectInterval: 200 * time.Millisecond, Remotes: []*server.RemoteLeafOpts{{URLs: []*url.URL{u}}},
+	}}
+	if cluster != "" {
+		opts.Cluster = server.ClusterOpts{Name: cluster, Host: "127.0.0.1", Port: -1}
+	}
+	leaf := natstest.RunWith(t, opts)
+	for end := time.Now().Add(10 * time.Second); hub.Server().NumLeafNodes() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the leaf node does not connect")
+		}
+	}
+	return leaf, link
+}
+
+func newHub(t *testing.T) *natstest.Server {
+	return natstest.RunWith(t, server.Options{
+		Host: "127.0.0.1", Port: -1, ServerName: "hub", JetStream: true, JetStreamDomain: "hub", StoreDir: t.TempDir(),
+		LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: -1, NoAdvertise: true},
+	})
+}
+
+// TestTwoOwnersEnd: an instance behind a leaf node is replaced while the link is down, and its own connection stays up.
+// When the link is back the two find out, and every message comes once. It runs in real time.
+func TestTwoOwnersEnd(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	leaf, link := leafOf(t, hub, "")
+	cfg := func() broker.Config {
+		return broker.Config{Ladder: ladder(t, "1s 5s 1m"), MaxOwners: 3, JSDomain: "hub", Replicas: 1}
+	}
+	a := startBroker(t, leaf, cfg())
+	c := newClient(t, hub)
+	in := c.subscribe("orders.>")
+	link.set(true)
+	b := startBroker(t, hub, cfg(), nats.PingInterval(5*time.Second))
+	for end := time.Now().Add(15 * time.Second); streams(b) == ""; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody takes over from the instance that cannot be reached")
+		}
+	}
+	link.set(false)
+	twice := func() (lanes []string) {
+		for _, l := range strings.Fields(streams(a)) {
+			if strings.Contains(" "+streams(b)+" ", " "+l+" ") {
+				lanes = append(lanes, l)
+			}
+		}
+		return lanes
+	}
+	for end := time.Now().Add(15 * time.Second); len(twice()) > 0 || streams(a) == ""; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the link is back, and a owns %q, b %q", streams(a), streams(b))
+		}
+	}
+	for i := range 30 {
+		c.publish("delay.1s.orders.x", fmt.Sprint(i))
+		time.Sleep(50 * time.Millisecond)
+	}
+	time.Sleep(3 * time.Second)
+	if got := len(in.all()); got != 30 {
+		t.Errorf("%d deliveries of 30 messages", got)
+	}
+}
+
+// TestReplicasBehindLeaf: a broker in a cluster whose JetStream is a single server behind a leaf node stores one copy.
+func TestReplicasBehindLeaf(t *testing.T) {
+	t.Parallel()
+	hub := newHub(t)
+	leaf, _ := leafOf(t, hub, "edge")
+	cfg := broker.Config{Ladder: ladder(t, "1s 5s"), MaxOwners: 3, JSDomain: "hub"}
+	startBroker(t, leaf, cfg).stop()
+	startBroker(t, leaf, cfg)
+	c := newClient(t, hub)
+	for info := range c.js.ListStreams(t.Context()).Info() {
+		if info.Config.Replicas != 1 {
+			t.Errorf("%s has %d replicas, want 1", info.Config.Name, info.Config.Replicas)
+		}
+	}
+}

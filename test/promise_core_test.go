@@ -1,0 +1,87 @@
+package test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// sightings are how often a core subscriber saw each message.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (c *client) sight(subject string) *sightings {
+	c.t.Helper()
+	s := &sightings{seen: make(map[string]int)}
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.seen[m.Header.Get(message.HeaderID)]++
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// count is how many messages were seen, and how many copies of them.
+func (s *sightings) count() (messages, copies int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.seen {
+		copies += n - 1
+	}
+	return len(s.seen), copies
+}
+
+// TestCoreSubscribersOfManySubjects has 100,000 messages for as many subjects of core subscribers, all due at one instant,
+// and then as many again as fast as they can be published: each comes once. Nothing is pretended about time here, because
+// what a look at the account's streams takes is the point.
+func TestCoreSubscribersOfManySubjects(t *testing.T) {
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	b := startBroker(t, s, broker.Config{})
+	c := newClient(t, s)
+	seen := c.sight("ui.>")
+	const each = 100_000
+	at := time.Now().Add(8 * time.Second)
+	var last nats.PubAckFuture
+	js, err := c.nc.JetStream(nats.PublishAsyncMaxPending(10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(subject string) {
+		if last, err = js.PublishAsync(subject, []byte("x"), nats.StallWait(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range each {
+		publish(fmt.Sprintf("delayat.%d.ui.%d.notify", at.UnixMilli(), i))
+	}
+	for i := range each {
+		publish(fmt.Sprintf("delay.1s.ui.%d.notify", each+i))
+	}
+	<-last.Ok()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if messages, _ := seen.count(); messages == 2*each {
+			break
+		}
+	}
+	time.Sleep(7 * time.Second) // what was not known to have arrived would come again
+	messages, copies := seen.count()
+	if messages != 2*each || copies > 0 {
+		t.Errorf("%d of %d messages came, and %d copies; outcomes %v", messages, 2*each, copies, b.broker.Status().Outcomes)
+	}
+}

@@ -1,0 +1,180 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// trouble is a flood for a target that is not well: more than a lane may hold, due in a second.
+type trouble func(c *client)
+
+// flood publishes messages for silent targets of mode stream.
+func (c *client) flood(count, size int, subject func(i int) string) {
+	c.t.Helper()
+	body := make([]byte, size)
+	for i := range count {
+		m := &nats.Msg{Subject: subject(i), Data: body, Header: nats.Header{message.HeaderDeliver: {"stream"}}}
+		if err := c.nc.PublishMsg(m); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func always(subject string) func(int) string { return func(int) string { return subject } }
+
+func numbered(format string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(format, i) }
+}
+
+var troubles = map[string]trouble{
+	"silent, 32 KB": func(c *client) {
+		c.silent("heavy.x")
+		c.flood(400, 32<<10, always("delay.1s.heavy.x"))
+	},
+	"silent, 900 KB": func(c *client) {
+		c.silent("huge.x")
+		c.flood(20, 900_000, always("delay.1s.huge.x"))
+	},
+	"silent, many subjects of one prefix": func(c *client) {
+		c.silent("silent.>")
+		c.flood(10_000, 1, numbered("delay.1s.silent.%d"))
+	},
+	"silent, many subjects of one stream": func(c *client) {
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true, Storage: jetstream.MemoryStorage, MaxMsgs: 10}); err != nil {
+			c.t.Fatal(err)
+		}
+		c.flood(10_000, 1, numbered("delay.1s.fleet.%d.mute"))
+	},
+	"a service that takes 1,000 a second": func(c *client) {
+		c.slowService("svc.x", 1000)
+		for range 10 {
+			c.many("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
+		}
+	},
+}
+
+// slowService answers so many requests a second, one after the other, however many wait.
+func (c *client) slowService(subject string, perSecond int) {
+	c.t.Helper()
+	const turn = 10 * time.Millisecond
+	var mu sync.Mutex
+	var queue []*nats.Msg
+	if _, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		queue = append(queue, m)
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	c.t.Cleanup(func() { close(done) })
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(turn):
+			}
+			mu.Lock()
+			n := min(perSecond/int(time.Second/turn), len(queue))
+			now := queue[:n]
+			queue = queue[n:]
+			mu.Unlock()
+			for _, m := range now {
+				_ = m.Respond([]byte("ok"))
+			}
+		}
+	}()
+}
+
+// TestFloodSlowsNobody has a flood in a lane, and in the same lane, before, with and after it, twenty messages a second for
+// a healthy target: 99 of 100 come the moment they are due, as they do alone. Only when a flood begins, which fills the
+// lane's memory, they wait, for a second at most; where all begin at once, for that time each.
+func TestFloodSlowsNobody(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]trouble{"all": nil}
+	for name, one := range troubles {
+		tests[name] = []trouble{one}
+		tests["all"] = append(tests["all"], one)
+	}
+	for name, these := range tests {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				count := 2000 + 600*len(these)
+				startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 4 << 20})
+				c, healthy := newClient(t, s), newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				var publishing sync.WaitGroup
+				publishing.Go(func() {
+					for i := range count {
+						healthy.publish("delay.1s.orders.x", fmt.Sprint(i))
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+				time.Sleep(2 * time.Second)
+				for _, trouble := range these {
+					trouble(c)
+				}
+				publishing.Wait()
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				var late []time.Duration
+				for _, a := range c.arrivals("ORDERS") {
+					late = append(late, a.At.Sub(a.Due))
+				}
+				slices.Sort(late)
+				if len(late) != count {
+					t.Fatalf("%d of %d for the healthy target came", len(late), count)
+				}
+				if p99 := late[len(late)*99/100-1]; p99 > 0 {
+					t.Errorf("the healthy target's p99 is %s, its latest %s; alone they are 0", p99, late[len(late)-1])
+				}
+				c.checkNoDead()
+			})
+		})
+	}
+}
+
+// TestSlowTargetIsBusy: what is taken back from a slow target comes again when there is room, so it has something to do all
+// the time, and gets each message once.
+func TestSlowTargetIsBusy(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const count, rate = 10_000, 1000
+		startBroker(t, s, broker.Config{HoldMessages: 4 << 10})
+		c := newClient(t, s)
+		in := c.subscribe("svc.x")
+		c.slowService("svc.x", rate)
+		due := time.Now().Add(time.Second)
+		for range count / 1000 {
+			c.many("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
+		}
+		time.Sleep(time.Minute)
+		var last time.Duration
+		ids := make(map[string]bool)
+		for _, a := range in.all() {
+			ids[a.ID] = true
+			last = max(last, a.At.Sub(due))
+		}
+		if got := len(in.all()); got != count || len(ids) != count {
+			t.Errorf("%d requests for %d of %d messages", got, len(ids), count)
+		}
+		if most := 3 * count / rate * time.Second / 2; last > most {
+			t.Errorf("the last was sent %s after it was due, want %s at most: half as long again as it takes at the service's rate", last, most)
+		}
+		c.checkEmpty()
+	})
+}
