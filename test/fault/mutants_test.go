@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{
 		name: "a consumer's number is believed, and every gap",
 		edits: map[string][]string{
-			"levels/lane/gap.go":  {"case stored < shown:\n\t\treturn false, errLost\n", "case stored < shown:\n\t\treturn true, nil\n"},
+			"levels/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n", "case stored < shown:\n\t\treturn true, nil\n"},
 			"levels/lane/pull.go": {"if s.consumer != p.consumer+1 {",
 				"if s.consumer <= p.consumer {\n\t\treturn nil\n\t}\n\tif s.consumer != p.consumer+1 {"},
 		},

@@ -23,6 +23,8 @@ import (
 // more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
 
 const (
+	// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
+	madeAnew = "a reader's consumer is made anew"
 	// quiet is the lane in which it happens, and nothing else does. A reader of a longer one asks anew before what it has
 	// had is gone; that of a shorter one gives its consumer up before the server is back.
 	quiet      = "DELAY_12s"
@@ -47,6 +49,9 @@ type rebirth struct {
 
 // reborn makes a server forget a reader's consumer, and the reader ask the one that bears its name.
 func reborn(w *world) (func() (string, error), error) {
+	if w.plan.home == 0 || w.plan.ladder.levels != quietLadder.levels {
+		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", madeAnew)
+	}
 	r := rebirth{world: w, home: w.cluster[w.plan.home-1]}
 	nc, err := w.connect(r.home.url(), "quiet")
 	if err != nil {

@@ -57,9 +57,6 @@ func scenarios() []scenario {
 	}
 }
 
-// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
-const madeAnew = "a reader's consumer is made anew"
-
 // scenarioNamed is the plan of the scenario of that name.
 func scenarioNamed(name string) plan {
 	all := scenarios()
