@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +27,18 @@ var (
 // built are the programs under test.
 var built programs
 
+// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, whatever the number of cores.
+const sideBySide = 6
+
 func TestMain(m *testing.M) {
+	chosen := false
 	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "fault-programs-")
 		if err == nil {
@@ -57,9 +68,10 @@ func TestFaults(t *testing.T) {
 	case *duration > 0 || *seed > 0 || *runs > 0:
 		sum.random(t)
 	default:
+		t.Parallel()
 		for _, p := range eachFault() {
 			t.Run(p.name, func(t *testing.T) {
-				t.Parallel() // a run mostly waits
+				t.Parallel()
 				sum.run(t, p)
 			})
 		}

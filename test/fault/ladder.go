@@ -39,6 +39,12 @@ var (
 		{"delay.10s", 10 * time.Second},
 		{"delayin.10s", 10 * time.Second},
 	}}
+	// quietLadder has a level that nothing goes through but what a fault puts there.
+	quietLadder = ladder{"1s," + quietLevel, []request{
+		{"delayin.700ms", 700 * time.Millisecond},
+		{"delay.1s", time.Second},
+		{"delayin.1200ms", 1200 * time.Millisecond},
+	}}
 	// wideLadder has levels so far apart that a lane may stand still for seconds before anything in it is due: a gap in
 	// what is read does not show as lateness.
 	wideLadder = ladder{"1s,5s,10s", []request{

@@ -45,7 +45,7 @@ var (
 	serverBlink   = fault{name: "leader paused shortly", hold: 1500 * time.Millisecond, inject: pauseLeader(target)}
 	serverPaused  = fault{name: "leader paused", hold: 6 * time.Second, inject: pauseLeader(target)}
 	lanePaused    = fault{name: "intake's leader paused", hold: 7 * time.Second, inject: pauseLeader(intake)}
-	laneStale     = fault{name: "intake's leader paused until its answers are stale", hold: 5 * time.Second, takes: 8 * time.Second, rare: true, inject: pauseUntilStale}
+	laneStale     = fault{name: "intake's leader paused until its answers are stale", takes: 12 * time.Second, rare: true, inject: pauseUntilStale}
 	laneGone      = fault{name: "intake's leader paused for long", hold: 20 * time.Second, apart: true, inject: pauseLeader(intake)}
 	serverCut     = fault{name: "leader cut off in silence", hold: 6 * time.Second, inject: cutLeader}
 
@@ -57,6 +57,7 @@ var (
 	readersLost    = fault{name: "two readers' servers killed in a row and the second for longer", hold: 3 * time.Second, apart: true, inject: killConsumerServers}
 	readerShort    = fault{name: "a reader's server killed for a second", hold: time.Second, takes: 3 * time.Second, inject: killConsumerServer}
 	readerLost     = fault{name: "a reader's server killed for ten seconds", hold: 10 * time.Second, rare: true, inject: killConsumerServer}
+	readerReborn   = fault{name: "a reader's consumer made anew under its name", takes: 20 * time.Second, apart: true, inject: reborn}
 	readerGone     = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true, inject: killConsumerServer}
 
 	steppedDown   = fault{name: "all leaders stepped down", hold: time.Second, takes: 3 * time.Second, inject: stepDown}
@@ -74,7 +75,7 @@ var (
 	allFaults = []fault{
 		brokerKilled, brokerRestarted, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink, brokerPaused, brokerCut,
 		brokerReset, stoppedUnseen, leaderKilled, serversKilled, allKilled, serverBlink, serverPaused, lanePaused, laneStale, laneGone, serverCut,
-		serversRolling, serversCrash, serversLame, readerBlink, readersBlink, readersLost, readerShort, readerLost, readerGone, steppedDown, storeFull, storeFullLong,
+		serversRolling, serversCrash, serversLame, readerBlink, readersBlink, readersLost, readerShort, readerLost, readerReborn, readerGone, steppedDown, storeFull, storeFullLong,
 		laneReplaced, idsForged, tenantAttacks, ownersPurged, ownersDeleted, loneCut, loneServerCut,
 	}
 )

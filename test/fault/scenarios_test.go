@@ -21,8 +21,8 @@ func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under its
 		// name, which counts from one. Between them nothing may be lost, whatever has been read so far.
-		{short: true, plan: plan{name: "a reader's server is back at once", seed: 11, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
-			faults: []fault{readersBlink}}},
+		{short: true, plan: plan{name: madeAnew, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
+			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
 		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder, calm: readOn, prompt: true,
@@ -57,6 +57,12 @@ func scenarios() []scenario {
 	}
 }
 
+// scenarioNamed is the plan of the scenario of that name.
+func scenarioNamed(name string) plan {
+	all := scenarios()
+	return all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })].plan
+}
+
 // readOn is long enough for a new consumer to have delivered more than the one before.
 const readOn = 14 * time.Second
 
@@ -66,6 +72,9 @@ const calmFor = 20 * time.Second
 // TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long it
 // makes the short ones.
 func TestScenarios(t *testing.T) {
+	if !*long {
+		t.Parallel()
+	}
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
 	for _, s := range scenarios() {

@@ -96,38 +96,37 @@ func pauseLeader(stream string) func(*world) (func() (string, error), error) {
 	}
 }
 
-// pauseUntilStale pauses the intake's leader, for longer each time, until some of the answers that it gives when it goes on
-// are of yesterday: it answers what came meanwhile before it hears that another leads. What asks is on that server, as a
-// broker may be.
+// pauseUntilStale pauses the intake's leader until another leads, so that some of the answers that it gives when it goes on
+// are of yesterday: it answers what came meanwhile before it hears of the other. What asks is on that server, as a broker
+// may be.
 func pauseUntilStale(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	hold := 5 * time.Second
 	var proof string
-	for range 2 {
+	for range 3 { // what it hears first is a matter of luck
 		s, err := w.leader(ctx, intake)
 		if err != nil {
 			return nil, err
 		}
-		stale, paused, err := w.askPaused(ctx, s, hold)
+		stale, paused, err := w.askPaused(ctx, s)
 		if err != nil {
 			return nil, err
 		}
+		proof = fmt.Sprintf("%s; %d stale answers", paused, stale)
 		if stale > 0 {
-			return func() (string, error) { return fmt.Sprintf("%s; %d stale answers", paused, stale), nil }, nil
+			break
 		}
-		proof = paused + "; no stale answers"
 		if _, err := w.cluster.recover(); err != nil {
 			return nil, err
 		}
-		hold += time.Second
 	}
 	return func() (string, error) { return proof, nil }, nil
 }
 
-// askPaused counts the answers of a paused server that lie behind what the others have.
-func (w *world) askPaused(ctx context.Context, s *server, hold time.Duration) (stale int, proof string, err error) {
-	nc, err := w.connect(s.url(), "asker")
+// askPaused pauses the intake's leader, and counts the answers that lie behind what the next one has.
+func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof string, err error) {
+	// This connection must not be given up before the server goes on, or nobody hears its answers.
+	nc, err := w.connect(s.url(), "asker", nats.PingInterval(time.Minute))
 	if err != nil {
 		return 0, "", err
 	}
@@ -136,20 +135,36 @@ func (w *world) askPaused(ctx context.Context, s *server, hold time.Duration) (s
 	if err == nil {
 		err = nc.Flush()
 	}
-	if err == nil {
-		proof, err = s.pause()
-	}
 	if err != nil {
 		return 0, "", err
 	}
-	for end := time.Now().Add(hold); time.Now().Before(end); time.Sleep(hold / 20) {
-		_ = nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil) // fails when the server is given up
+	if proof, err = s.pause(); err != nil {
+		return 0, "", err
 	}
-	last := uint64(0)
-	if now, err := w.js.Stream(ctx, intake); err == nil { // the new leader, if there is one already
-		last = now.CachedInfo().State.LastSeq
-	}
-	if err := s.resume(); err != nil {
+	var first, last uint64 // of the next leader: the one paused can have no more than first
+	err = await(patience, func() error {
+		if err := nc.PublishRequest("$JS.API.STREAM.INFO."+intake, inbox, nil); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Second/2) // nobody answers before there is another leader
+		defer cancel()
+		now, err := w.js.Stream(ctx, intake)
+		if err != nil {
+			return err
+		}
+		info := now.CachedInfo()
+		if info.Cluster == nil || info.Cluster.Leader == s.name {
+			return fmt.Errorf("%s is led by none but %s", intake, s.name)
+		}
+		if last = info.State.LastSeq; first == 0 {
+			first = last
+		}
+		if last == first {
+			return fmt.Errorf("nothing new comes to %s", intake)
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.resume()); err != nil {
 		return 0, "", err
 	}
 	for {

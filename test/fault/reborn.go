@@ -1,0 +1,300 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/levels/lane"
+	"delaybroker/test/fault/history"
+)
+
+// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed and
+// comes back, and makes the consumer anew under its name, counting from one. A reader that believes in its numbers takes
+// the new ones for those it has had, until they have passed it by; what they carried is lost.
+//
+// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane any
+// more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
+
+const (
+	// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
+	madeAnew = "a reader's consumer is made anew"
+	// quiet is the lane in which it happens, and nothing else does. A reader of a longer one asks anew before what it has
+	// had is gone; that of a shorter one gives its consumer up before the server is back.
+	quiet      = "DELAY_12s"
+	quietLevel = "12s"
+	quietDelay = 12 * time.Second
+	// had is what the consumer delivers before: fewer than the half of a request, or the reader asks again and forgets.
+	had = 40
+	// firstAsked is how long a reader's first request is open, after which it asks again.
+	firstAsked = 2 * time.Second
+	// blackout is for how long a broker's links are held back, so that its questions are given up and its connections are
+	// not: it doubts its consumers then.
+	blackout = 2500 * time.Millisecond
+)
+
+// rebirth is one try.
+type rebirth struct {
+	*world
+	publisher *publisher
+	home      *server // which leads everything, and to which the brokers are connected
+	consumer  string  // the reader's
+}
+
+// reborn makes a server forget a reader's consumer, and the reader ask the one that bears its name.
+func reborn(w *world) (func() (string, error), error) {
+	if w.plan.home == 0 || w.plan.ladder.levels != quietLadder.levels {
+		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", madeAnew)
+	}
+	r := rebirth{world: w, home: w.cluster[w.plan.home-1]}
+	nc, err := w.connect(r.home.url(), "quiet")
+	if err != nil {
+		return nil, err
+	}
+	if r.publisher, err = newPublisher(fmt.Sprintf("q%d", len(w.links)), nc, w, 0); err != nil {
+		return nil, err
+	}
+	const tries = 3
+	for range tries {
+		proof, served, err := r.try()
+		if err != nil {
+			return nil, err
+		}
+		if served > 0 {
+			return func() (string, error) { return proof, nil }, nil
+		}
+	}
+	return nil, fmt.Errorf("the reader gave its consumer up in each of %d tries before it asked the new one", tries)
+}
+
+// try returns what proves it, and how much the new consumer was asked for.
+func (r *rebirth) try() (proof string, served uint64, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	if err := r.leadFrom(ctx, r.home); err != nil {
+		return "", 0, err
+	}
+	c, err := r.awayFromHome(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	r.consumer = c.Name
+	s := r.cluster.named(c.Cluster.Leader)
+	time.Sleep(time.Until(c.Created.Add(firstAsked + blink)))
+	for n := range uint64(had) { // one after the other: the reader is at the tail after each
+		if err := r.publishAndAwait(n + 1); err != nil {
+			return "", 0, err
+		}
+	}
+	if err := r.awaitEmpty(ctx); err != nil {
+		return "", 0, err
+	}
+	if err := r.publishAndAwait(had + 1); err != nil { // the reader has just heard of its consumer
+		return "", 0, err
+	}
+	heal := r.blackOut()
+	began := time.Now()
+	if proof, err = s.kill(); err == nil {
+		err = s.start()
+	}
+	if err == nil {
+		err = r.awaitReborn()
+	}
+	if err == nil {
+		for range 4 * had {
+			r.publish()
+		}
+		r.publisher.answers.Wait()
+		err = r.awaitPending(4 * had)
+		time.Sleep(time.Until(began.Add(blackout)))
+	}
+	if err := errors.Join(err, heal()); err != nil {
+		return "", 0, err
+	}
+	served, left, err := r.awaitAsked(0)
+	// What was asked may all have been taken for known: then the next doubt asks for more than the reader has had.
+	if err == nil && served > 0 && served <= had+1 && !left {
+		heal := r.blackOut()
+		time.Sleep(2 * blackout) // a broker may just have failed to look, and pause before it looks again
+		if err = heal(); err == nil {
+			_, _, err = r.awaitAsked(served)
+		}
+	}
+	proof = fmt.Sprintf("%s with %s of %s, which had delivered %d messages and, made anew, delivered %d",
+		proof, r.consumer, quiet, had+1, served)
+	return proof, served, err
+}
+
+func (r *rebirth) publish() {
+	target := "orders.quiet"
+	e := history.Event{Target: target, Delay: quietDelay, Subject: "delay." + quietLevel + "." + target}
+	r.publisher.publish(e, "", "", func() {})
+}
+
+// publishAndAwait publishes one message and waits until the consumer has delivered so many.
+func (r *rebirth) publishAndAwait(count uint64) error {
+	r.publish()
+	r.publisher.answers.Wait()
+	return await(patience, func() error {
+		c, err := r.info()
+		if err == nil && c.Delivered.Consumer < count {
+			err = fmt.Errorf("%s delivered %d of %d", r.consumer, c.Delivered.Consumer, count)
+		}
+		return err
+	})
+}
+
+// blackOut holds back what the brokers send and what they are sent.
+func (r *rebirth) blackOut() (heal func() error) {
+	var heals []func() (string, error)
+	for _, b := range r.brokers {
+		heals = append(heals, cut(b.links))
+	}
+	return func() error {
+		var all error
+		for _, heal := range heals {
+			_, err := heal()
+			all = errors.Join(all, err)
+		}
+		return all
+	}
+}
+
+// leadFrom makes one server the leader of every stream: the end of another is noticed by nobody who asks a leader.
+func (w *world) leadFrom(ctx context.Context, s *server) error {
+	return retry(ctx, func(ctx context.Context) error {
+		list := w.js.ListStreams(ctx)
+		elsewhere := 0
+		for info := range list.Info() {
+			if info.Cluster == nil || info.Cluster.Leader == s.name {
+				continue
+			}
+			elsewhere++
+			request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
+			api := "$JS.API.STREAM.LEADER.STEPDOWN." + info.Config.Name
+			if _, err := w.js.Conn().RequestWithContext(ctx, api, request); err != nil {
+				return err
+			}
+		}
+		if elsewhere > 0 {
+			return fmt.Errorf("%d streams were not led by %s", elsewhere, s.name)
+		}
+		return list.Err()
+	})
+}
+
+// awayFromHome makes the reader take a new consumer until that is on a server that its broker is not connected to.
+func (r *rebirth) awayFromHome(ctx context.Context) (found *jetstream.ConsumerInfo, err error) {
+	given := make(map[string]bool)
+	err = retry(ctx, func(ctx context.Context) error {
+		all, err := r.consumers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			known := c.Cluster != nil && r.cluster.named(c.Cluster.Leader) != nil
+			if len(given) > 0 && !given[c.Name] && known && c.Cluster.Leader != r.home.name {
+				found = c
+				return nil
+			}
+			given[c.Name] = true
+			if err := r.js.DeleteConsumer(ctx, quiet, c.Name); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("no consumer of %s is away from %s", quiet, r.home.name)
+	})
+	return found, err
+}
+
+// consumers are those by which the lane was read lately.
+func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, error) {
+	s, err := r.js.Stream(ctx, quiet)
+	if err != nil {
+		return nil, err
+	}
+	list := s.ListConsumers(ctx)
+	var all []*jetstream.ConsumerInfo
+	for info := range list.Info() {
+		if strings.HasPrefix(info.Name, lane.ConsumerPrefix) {
+			all = append(all, info)
+		}
+	}
+	return all, list.Err()
+}
+
+// info is what the consumer says of itself.
+func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c, err := r.js.Consumer(ctx, quiet, r.consumer)
+	if err != nil {
+		return nil, err
+	}
+	return c.CachedInfo(), nil
+}
+
+// awaitReborn waits until the consumer counts from the beginning.
+func (r *rebirth) awaitReborn() error {
+	return await(patience, func() error {
+		c, err := r.info()
+		if err == nil && c.Delivered.Consumer > 0 {
+			err = fmt.Errorf("%s has delivered %d and is not made anew", r.consumer, c.Delivered.Consumer)
+		}
+		return err
+	})
+}
+
+// awaitPending waits until the consumer's server has caught up with the stream: it would be given up otherwise.
+func (r *rebirth) awaitPending(count uint64) error {
+	return await(patience, func() error {
+		c, err := r.info()
+		if err == nil && c.NumPending < count {
+			err = fmt.Errorf("%s knows of %d messages", r.consumer, c.NumPending)
+		}
+		return err
+	})
+}
+
+// awaitAsked waits until the consumer has delivered more than before, or the reader has left it for another. It returns
+// what the consumer has delivered.
+func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = retry(ctx, func(ctx context.Context) error {
+		all, err := r.consumers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			if left = left || c.Name != r.consumer; c.Name == r.consumer {
+				now = c.Delivered.Consumer
+			}
+		}
+		if now == before && !left {
+			return fmt.Errorf("%s is not asked for more than %d", r.consumer, now)
+		}
+		return nil
+	})
+	return now, left, err
+}
+
+// awaitEmpty waits until all that was read is committed.
+func (r *rebirth) awaitEmpty(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) error {
+		s, err := r.js.Stream(ctx, quiet)
+		if err != nil {
+			return err
+		}
+		if held := s.CachedInfo().State.Msgs; held > 0 {
+			return fmt.Errorf("%s holds %d", quiet, held)
+		}
+		return nil
+	})
+}
