@@ -63,8 +63,8 @@ type engine struct {
 	budget  *budget
 
 	muster muster // of the lanes that are worked
-	// The connections that are published on. Kept by watchLinks.
-	writing, delivering *linkState
+	// The state of connections. Kept by watchLinks.
+	writing, delivering, controlling *linkState
 
 	away atomic.Bool   // JetStream left a question without an answer
 	back chan struct{} // one slot: it answers again
@@ -94,7 +94,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1), stop: make(chan error, 1),
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
-	e.writing, e.delivering = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}
+	e.writing, e.delivering, e.controlling = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}, &linkState{conn: links.Control}
 	e.cfg.Owners = e.owners()
 	return &Broker{engine: e, ready: make(chan struct{})}, nil
 }
@@ -117,7 +117,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	deliverer := deliver.New(targets, b.leader, deliver.Config{
 		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Ours: b.names.Own,
-		Window: b.cfg.HoldMessages, WindowBytes: b.cfg.HoldBytes, Log: b.log,
+		// Half of what a lane may hold: see full.
+		Window: min(b.cfg.HoldMessages, b.budget.most()/2/heldOverhead), WindowBytes: b.budget.most() / 2, Log: b.log,
 	})
 	b.deliver = deliverer
 	defer listenToErrors(b.links.Deliver, deliverer.Heard)()
@@ -133,8 +134,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer leaning.Wait()
 	defer stop()
 
-	b.writing.up.Store(b.links.Write.IsConnected())
-	b.delivering.up.Store(b.links.Deliver.IsConnected())
+	for _, l := range []*linkState{b.writing, b.delivering, b.controlling} {
+		l.up.Store(l.conn.IsConnected())
+	}
 	leaning.Go(func() { b.watchLinks(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
 	ctx, cancel := context.WithCancelCause(ctx)

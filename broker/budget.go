@@ -45,6 +45,9 @@ func newBudget(total, lanes int) *budget {
 	return &budget{buffer: buffer, least: int64(least), shared: int64(hold - least*lanes)}
 }
 
+// most is what a single lane can hold while the others hold nothing.
+func (b *budget) most() int { return int(b.least + b.shared) }
+
 // account is what one lane has of a budget. Its methods are for the lane's loop alone.
 type account struct {
 	of    *budget

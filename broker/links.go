@@ -23,7 +23,7 @@ func (e *engine) online() bool { return e.writing.up.Load() && e.delivering.up.L
 // meanwhile goes out at once. When JetStream is back behind a connection that stayed, their consumers may be gone.
 func (b *Broker) watchLinks(ctx context.Context) {
 	var watching sync.WaitGroup
-	for _, l := range []*linkState{b.writing, b.delivering, {conn: b.links.Control}} {
+	for _, l := range []*linkState{b.writing, b.delivering, b.controlling} {
 		watching.Go(func() { b.watchLink(ctx, l) })
 	}
 	b.watchJetStream(ctx)

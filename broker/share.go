@@ -32,7 +32,7 @@ func (e *engine) owners() owners.Owners {
 		host = "delaybroker" // what is added makes it unique
 	}
 	cfg := owners.SharedConfig{
-		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, Seal: e.policy.Keys, MaxOwners: e.cfg.MaxOwners, Log: e.log,
+		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, Connected: e.controlling.up.Load, Seal: e.policy.Keys, MaxOwners: e.cfg.MaxOwners, Log: e.log,
 		Name: e.cfg.Instance, Host: host, Place: e.cfg.Place.Name, Locked: e.cfg.Place.Locked, Fail: e.quit,
 		Subjects: owners.Subjects{
 			Stream: e.names.OwnersStream(), All: e.names.OwnersFilter(), Table: e.names.OwnersTable(),

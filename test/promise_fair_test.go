@@ -114,7 +114,7 @@ func TestFloodSlowsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				count := 2000 + 600*len(these)
-				startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 4 << 20})
+				startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 32 << 20})
 				c, healthy := newClient(t, s), newClient(t, s)
 				c.target("ORDERS", "orders.>")
 				var publishing sync.WaitGroup

@@ -17,6 +17,8 @@ const (
 	fastWithin = 4 * time.Second
 	// drainWithin is in what time another must be able to take what waits for it. What is more is given back.
 	drainWithin = 3 * time.Second
+	// slowShare is the part of the window that one may have, waiting and past it, however soon it could take more.
+	slowShare = 2
 	// pressureMemory is how long a group that had no room, and answered nothing, is not judged anew.
 	pressureMemory = time.Minute
 	// What is given back comes again when its group should have room; of one that answers nothing, after twice the time for
@@ -167,7 +169,8 @@ func (g *group) over(messages, bytes int) bool {
 		return false
 	}
 	within := drainWithin.Seconds()
-	return messages > g.most+int(p.rate*within) || bytes > g.mostBytes+int(p.rateBytes*within)
+	return messages > min(g.most+int(p.rate*within), w.most/slowShare) ||
+		bytes > min(g.mostBytes+int(p.rateBytes*within), w.mostBytes/slowShare)
 }
 
 // slow reports whether a group would not soon take another delivery that it has no room for.

@@ -146,6 +146,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_RATE":              "a..b=1",
 		"DELAY_REPLY_TIMEOUT":     "2h",
 		"DELAY_MAX_PENDING":       "-1",
+		"DELAY_MEMORY":            "1KiB",
 		"DELAY_MAX_PENDING_BYTES": "1 zettabite",
 		"DELAY_TARGETS":           "a..b",
 		"DELAY_HEADER_TARGETS":    ">.a",
@@ -324,7 +325,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 40; got != want {
+	if got, want := len(names), 41; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -32,7 +32,7 @@ func (l *shared) Held() bool {
 		return false
 	}
 	now := l.of.now()
-	if l.of.standing.Load().good(now, l.of.bucket.conn.IsConnected()) && (len(l.beats) == 0 || !l.owes.stuck(now)) {
+	if l.of.standing.Load().good(now, l.of.cfg.Connected()) && (len(l.beats) == 0 || !l.owes.stuck(now)) {
 		return true
 	}
 	l.denied.Store(true)

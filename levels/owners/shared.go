@@ -83,6 +83,9 @@ type SharedConfig struct {
 	Place string
 	// Locked says that Place is locked: whoever else is entered as running there is dead.
 	Locked bool
+	// Connected reports whether the connection is up, without waiting for anything: every lane's loop asks. Nil asks Conn,
+	// which answers under a lock that a publish holds while the network takes nothing.
+	Connected func() bool
 	// Seal proves what we write. Nil believes everything, and seals nothing.
 	Seal Sealer
 	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
@@ -105,6 +108,9 @@ type release struct {
 
 // NewShared makes the ownership of one instance. Don't forget to Run it.
 func NewShared(cfg SharedConfig) *Shared {
+	if cfg.Connected == nil {
+		cfg.Connected = cfg.Conn.IsConnected
+	}
 	name := cfg.Name
 	if name == "" {
 		name = cfg.Host
