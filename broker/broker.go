@@ -26,6 +26,8 @@ const (
 	apiTimeout = 5 * time.Second
 	// startPause is how long to wait for a JetStream that does not answer yet.
 	startPause = time.Second
+	// startRemind is how often the log says so.
+	startRemind = 10 * time.Second
 	// doubtEvery is how often all consumers are looked after because some stream answers again.
 	doubtEvery = 10 * time.Second
 )
@@ -33,6 +35,7 @@ const (
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
 	*engine
+	id       string        // unique among the instances that run
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 
@@ -83,7 +86,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
 	}
 	e.cfg.Owners = e.owners()
-	return &Broker{engine: e, ready: make(chan struct{})}, nil
+	return &Broker{engine: e, id: instanceOf(e.cfg.Owners), ready: make(chan struct{})}, nil
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
@@ -118,6 +121,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stop()
 
 	leaning.Go(func() { b.watchLinks(base) })
+	leaning.Go(func() { b.answer(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
@@ -142,6 +146,7 @@ func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 
 // start provisions, and waits for a JetStream that does not answer.
 func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
+	var said time.Time
 	for {
 		lanes, err := b.provision(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -150,13 +155,25 @@ func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
 		if !isTransient(err) {
 			return nil, fmt.Errorf("prepare the streams: %w", err)
 		}
-		b.log.Warn("JetStream does not answer; trying again", "err", err)
+		if now := time.Now(); said.IsZero() || now.Sub(said) >= startRemind {
+			said = now
+			b.log.Warn(startTrouble(err), "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, nil
 		case <-time.After(startPause):
 		}
 	}
+}
+
+// startTrouble says what an error at the start means. That nobody listens where the JetStream API should be is no outage,
+// or not one that ends by itself.
+func startTrouble(err error) string {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
+	}
+	return "JetStream does not answer; trying again"
 }
 
 // codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not heal;
@@ -217,7 +234,11 @@ func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		b.log.Info("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		if err != nil {
+			b.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		} else {
+			b.log.Info("no longer the owner of a lane", "stream", l.Stream)
+		}
 	}
 }
 

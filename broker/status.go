@@ -41,14 +41,16 @@ type LaneStatus struct {
 	Owned  bool          `json:"owned"`
 	Owner  string        `json:"owner,omitempty"` // the instance, when several share the work
 
-	InDoubt   bool          `json:"in_doubt"`   // owned, but not for certain now: nothing in it is delivered until it is
-	Live      bool          `json:"live"`       // its consumer is believed alive
-	Held      int           `json:"held"`       // messages in memory
-	HeldBytes int           `json:"held_bytes"` // and their bytes
-	Span      int           `json:"span"`       // messages between cursor and read
-	Full      bool          `json:"full"`       // it reads no further until something arrives
-	Pending   uint64        `json:"pending"`    // messages that have not arrived elsewhere: see gauge
-	Overdue   time.Duration `json:"overdue"`    // how long ago the oldest should have left
+	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain now: nothing in it is delivered until it is
+	Live      bool          `json:"live"`                // its consumer is believed alive
+	Held      int           `json:"held"`                // messages in memory
+	HeldBytes int           `json:"held_bytes"`          // and their bytes
+	Span      int           `json:"span"`                // messages between cursor and read
+	Full      bool          `json:"full"`                // it reads no further until something arrives
+	Read      uint64        `json:"read"`                // the last sequence read; zero before the first
+	ResumesAt time.Time     `json:"resumes_at,omitzero"` // it rests until then, since nothing further is due before
+	Pending   uint64        `json:"pending"`             // messages that have not arrived elsewhere: see gauge
+	Overdue   time.Duration `json:"overdue"`             // how long ago the oldest should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
 	Waiting   int           `json:"waiting"`    // messages on the wheel
 	CommitAge time.Duration `json:"commit_age"` // how long something has waited to be committed

@@ -137,8 +137,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	wait := min(gathering, w.commitSoon(local))
 	// Otherwise the connection, or a beat, wakes the loop when it is back.
 	if next, ok := w.wheel.Next(); ok && online && w.lease.Held() {
-		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh))
-		w.count(local)
+		wait = min(wait, w.awaitDue(next.Sub(now), local, fresh), w.count(local))
 	}
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {
 		wait = min(wait, resume.Sub(now))
