@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,54 @@ func TestPendingOfALaneThatRests(t *testing.T) {
 			if l.Stream == "DELAY_10m" && (l.Pending != 2000 || l.Held >= 1000) {
 				t.Errorf("%d pending and %d held, want 2000 and a part of them", l.Pending, l.Held)
 			}
+		}
+	})
+}
+
+// TestStatusInSeconds: what /status prints has durations in seconds, and lanes as messages pass them.
+func TestStatusInSeconds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		b := startBroker(t, s, member(t, 3))
+		if _, err := c.nc.Subscribe("x", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delay.1s.x", "x")
+		time.Sleep(2 * time.Second)
+		text, err := json.Marshal(b.broker.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status struct {
+			Lanes []struct {
+				Stream    string
+				Delay     float64
+				Delivered int
+			}
+			Lateness map[string]struct {
+				Count   int
+				Buckets []struct {
+					UpTo float64 `json:"up_to"`
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &status); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, l := range status.Lanes {
+			order = append(order, l.Stream)
+			if l.Stream == "DELAY_10m" && l.Delay != 600 || l.Stream == "DELAY_1s" && l.Delivered != 1 {
+				t.Errorf("got %+v, want seconds beside all that is counted", l)
+			}
+		}
+		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_30s DELAY_1m DELAY_10m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("lanes are %s, want %s", got, want)
+		}
+		if l := status.Lateness["level"]; l.Count != 1 || len(l.Buckets) == 0 || l.Buckets[0].UpTo != 0.001 {
+			t.Errorf("lateness is %+v, want one in buckets from a millisecond", l)
 		}
 	})
 }
