@@ -28,6 +28,7 @@ DELAY_PROVISION=create. It asks no server.
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, replicas) },
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
+	completes(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB", "the servers' max_payload; what the streams accept is a little less")
 	c.Flags().IntVar(&replicas, "replicas", 0, "copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
 	return c
