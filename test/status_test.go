@@ -2,8 +2,10 @@ package test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,6 +186,22 @@ func TestStatusInSeconds(t *testing.T) {
 		}
 		if l := status.Lateness["level"]; l.Count != 1 || len(l.Buckets) == 0 || l.Buckets[0].UpTo != 0.001 {
 			t.Errorf("lateness is %+v, want one in buckets from a millisecond", l)
+		}
+	})
+}
+
+// TestLostConnectionIsNotSaidByEachLane: whoever holds the connection says that it is lost, and the lanes do not repeat it.
+func TestLostConnectionIsNotSaidByEachLane(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := member(t, 3)
+		var anew atomic.Int64
+		cfg.Log = slog.New(slog.NewTextHandler(listener{"reading anew", func() { anew.Add(1) }}, nil))
+		startBroker(t, s, cfg)
+		s.Restart(5 * time.Second)
+		time.Sleep(time.Minute)
+		if n := anew.Load(); n > 0 {
+			t.Errorf("%d lanes say so, want none", n)
 		}
 	})
 }

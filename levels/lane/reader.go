@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -154,7 +155,7 @@ func (r *Reader) Run(ctx context.Context) {
 		switch now := time.Now(); {
 		case troubled.IsZero():
 			level := slog.LevelInfo
-			if errors.Is(err, errOffline) { // which whoever holds the connection says once, and forty readers need not
+			if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") { // which whoever holds the connection says once, and forty readers need not
 				level = slog.LevelDebug
 			}
 			r.log.Log(ctx, level, "reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
