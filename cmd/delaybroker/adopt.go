@@ -43,7 +43,8 @@ func (o *operator) adopt(ctx context.Context, a *app) error {
 				return nil
 			}
 		case len(others) > 1:
-			fmt.Fprintln(a.stderr, printable("there are streams of several prefixes here: set DELAY_PREFIX to one of "+strings.Join(others, ", "), 600))
+			names := printable(strings.Join(others, ", "), 600)
+			fmt.Fprintln(a.stderr, "there are streams of several prefixes here: set DELAY_PREFIX to one of "+names)
 		}
 	}
 	if ladder, err := levels.Parse(strings.Join(servedLevels(o.names, found, all), ",")); err == nil && !isSet("DELAY_LEVELS") {

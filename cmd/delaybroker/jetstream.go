@@ -12,13 +12,15 @@ import (
 )
 
 // errNoJetStream is returned by verbs where nobody listens on the JetStream API: the server has none, or another domain.
-var errNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account, or set DELAY_JS_DOMAIN to where it is")
+var errNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
+	" or set DELAY_JS_DOMAIN to where it is")
 
 // withoutJetStream says what it means that nobody listens on the JetStream API. To the client library it is a question like
 // any other that nobody takes.
 func withoutJetStream(err error) error {
 	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w (%w)", errNoJetStream, err)
 	}
 	return err

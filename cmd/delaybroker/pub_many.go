@@ -18,8 +18,8 @@ const (
 func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
 	bar := a.bar("messages", count)
 	defer bar.stop()
-	shown := pubShown{app: a, sheet: a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"}), bar: bar, of: count}
-	shown.told = time.Now()
+	rows := a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"})
+	shown := pubShown{app: a, sheet: rows, bar: bar, of: count, told: time.Now()}
 	// The first shows what may be asked, and whether it is worth going on.
 	err := a.pubOne(ctx, p, &shown)
 	if err == nil && count > 1 {
