@@ -29,6 +29,8 @@ const (
 	// leaderPatience is how long to wait for streams that have no leader. An election takes up to 9 s; a stream that has lost
 	// its majority must not keep the others from being served.
 	leaderPatience = 15 * time.Second
+	// startRemind is how often the log says so.
+	startRemind = 10 * time.Second
 	// doubtEvery is how often all consumers are looked after because some stream answers again.
 	doubtEvery = 10 * time.Second
 )
@@ -36,6 +38,7 @@ const (
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
 	*engine
+	id       string        // unique among the instances that run
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 
@@ -96,7 +99,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e.writing, e.delivering, e.controlling = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}, &linkState{conn: links.Control}
 	e.cfg.Owners = e.owners()
-	return &Broker{engine: e, ready: make(chan struct{})}, nil
+	return &Broker{engine: e, id: instanceOf(e.cfg.Owners), ready: make(chan struct{})}, nil
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
@@ -138,6 +141,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		l.up.Store(l.conn.IsConnected())
 	}
 	leaning.Go(func() { b.watchLinks(base) })
+	leaning.Go(func() { b.answer(base) })
 	leaning.Go(func() { b.cfg.Owners.Run(base) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -187,6 +191,7 @@ func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 // start provisions, and waits for a JetStream that does not answer.
 func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
 	began := time.Now()
+	var said time.Time
 	for {
 		lanes, err := b.provision(ctx, time.Since(began) < leaderPatience)
 		if err == nil || ctx.Err() != nil {
@@ -195,13 +200,25 @@ func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
 		if !isTransient(err) {
 			return nil, fmt.Errorf("prepare the streams: %w", err)
 		}
-		b.log.Warn("JetStream does not answer; trying again", "err", err)
+		if now := time.Now(); said.IsZero() || now.Sub(said) >= startRemind {
+			said = now
+			b.log.Warn(startTrouble(err), "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, nil
 		case <-time.After(startPause):
 		}
 	}
+}
+
+// startTrouble says what an error at the start means. That nobody listens where the JetStream API should be is no outage,
+// or not one that ends by itself.
+func startTrouble(err error) string {
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
+	}
+	return "JetStream does not answer; trying again"
 }
 
 // codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not heal;
@@ -262,7 +279,11 @@ func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		b.log.Info("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		if err != nil {
+			b.log.Warn("no longer the owner of a lane", "stream", l.Stream, "err", err)
+		} else {
+			b.log.Info("no longer the owner of a lane", "stream", l.Stream)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"delaybroker/levels/lane"
 	"delaybroker/levels/owners"
@@ -43,6 +44,14 @@ func (e *engine) owners() owners.Owners {
 		cfg.Create = e.createOwners
 	}
 	return owners.NewShared(cfg)
+}
+
+// instanceOf is what an instance is called among the others. Where they do not know of each other it is made up.
+func instanceOf(o owners.Owners) string {
+	if named, ok := o.(interface{ Instance() string }); ok {
+		return named.Instance()
+	}
+	return nuid.Next()
 }
 
 // createOwners makes the stream anew. Another instance may have been faster.

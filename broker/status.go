@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +21,7 @@ import (
 type Status struct {
 	Ready       bool                    `json:"ready"`
 	Draining    bool                    `json:"draining"`
-	Lanes       []LaneStatus            `json:"lanes"`    // all there are, by stream
+	Lanes       []LaneStatus            `json:"lanes"`    // all there are, as messages pass them
 	Links       []LinkStatus            `json:"links"`    // read, write, deliver, control
 	Outcomes    map[string]uint64       `json:"outcomes"` // of deliveries: see deliver.Outcome
 	Dead        map[message.Code]uint64 `json:"dead_letters"`
@@ -32,7 +34,7 @@ type Status struct {
 }
 
 // LaneStatus is the state of one lane. Of one that is worked elsewhere only the owner and the counts say something, the
-// latter of what was done while it was ours. Durations are nanoseconds in JSON.
+// latter of what was done while it was ours. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -41,14 +43,16 @@ type LaneStatus struct {
 	Owned  bool          `json:"owned"`
 	Owner  string        `json:"owner,omitempty"` // the instance, when several share the work
 
-	InDoubt   bool          `json:"in_doubt"`   // owned, but not for certain now: nothing in it is delivered until it is
-	Live      bool          `json:"live"`       // its consumer is believed alive
-	Held      int           `json:"held"`       // messages in memory
-	HeldBytes int           `json:"held_bytes"` // and their bytes
-	Span      int           `json:"span"`       // messages between cursor and read
-	Full      bool          `json:"full"`       // it reads no further until something arrives
-	Pending   uint64        `json:"pending"`    // messages that have not arrived elsewhere: see gauge
-	Overdue   time.Duration `json:"overdue"`    // how long ago the oldest should have left
+	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain now: nothing in it is delivered until it is
+	Live      bool          `json:"live"`                // its consumer is believed alive
+	Held      int           `json:"held"`                // messages in memory
+	HeldBytes int           `json:"held_bytes"`          // and their bytes
+	Span      int           `json:"span"`                // messages between cursor and read
+	Full      bool          `json:"full"`                // it reads no further until something arrives
+	Read      uint64        `json:"read"`                // the last sequence read; zero before the first
+	ResumesAt time.Time     `json:"resumes_at,omitzero"` // it rests until then, since nothing further is due before
+	Pending   uint64        `json:"pending"`             // messages that have not arrived elsewhere: see gauge
+	Overdue   time.Duration `json:"overdue"`             // how long ago the oldest should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
 	Waiting   int           `json:"waiting"`    // messages on the wheel
 	CommitAge time.Duration `json:"commit_age"` // how long something has waited to be committed
@@ -107,8 +111,29 @@ func (b *Broker) Status() Status {
 		}
 		s.Lanes = append(s.Lanes, l)
 	}
-	slices.SortFunc(s.Lanes, func(a, b LaneStatus) int { return strings.Compare(a.Stream, b.Stream) })
+	slices.SortFunc(s.Lanes, byWay)
 	return s
+}
+
+// byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries.
+func byWay(a, b LaneStatus) int {
+	kinds := []string{string(lane.Intake), string(lane.Level), string(lane.Retry)}
+	return cmp.Or(
+		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+		cmp.Compare(a.Delay, b.Delay),
+		strings.Compare(a.Stream, b.Stream))
+}
+
+// MarshalJSON writes durations in seconds.
+func (l LaneStatus) MarshalJSON() ([]byte, error) {
+	type plain LaneStatus // without this method
+	return json.Marshal(struct {
+		plain
+		Delay       float64 `json:"delay"`
+		Overdue     float64 `json:"overdue"`
+		CommitAge   float64 `json:"commit_age"`
+		ClockOffset float64 `json:"clock_offset"`
+	}{plain(l), l.Delay.Seconds(), l.Overdue.Seconds(), l.CommitAge.Seconds(), l.ClockOffset.Seconds()})
 }
 
 func (l Links) status() []LinkStatus {

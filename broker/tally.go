@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/json"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -106,4 +107,14 @@ func (h *histogram) read() Histogram {
 		}
 	}
 	return r
+}
+
+// MarshalJSON writes the sum in seconds.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "buckets": h.Buckets})
+}
+
+// MarshalJSON writes the bound in seconds.
+func (b Bucket) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"up_to": b.UpTo.Seconds(), "count": b.Count})
 }

@@ -150,8 +150,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		if kept != forever && left <= 0 {
 			left = kept
 		}
-		wait = min(wait, w.awaitDue(left, local, fresh))
-		w.count(local)
+		wait = min(wait, w.awaitDue(left, local, fresh), w.count(local))
 	}
 	wait = min(wait, kept)
 	if resume, ok := w.resumeReading(); ok && resume.After(now) {

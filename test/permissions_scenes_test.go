@@ -84,6 +84,17 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	if a, b := owned(first), owned(second); max(a, b)-min(a, b) > 1 {
 		return fmt.Errorf("they have %d and %d lanes", a, b)
 	}
+	answers, err := s.listen(s.all, "delayctl.status.me")
+	if err != nil {
+		return err
+	}
+	if err := s.all.PublishRequest("delayctl.status", "delayctl.status.me", nil); err != nil {
+		return err
+	}
+	time.Sleep(100 * time.Millisecond)
+	if got := answers()["delayctl.status.me"]; got != 2 {
+		return fmt.Errorf("%d instances answer an operator, want both", got)
+	}
 	all := owned(first) + owned(second)
 	if err := stopFirst(); err != nil {
 		return fmt.Errorf("stop: %w", err)

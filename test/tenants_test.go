@@ -110,7 +110,7 @@ func TestOwnersShareLanes(t *testing.T) {
 		l := ladder(t, "1s 10s 1m 10m")
 		a := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
 		b := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
-		if got, want := streams(a)+" | "+streams(b), "DELAY_10m DELAY_10s DELAY_INTAKE | DELAY_1m DELAY_1s DELAY_RETRY_1s DELAY_RETRY_30s DELAY_RETRY_5s"; got != want {
+		if got, want := streams(a)+" | "+streams(b), "DELAY_INTAKE DELAY_10s DELAY_10m | DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"; got != want {
 			t.Errorf("they own %s, want %s", got, want)
 		}
 		c := newClient(t, s)

@@ -87,6 +87,12 @@ func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
+// StatusCall is where an operator asks every instance how it is. They answer below StatusAnswers and nowhere else: what an
+// instance may publish on is not what the asker may. StatusFilter is all of these answers.
+func (n Names) StatusCall() string    { return n.control + ".status" }
+func (n Names) StatusAnswers() string { return n.control + ".status." }
+func (n Names) StatusFilter() string  { return n.control + ".status.>" }
+
 // LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are what the streams listen on.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }

@@ -128,7 +128,7 @@ func (p *problems) servers(name, value string) {
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		if u, err := url.Parse(server); err != nil || u.Hostname() == "" {
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
 			p.refuseSecret(name, "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
 				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
 		}

@@ -17,12 +17,13 @@ type arrival struct {
 	subject string
 	id      string
 	due     time.Time // zero for a message that no broker delivered
+	header  nats.Header
 	body    []byte
 }
 
 // newArrival is called at once: its time is now.
 func newArrival(subject string, header nats.Header, body []byte) arrival {
-	a := arrival{at: time.Now(), subject: subject, id: header.Get(message.HeaderID), body: body}
+	a := arrival{at: time.Now(), subject: subject, id: header.Get(message.HeaderID), header: header, body: body}
 	if due, err := time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)); err == nil {
 		a.due = due
 	}
@@ -36,6 +37,9 @@ func (a arrival) MarshalJSON() ([]byte, error) {
 	object := map[string]any{"time": a.at.UTC(), "subject": a.subject}
 	if !a.due.IsZero() {
 		object["due"], object["late_ms"], object["id"] = a.due, milliseconds(a.late()), a.id
+	}
+	if len(a.header) > 0 {
+		object["headers"] = a.header
 	}
 	if utf8.Valid(a.body) {
 		object["body"] = string(a.body)

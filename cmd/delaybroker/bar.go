@@ -1,18 +1,26 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/progress"
 )
 
-// barFrequency is how often a bar is redrawn, and about how long a verb waits for its last state.
+// barFrequency is how often a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
-// A bar shows on stderr how far a verb is. A nil bar shows nothing.
+// A bar shows on a terminal's line how far a verb is, in words: "68 of 120 dead letters". A nil bar shows nothing.
 type bar struct {
-	tracker *progress.Tracker
-	done    chan struct{} // closed when nothing is drawn any more
+	w     io.Writer
+	what  string
+	total int
+
+	mu    sync.Mutex // guards what follows
+	done  int
+	drawn time.Time
+	ended bool
 }
 
 // bar is nil for a single step, and where nobody would see it move.
@@ -20,41 +28,33 @@ func (a *app) bar(what string, total int) *bar {
 	if total < 2 || a.json || !isTerminal(a.stderr) {
 		return nil
 	}
-	w := progress.NewWriter()
-	w.SetOutputWriter(a.stderr)
-	w.SetStyle(progress.StyleBlocks)
-	w.SetUpdateFrequency(barFrequency)
-	w.SetAutoStop(true) // Stop would be lost on a Render that has not begun
-	b := &bar{tracker: &progress.Tracker{Message: what, Total: int64(total)}, done: make(chan struct{})}
-	w.AppendTracker(b.tracker)
-	go func() {
-		defer close(b.done)
-		w.Render()
-	}()
-	return b
+	return &bar{w: a.stderr, what: what, total: total}
 }
 
 func (b *bar) step() {
-	if b != nil {
-		b.tracker.Increment(1)
+	if b == nil {
+		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done++; b.ended || time.Since(b.drawn) < barFrequency {
+		return
+	}
+	b.drawn = time.Now()
+	const width = 20
+	filled := min(width, b.done*width/b.total)
+	fmt.Fprintf(b.w, "\r\x1b[K%s%s %d of %d %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), b.done, b.total, b.what)
 }
 
-// stop returns when the terminal is free for others. It may be called again.
+// stop takes the bar away: what was done is said in words after it. It may be called again.
 func (b *bar) stop() {
 	if b == nil {
 		return
 	}
-	if !b.tracker.IsDone() {
-		b.tracker.MarkAsErrored()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended && !b.drawn.IsZero() {
+		fmt.Fprint(b.w, "\r\x1b[K")
 	}
-	<-b.done
-}
-
-// finish is stop for a verb that did all it had to, whatever it had counted on.
-func (b *bar) finish() {
-	if b != nil {
-		b.tracker.MarkAsDone()
-	}
-	b.stop()
+	b.ended = true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,14 +24,16 @@ type session struct {
 	apiPrefix string // of JetStream, as in "$JS.API"
 	leader    leader.Leaders
 
-	mu   sync.Mutex // guards fail
-	fail context.CancelCauseFunc
+	mu      sync.Mutex // guards what follows
+	fail    context.CancelCauseFunc
+	refused []error // the first that the server refused
 }
 
 // clientConfig is what the settings mean to every verb but serve, which would embed a server where these go to one.
 type clientConfig struct {
 	access    access
 	names     message.Names
+	policy    message.Policy // what the broker grants, if it has the same settings
 	jsDomain  string
 	apiPrefix string
 }
@@ -52,6 +55,10 @@ func readClientConfig() (clientConfig, error) {
 	if c.names, err = message.NewNames(s.Prefix); err != nil {
 		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
 	}
+	c.policy = message.Policy{
+		Names: c.names, Targets: list(s.Targets), HeaderTargets: list(s.HeaderTargets),
+		MaxDelay: p.duration("DELAY_MAX_DELAY", s.MaxDelay, minMaxDelay, maxMaxDelay),
+	}
 	p.domain(s.JSDomain)
 	switch {
 	case s.JSDomain != "":
@@ -67,6 +74,7 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	a.warnOfNames()
 	c, err := readClientConfig()
 	if err != nil {
 		return nil, err
@@ -75,6 +83,12 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s client", readBuild().name())),
 		nats.MaxReconnects(-1),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil when it was us
+				fmt.Fprintln(a.stderr, printable(fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err), maxCell))
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { fmt.Fprintln(a.stderr, "connected to NATS again, at "+serverOf(nc)) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) }),
 	}
 	if s.nc, err = nats.Connect(c.access.url, append(options, c.access.options...)...); err != nil {
@@ -103,9 +117,23 @@ func (s *session) allowed(ctx context.Context) (context.Context, context.CancelF
 func (s *session) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fail != nil && errors.Is(err, nats.ErrPermissionViolation) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	const most = 10
+	if len(s.refused) < most {
+		s.refused = append(s.refused, err)
+	}
+	if s.fail != nil {
 		s.fail(err)
 	}
+}
+
+// heard is what the server has refused so far.
+func (s *session) heard() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
 }
 
 // stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns

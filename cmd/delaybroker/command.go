@@ -44,6 +44,7 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          a.serve,
+		Version:       readBuild().name(),
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -55,6 +56,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.healthcheckCommand(), a.versionCommand(),
 	)
 	root.AddCommand(a.operatorCommands()...)
+	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
 }
 
@@ -92,6 +94,13 @@ func argumentsBetween(low, high int) cobra.PositionalArgs {
 			return fmt.Errorf("%w: want %s", errUsage, cmd.UseLine())
 		}
 		return nil
+	}
+}
+
+// completes offers the values that a flag may have to the completion of a shell.
+func completes(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("bug: " + err.Error())
 	}
 }
 

@@ -46,6 +46,7 @@ type letterChoice struct {
 func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
+	completes(cmd, "code", strings.Split(joined(message.Codes()), ", ")...)
 	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&c.until, "until", "", "dead before then, likewise")
@@ -71,6 +72,9 @@ func (c letterChoice) filter(now time.Time) (dead.Filter, error) {
 	}
 	if f.Until, err = pastTime("--until", c.until, now); err != nil {
 		return f, err
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between", errUsage, c.since, c.until)
 	}
 	for _, name := range c.ids {
 		if n, err := strconv.ParseUint(name, 10, 63); err == nil && n > 0 {

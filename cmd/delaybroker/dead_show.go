@@ -17,11 +17,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-const (
-	defaultLetters = 100
-	// widestReason is how much of a sentence the list shows, in characters; show has all of it.
-	widestReason = 60
-)
+const defaultLetters = 100
 
 // letterView is a dead letter as JSON. What is not known is left out.
 type letterView struct {
@@ -63,43 +59,65 @@ func viewOfLetter(l dead.Letter) letterView {
 func (a *app) deadListCommand() *cobra.Command {
 	var choice letterChoice
 	var limit int
+	var by []string
 	c := &cobra.Command{
 		Use:   "ls",
-		Short: "List dead letters, the oldest first",
-		Long: `List dead letters, the oldest first. With --json, each is a line.
+		Short: "List dead letters, the oldest first, or count them by kind",
+		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a list is a line.
+Numbers in reasons count as equal: they are times and attempts.
 
 exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
-  delaybroker dead ls --since 2h --limit 0 --json`,
+  delaybroker dead ls --since 2h --limit 0 --json
+  delaybroker dead ls --by code,target,reason`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
 			}
+			if err := checkBy(by); err != nil {
+				return err
+			}
 			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
+				if len(by) > 0 {
+					return a.deadCount(ctx, d, by, limit)
+				}
 				return a.deadList(ctx, d, limit)
 			})
 		},
 	}
 	choice.flags(c)
 	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
+	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
+	completes(c, "by", byCode, byTarget, byReason)
 	return c
 }
 
 func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
-	t := a.table()
-	t.AppendHeader(row("number", "dead since", "code", "target", "refused", "bytes", "delay-id", "reason"))
-	listed, more := 0, false
+	t := a.sheet(
+		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8}, column{name: "target", least: 10},
+		column{name: "refused", drop: 5}, column{name: "bytes", drop: 6}, column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
+	)
+	listed, matching := 0, 0
+	var all uint64 // of those that the server chooses
 	watch := lookout{app: a, rows: true}
+	progress := func(looked, of uint64) {
+		all = of
+		watch.look(looked, of)
+	}
 	var failed error
-	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, HeadersOnly: true, Progress: watch.look}) {
+	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
 		if failed = err; err != nil {
 			break
 		}
-		if more = limit > 0 && listed == limit; more {
-			break
+		if matching++; limit > 0 && listed == limit {
+			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && len(f.IDs)+len(f.Sequences) == 0 {
+				matching = int(all) // nothing is left to choose, so the others need not be read to be counted
+				break
+			}
+			continue
 		}
 		listed++
 		if a.json {
@@ -108,20 +126,23 @@ func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
 			}
 			continue
 		}
-		t.AppendRow(row(l.Sequence, l.At.UTC().Format(time.DateTime), l.Code, orDash(printable(l.Target, 256)), l.Attempts, l.Size,
-			orDash(printable(l.ID, 256)), printable(reasonOf(l), widestReason)))
+		t.add(l.Sequence, second(l.At), string(l.Code), orDash(printable(l.Target, 256)), l.Attempts, l.Size,
+			orDash(printable(l.ID, 256)), printable(reasonOf(l), maxCell))
 	}
 	switch {
 	case a.json:
 	case listed > 0:
-		t.Render()
+		t.print()
 	case failed == nil:
-		if _, err := fmt.Fprintln(a.stdout, none(d.filter)); err != nil {
-			return err
-		}
+		_, err := fmt.Fprintln(a.stdout, none(d.filter))
+		return err
 	}
-	if more {
-		fmt.Fprintf(a.stderr, "there are more than these %d; see them with --limit\n", limit)
+	switch {
+	case failed != nil:
+	case matching > listed:
+		fmt.Fprintf(a.stderr, "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n", listed, matching)
+	case !a.json:
+		fmt.Fprintln(a.stderr, counted(matching, "dead letter"))
 	}
 	return failed
 }
@@ -196,10 +217,10 @@ func (a *app) showLetter(l dead.Letter) error {
 	if a.json {
 		return a.printJSON(viewOfLetter(l))
 	}
-	t := a.table()
+	t := a.sheet(column{}, column{least: 12, wrap: true})
 	line := func(name, value string, known bool) {
 		if known {
-			t.AppendRow(row(name, printable(value, 2000)))
+			t.add(name, printable(value, 2000))
 		}
 	}
 	line("message", l.ID, l.ID != "")
@@ -222,7 +243,7 @@ func (a *app) showLetter(l dead.Letter) error {
 		line("header", name+": "+strings.Join(l.User[name], ", "), true)
 	}
 	line("payload", payload(l.Data), true)
-	t.Render()
+	t.print()
 	return nil
 }
 

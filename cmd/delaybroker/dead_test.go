@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -96,11 +97,17 @@ func TestDeadListAndShow(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.args, got, test.want)
 		}
 	}
-	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "more than these 2") {
+	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "2 of 3 dead letters") {
 		t.Errorf("a limit: got %q on stderr", errs)
 	}
-	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "" {
+	if _, errs, _ := o.run("dead", "ls", "--limit", "1", "--target", "orders.>"); !strings.Contains(errs, "1 of 2 dead letters") {
+		t.Errorf("a limit to a choice: got %q on stderr", errs)
+	}
+	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "3 dead letters\n" {
 		t.Errorf("a limit that is none: got %q on stderr", errs)
+	}
+	if _, errs, _ := o.run("dead", "ls", "--limit", "3", "--json"); errs != "" {
+		t.Errorf("all as JSON: got %q on stderr", errs)
 	}
 	if got, want := o.must("dead", "ls", "--code", "expired"), "no such dead letters\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -160,6 +167,8 @@ func TestDeadWords(t *testing.T) {
 		{[]string{"orders..x"}, []string{"dead", "ls", "--target", "orders..x"}},
 		{[]string{"--since", "yesterday"}, []string{"dead", "ls", "--since", "yesterday"}},
 		{[]string{"--until"}, []string{"dead", "ls", "--until", "2026-11-20T10:00:00"}},
+		{[]string{"--since 1h is not before --until 2h"}, []string{"dead", "ls", "--since", "1h", "--until", "2h"}},
+		{[]string{"--by", "code, target, reason"}, []string{"dead", "ls", "--by", "codes"}},
 		{[]string{"<stream>-<sequence>"}, []string{"dead", "ls", "--id", "order-42"}},
 		{[]string{"--limit"}, []string{"dead", "ls", "--limit", "-1"}},
 		{[]string{"show"}, []string{"dead", "show"}},
@@ -348,5 +357,71 @@ func TestDeadRefused(t *testing.T) {
 	}
 	if got := o.held("DELAY_DEAD"); got != 1 {
 		t.Errorf("%d letters, want it kept", got)
+	}
+}
+
+// bury stores a dead letter as a broker would.
+func (o *operated) bury(code, target, reason string) {
+	o.t.Helper()
+	o.buried++
+	letter := nats.NewMsg("delaydead." + code + "." + target)
+	for name, value := range map[string]string{
+		message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", o.buried), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
+		message.HeaderErrorCode: code, message.HeaderError: reason,
+	} {
+		letter.Header.Set(name, value)
+	}
+	if _, err := o.js.PublishMsgAsync(letter); err != nil {
+		o.t.Fatal(err)
+	}
+	<-o.js.PublishAsyncComplete()
+}
+
+// 50,000 letters of five kinds are told apart at a glance, and soon.
+func TestDeadCount(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	const letters = 50_000
+	kinds := []struct{ code, target, reason string }{
+		{"undelivered", "orders.expire", "refused %d times: nobody listens"}, {"undelivered", "orders.expire", "refused %d times: the stream is full"},
+		{"undelivered", "mail.send", "refused %d times: nobody listens"}, {"expired", "mail.send", "expired at %d"}, {"too_far", "mail.send", "due %d is too far"},
+	}
+	for n := range letters {
+		k := kinds[n%len(kinds)]
+		if n%100 == 0 {
+			k = kinds[0]
+		}
+		m := nats.NewMsg("delaydead." + k.code + "." + k.target)
+		m.Header = nats.Header{message.HeaderErrorCode: {k.code}, message.HeaderError: {fmt.Sprintf(k.reason, n)}, message.HeaderID: {fmt.Sprintf("DELAY_5s-%d-1", n+1)},
+			message.HeaderDue: {"2026-01-01T00:00:00Z"}, message.HeaderAccepted: {"2026-01-01T00:00:00Z"}}
+		m.Data = make([]byte, 500)
+		if _, err := o.js.PublishMsgAsync(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-o.js.PublishAsyncComplete()
+	began := time.Now()
+	c := decode[letterCount](t, o.must("dead", "ls", "--by", "code,target,reason", "--json"))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	} else {
+		t.Logf("it took %s", took)
+	}
+	if c.Letters != letters || len(c.Groups) != len(kinds) {
+		t.Fatalf("got %d letters in %d groups, want %d in %d", c.Letters, len(c.Groups), letters, len(kinds))
+	}
+	sum := 0
+	for _, g := range c.Groups {
+		sum += g.Letters
+	}
+	if first := c.Groups[0]; sum != letters || first.Code != "undelivered" || first.Target != "orders.expire" || first.Reason != "refused # times: nobody listens" || first.Letters != 10_000 {
+		t.Errorf("got %+v first, %d in all", first, sum)
+	}
+	out, errs, err := o.run("dead", "ls", "--by", "target")
+	if err != nil || !strings.Contains(errs, "50000 dead letters in 2 groups") || strings.Contains(out, "REASON") || strings.Count(out, "\n") != 3 {
+		t.Errorf("got %v\n%s%s", err, out, errs)
+	}
+	if _, errs, err := o.run("dead", "ls", "--limit", "10"); err != nil || !strings.Contains(errs, "10 of 50000 dead letters") {
+		t.Errorf("got %v and %q, want the total", err, errs)
 	}
 }

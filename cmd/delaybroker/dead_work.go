@@ -99,9 +99,6 @@ func (a *app) work(ctx context.Context, w *letterWork) error {
 	close(letters)
 	working.Wait()
 	err := context.Cause(stopping)
-	if err == nil {
-		watch.bar.finish()
-	}
 	watch.bar.stop()
 	if shown := a.showOutcomes(w, err == nil); err == nil {
 		err = shown
@@ -151,8 +148,7 @@ func (a *app) showOutcomes(w *letterWork, complete bool) error {
 		_, err := fmt.Fprintln(a.stdout, none(w.filter))
 		return err
 	}
-	t := a.table()
-	t.AppendHeader(row("", "letters", "why", "such as number"))
+	t := a.sheet(column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true}, column{name: "such as number", drop: 1})
 	for _, o := range w.outcomes {
 		did, number := o.Did, ""
 		if w.dry {
@@ -161,9 +157,9 @@ func (a *app) showOutcomes(w *letterWork, complete bool) error {
 		if o.Number > 0 {
 			number = fmt.Sprint(o.Number)
 		}
-		t.AppendRow(row(did, o.Letters, o.Why, number))
+		t.add(did, o.Letters, o.Why, number)
 	}
-	t.Render()
+	t.print()
 	return nil
 }
 

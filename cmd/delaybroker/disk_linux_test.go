@@ -22,7 +22,8 @@ func TestDiskFull(t *testing.T) {
 	if err := broker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	nc, js := connect(t, log.await(t, "ready")["server"].(string))
+	url := log.await(t, "ready")["server"].(string)
+	nc, js := connect(t, url)
 	sub := subscribe(t, nc, "x")
 	publish(t, js, "delay.5s.x", "accepted before")
 	limit := func(bytes uint64) {
@@ -40,14 +41,25 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("got %v, want an error that names %s", said, dir)
 	}
 	wantProbe(t, probes, "/healthz", 200)
-	if got := readiness(t, probes); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
+	if got := readyzOf(t, probes); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
 		t.Errorf("got readiness %s, want what to do", got)
+	}
+	clearEnv(t)
+	t.Setenv("NATS_URL", url)
+	t.Setenv("DELAY_HTTP_ADDR", probes)
+	d := (&operated{t: t}).doctor()
+	d.want("ready", "critical", "disk: ", dir)
+	d.want("storage", "critical", "says: ", dir, "takes no data")
+	for _, f := range d.Findings {
+		if f.Check == "storage" && f.State == "ok" || strings.Contains(f.Do, "restart the broker") {
+			t.Errorf("got %+v while the disk is full", f)
+		}
 	}
 
 	limit(unix.RLIM_INFINITY)
 	log.await(t, "the disk takes data again: restarting the embedded server")
 	eventually(t, "readiness", func() bool {
-		return strings.Contains(readiness(t, probes), `"ok"`) && !strings.Contains(readiness(t, probes), `false`)
+		return strings.Contains(readyzOf(t, probes), `"ok"`) && !strings.Contains(readyzOf(t, probes), `false`)
 	})
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
@@ -60,8 +72,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// readiness is the body of the probe.
-func readiness(t *testing.T, address string) string {
+// readyzOf is the body of the probe.
+func readyzOf(t *testing.T, address string) string {
 	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s/readyz", address))
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -62,6 +60,7 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 		},
 	}
 	c.Flags().StringSliceVar(&skip, "skip", nil, "leave out checks, by the first column: what is known and accepted, such as durability")
+	completes(c, "skip", checkNames...)
 	return c
 }
 
@@ -102,17 +101,14 @@ func (a *app) showFindings(worst severity, findings []finding) error {
 			Findings []finding `json:"findings"`
 		}{worst, findings})
 	}
-	t := a.table()
-	t.AppendHeader(row("check", "state", "detail", "what to do"))
-	if isTerminal(a.stdout) { // elsewhere a finding is a line
-		t.SetColumnConfigs([]table.ColumnConfig{
-			{Number: 3, WidthMax: 60, WidthMaxEnforcer: text.WrapSoft}, {Number: 4, WidthMax: 40, WidthMaxEnforcer: text.WrapSoft},
-		})
-	}
+	t := a.sheet(
+		column{name: "check", least: 8, wrap: true}, column{name: "state"},
+		column{name: "detail", least: 10, wrap: true}, column{name: "what to do", least: 10, wrap: true},
+	)
 	for _, one := range findings {
-		t.AppendRow(row(one.Check, one.State.String(), one.Detail, one.Do))
+		t.add(one.Check, one.State.String(), one.Detail, one.Do)
 	}
-	t.Render()
+	t.print()
 	return nil
 }
 
@@ -139,9 +135,28 @@ type facts struct {
 	want, found []lane.Spec
 	all         map[string]*jetstream.StreamInfo // nil when unknown
 	findErr     error
+	instances   instances
 	view        lanesView
 	clocks      []clockLook
 	trial       trial
+	ready       probed
+}
+
+// probed is what a broker on this host says of itself over HTTP.
+type probed struct {
+	url    string // empty where nobody was asked
+	answer answer
+	err    error
+}
+
+// failing is what the probe says of a check that is not good, or empty.
+func (r probed) failing(name string) string {
+	for _, c := range r.answer.Checks {
+		if c.Name == name && !c.OK {
+			return printable(c.Detail, 300)
+		}
+	}
+	return ""
 }
 
 // userInfo is what the server says of our user.

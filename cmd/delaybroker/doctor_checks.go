@@ -22,13 +22,13 @@ const (
 
 // checks are pure functions of the facts. One that has nothing to go by says nothing: another says why.
 var checks = []func(facts) []finding{
-	checkConnection, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal, checkStorage, checkReaders,
+	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal, checkStorage, checkReaders,
 	checkClocks, checkDurability, checkDeadLetters, checkMemory,
 }
 
 // checkNames are what findings are filed under.
 var checkNames = []string{
-	"connection", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage", "lanes", "clock", "durability", "dead letters", "memory",
+	"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage", "lanes", "clock", "durability", "dead letters", "memory",
 }
 
 func examine(f facts) []finding {
@@ -60,6 +60,21 @@ func checkConnection(f facts) []finding {
 		}
 	}
 	return all
+}
+
+// checkReady passes on what a broker on this host says of itself. It may be another broker than the one whose streams
+// these are, so its address is said.
+func checkReady(f facts) []finding {
+	const name = "ready"
+	switch bad := f.ready.answer.failing(); {
+	case f.ready.url == "":
+		return nil
+	case f.ready.err != nil:
+		return verdict(name, fine, "", "no broker answers at %s, on this host: %s", f.ready.url, printable(f.ready.err.Error(), 300))
+	case len(bad) > 0:
+		return verdict(name, critical, "mend what it names; a restart does not help while /healthz is ok", "the broker at %s is not: %s", f.ready.url, strings.Join(bad, "; "))
+	}
+	return verdict(name, fine, "", "%s", f.ready.url)
 }
 
 // suffix is who a user is, if that is known.
@@ -102,8 +117,10 @@ func checkJetStream(f facts) []finding {
 	switch {
 	case f.connectErr != nil || errors.Is(f.accountErr, nats.ErrPermissionViolation):
 		return nil
+	case f.serverName == embeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
+		return verdict(name, critical, "look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full", "%v", f.accountErr)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled), errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
-		return verdict(name, critical, "enable JetStream for this account, or set DELAY_JS_DOMAIN to where it is", "%v", f.accountErr)
+		return verdict(name, critical, "start nats-server with -js, or enable JetStream for this account, or set DELAY_JS_DOMAIN to where it is", "%v", f.accountErr)
 	case f.accountErr != nil:
 		return verdict(name, critical, "look at the servers: without a leader, or with a full disk, JetStream does not answer", "no answer: %v", f.accountErr)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -16,6 +17,11 @@ import (
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) laneView {
 	return laneView{Stream: cfg.Name, Kind: lane.Level, Owner: ownerRead, info: &jetstream.StreamInfo{Config: cfg}}
+}
+
+// asked is what a probe of this host says.
+func asked(checks ...check) facts {
+	return facts{ready: probed{url: "http://here/readyz", answer: answer{Checks: checks}}}
 }
 
 func viewWith(lanes ...laneView) facts {
@@ -61,6 +67,15 @@ func TestChecks(t *testing.T) {
 		{"no limit", checkStorage, account(98, -1), fine, ""},
 		{"tier full", checkStorage, tier(100, 100), critical, "R3 store"},
 		{"server full", checkStorage, facts{account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, critical, "insufficient"},
+
+		{"embedded server full", checkStorage, facts{serverName: embeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, critical, "insufficient"},
+		{"store of the embedded server", checkStorage, asked(check{Name: "store", Detail: "9 of 9"}), critical, "http://here/readyz says: 9 of 9"},
+		{"ready", checkReady, asked(check{Name: "disk", OK: true}), fine, "http://here/readyz"},
+		{"not ready", checkReady, asked(check{Name: "lanes", Detail: "not read: DELAY_5s"}), critical, "lanes: not read: DELAY_5s"},
+		{"nobody to ask", checkReady, facts{ready: probed{url: "http://here/readyz", err: errors.New("refused")}}, fine, "no broker answers at http://here/readyz"},
+
+		{"a lane stopped", checkReaders, viewWith(laneView{Stream: "DELAY_1s", Owner: ownerStopped, Instance: "kitchen"}), critical, "DELAY_1s of kitchen"},
+		{"its owner is silent", checkReaders, viewWith(laneView{Stream: "DELAY_1s", Owner: ownerNobody, Instance: "kitchen"}, laneView{Owner: ownerRead}), critical, "DELAY_1s (last kitchen, which does not answer)"},
 
 		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), fine, "by 2 of 3 servers"},
 		{"some have one", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3}), laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})), warn, "DELAY_1s"},
@@ -118,5 +133,17 @@ func TestRulesAllow(t *testing.T) {
 		if got := test.rules.allow("a.b"); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
 		}
+	}
+}
+
+// The bound of the embedded server has no setting, so none is named.
+func TestEmbeddedStoreAdvice(t *testing.T) {
+	f := facts{serverName: embeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}
+	if got := checkStorage(f)[0].Do; strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
+		t.Errorf("got %q, want what to do on this host", got)
+	}
+	f.serverName = "n1"
+	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
+		t.Errorf("got %q, want the setting of the servers", got)
 	}
 }

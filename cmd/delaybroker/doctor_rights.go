@@ -83,7 +83,8 @@ func (f facts) grants(links ...string) []grant {
 
 func checkRights(f facts) []finding {
 	const name = "rights"
-	if f.connectErr != nil {
+	names, err := message.NewNames(f.prefix)
+	if f.connectErr != nil || err != nil {
 		return nil
 	}
 	links := []string{"control", "read", "write", "deliver"} // of the user that asks
@@ -91,14 +92,18 @@ func checkRights(f facts) []finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(links...)
-	var refused, unasked []string
+	var refused, unasked, mute []string
 	for _, r := range f.refused {
 		subject, isPublish := strings.CutPrefix(r, "Publish to ")
 		if strings.HasPrefix(subject, f.inbox+".") { // of the trial
 			subject = f.inbox + ".>"
 		}
 		ofBroker := func(g grant) bool { return slices.Contains(g.subjects, subject) }
-		if isPublish && !slices.ContainsFunc(grants, ofBroker) {
+		asks, answers := names.StatusCall(), names.StatusAnswers() // of the instances
+		if strings.HasPrefix(r, "Subscription to "+answers) {
+			subject, isPublish = names.StatusFilter(), true
+		}
+		if isPublish && (subject == asks || !slices.ContainsFunc(grants, ofBroker)) {
 			unasked = append(unasked, subject)
 		} else {
 			refused = append(refused, r)
@@ -108,6 +113,7 @@ func checkRights(f facts) []finding {
 		refused = append(refused, lacks(f.user.Permissions, grants, f.inbox)...)
 		if slices.Contains(links, "control") {
 			refused = append(refused, f.deafness()...)
+			mute = f.muteness(names)
 		}
 	}
 	slices.Sort(refused)
@@ -122,6 +128,9 @@ func checkRights(f facts) []finding {
 		findings = verdict(name, fine, "", "nothing was refused that doctor asks; the server does not say more")
 	default:
 		findings = verdict(name, fine, "", "all that the broker needs, targets apart")
+	}
+	if len(mute) > 0 {
+		findings = append(findings, verdict(name, warn, "grant the broker's user these subjects, for levels and doctor to see who reads", "the broker cannot answer operators: %s", few(mute))...)
 	}
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(l)...)
@@ -151,6 +160,18 @@ func (f facts) deafness() []string {
 		return nil
 	}
 	return []string{"Subscription to " + names.OwnersCall()}
+}
+
+// muteness is what an instance lacks to tell operators how it is. It works without.
+func (f facts) muteness(names message.Names) []string {
+	var all []string
+	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
+		all = append(all, "Publish to "+names.StatusFilter())
+	}
+	if !f.user.Permissions.Subscribe.allow(names.StatusCall()) {
+		all = append(all, "Subscription to "+names.StatusCall())
+	}
+	return all
 }
 
 // lacks names what permissions do not allow: by the pattern where that is wholly refused.

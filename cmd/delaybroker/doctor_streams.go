@@ -102,10 +102,15 @@ func checkSeal(f facts) []finding {
 
 func checkStorage(f facts) []finding {
 	const name = "storage"
-	if f.account == nil && f.all == nil {
-		return nil
-	}
 	var all []finding
+	for _, what := range []string{"disk", "store"} { // of the embedded server, which knows better than a trial
+		if said := f.ready.failing(what); said != "" {
+			all = append(all, verdict(name, critical, "free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved", "the broker at %s says: %s", f.ready.url, said)...)
+		}
+	}
+	if f.account == nil && f.all == nil {
+		return all
+	}
 	for _, l := range f.view.Lanes {
 		if l.info != nil && isFull(l.info) {
 			all = append(all, verdict(name, critical, "raise its max_bytes or max_msgs: nats stream edit "+l.Stream,
@@ -113,7 +118,11 @@ func checkStorage(f facts) []finding {
 		}
 	}
 	if f.trial.refusal != "" {
-		all = append(all, verdict(name, critical, "free space, or raise max_file_store of the servers: nothing new is accepted or moved",
+		do := "free space, or raise max_file_store of the servers: nothing new is accepted or moved"
+		if f.serverName == embeddedName { // it has no setting
+			do = embeddedFull
+		}
+		all = append(all, verdict(name, critical, do,
 			"the servers refuse to store: %s", f.trial.refusal)...)
 	}
 	for tier, used := range f.stores() {
@@ -169,14 +178,23 @@ func checkReaders(f facts) []finding {
 		return nil
 	}
 	var all []finding
-	var unread, late []string
+	var unread, stopped, unknown, late []string
 	lanes := 0
 	for _, l := range f.view.Lanes {
 		if l.Owner != "" {
 			lanes++
 		}
-		if l.Owner == ownerNobody {
-			unread = append(unread, l.Stream)
+		switch l.Owner {
+		case ownerNobody:
+			if l.Instance != "" { // by the table, which keeps those that died until another takes over
+				unread = append(unread, fmt.Sprintf("%s (last %s, which does not answer)", l.Stream, l.Instance))
+			} else {
+				unread = append(unread, l.Stream)
+			}
+		case ownerStopped:
+			stopped = append(stopped, fmt.Sprintf("%s of %s", l.Stream, l.Instance))
+		case ownerUnknown:
+			unknown = append(unknown, l.Stream)
 		}
 		if l.Overdue >= lateWarn.Seconds() {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, dashed(l.Overdue)))
@@ -186,15 +204,23 @@ func checkReaders(f facts) []finding {
 	case len(unread) > 0 && len(unread) == lanes:
 		all = append(all, verdict(name, critical, "start a broker: delaybroker serve", "nobody reads any of the %d lanes", lanes)...)
 	case len(unread) > 0:
-		all = append(all, verdict(name, critical, "restart the broker: streams made after its start are not read", "nobody reads %s", few(unread))...)
+		all = append(all, verdict(name, critical, "restart a broker: streams made after its start are not read", "nobody reads %s", few(unread))...)
+	}
+	if len(stopped) > 0 {
+		all = append(all, verdict(name, critical, "look at the broker's log and at the streams' leaders; a restart does not help",
+			"their instance cannot read them at the moment: %s", few(stopped))...)
 	}
 	if len(late) > 0 {
 		all = append(all, verdict(name, warn, "look at the broker's log: a target, a stream or the broker is behind", "late: %s", few(late))...)
 	}
-	if all == nil {
-		return verdict(name, fine, "", "%d lanes, %d messages pending", lanes, f.view.Totals.Pending)
+	if all != nil {
+		return all
 	}
-	return all
+	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.view.Totals.Pending)
+	if len(unknown) > 0 {
+		detail += fmt.Sprintf("; whether somebody reads %s is not known, as this user may not ask: %v", few(unknown), f.instances.refused)
+	}
+	return verdict(name, fine, "", "%s", detail)
 }
 
 func checkDurability(f facts) []finding {
@@ -220,7 +246,7 @@ func checkDeadLetters(f facts) []finding {
 	}
 	for _, l := range f.view.Lanes {
 		if l.Kind == lane.Dead && l.Pending > 0 {
-			return verdict(name, warn, "read Delay-Error in them: nats stream view "+l.Stream, "%d in %s", l.Pending, l.Stream)
+			return verdict(name, warn, "see what and why: delaybroker dead ls --by code,target,reason", "%d in %s", l.Pending, l.Stream)
 		}
 	}
 	return verdict(name, fine, "", "none")

@@ -9,9 +9,11 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/levels"
@@ -74,10 +76,11 @@ type embedded struct {
 	config embedConfig
 	log    *slog.Logger
 	disk   *disk
-	server *server.Server
 	unlock func()
+	// server is replaced by the goroutine of keep.
+	server atomic.Pointer[server.Server]
 
-	keeping sync.WaitGroup     // the goroutine of keep, which replaces server
+	keeping sync.WaitGroup     // the goroutine of keep
 	release context.CancelFunc // ends it
 }
 
@@ -90,15 +93,20 @@ func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
 	unlock, err := lockDir(c.dir)
 	switch {
 	case errors.Is(err, errLocked):
+		if pid := lockedBy(c.dir); pid != "" {
+			err = fmt.Errorf("%w, which already runs here (pid %s)", err, pid)
+		}
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory, or let this one use the other's server by NATS_URL", c.dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.dir, err)
 	}
 	e := &embedded{config: c, log: log, disk: newDisk(c.dir), unlock: unlock, release: func() {}}
-	if e.server, err = c.start(log, e.disk); err != nil {
+	s, err := c.start(log, e.disk)
+	if err != nil {
 		unlock()
 		return nil, err
 	}
+	e.server.Store(s)
 	return e, nil
 }
 
@@ -115,14 +123,15 @@ func (e *embedded) keep(fail func(error)) {
 
 // restart keeps the port, which clients know.
 func (e *embedded) restart() error {
-	e.config.port = e.server.Addr().(*net.TCPAddr).Port
-	e.server.Shutdown()
-	e.server.WaitForShutdown()
+	old := e.server.Load()
+	e.config.port = old.Addr().(*net.TCPAddr).Port
+	old.Shutdown()
+	old.WaitForShutdown()
 	s, err := e.config.start(e.log, e.disk)
 	if err != nil {
 		return err
 	}
-	e.server = s
+	e.server.Store(s)
 	return nil
 }
 
@@ -172,15 +181,38 @@ func (e *embedded) url() string {
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	port := e.server.Addr().(*net.TCPAddr).Port
+	port := e.server.Load().Addr().(*net.TCPAddr).Port
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
+
+// store is for /readyz: how much of what it may hold the server holds. At the bound it refuses what is published and what
+// is to be moved, although the disk has room.
+func (e *embedded) store() check {
+	info, err := e.server.Load().Jsz(&server.JSzOptions{})
+	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
+		return check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+	}
+	return checkStore(usage{info.Store, info.Config.MaxStore})
+}
+
+func checkStore(used usage) check {
+	c := check{Name: "store", OK: used.part() < fullAt, Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
+		humanize.IBytes(used.bytes), humanize.IBytes(uint64(used.limit)))}
+	if !c.OK {
+		c.Detail += ": " + embeddedFull
+	}
+	return c
+}
+
+// embeddedFull is what to do about a bound that has no setting.
+const embeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which takes three quarters of it again"
 
 // stop returns when everything is on disk and the directory is free.
 func (e *embedded) stop() {
 	e.release()
 	e.keeping.Wait()
-	e.server.Shutdown()
-	e.server.WaitForShutdown()
+	s := e.server.Load()
+	s.Shutdown()
+	s.WaitForShutdown()
 	e.unlock()
 }

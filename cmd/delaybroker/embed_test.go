@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -162,5 +163,29 @@ func TestServerLog(t *testing.T) {
 	}
 	if err := l.fatal(); err == nil || err.Error() != "f 6" {
 		t.Errorf("fatal: got %v, want f 6", err)
+	}
+}
+
+// An embedded server that holds all it may is not ready, and says what to do; until then it says how far off that is.
+func TestEmbeddedStoreBound(t *testing.T) {
+	c := embedConfig{host: "127.0.0.1", dir: t.TempDir(), sync: time.Second}
+	s, err := startEmbedded(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	_, js := connect(t, s.url())
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FILL", Subjects: []string{"fill"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
+		t.Errorf("empty: got %+v", got)
+	}
+	full := checkStore(usage{99, 100})
+	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, embeddedFull) {
+		t.Errorf("full: got %+v", full)
+	}
+	if got := checkStore(usage{90, 100}); !got.OK {
+		t.Errorf("nearly full: got %+v", got)
 	}
 }

@@ -35,6 +35,7 @@ type health struct {
 	engine    engine
 	connected func() map[string]bool // by link
 	disk      *disk                  // of the embedded server; nil without one
+	store     func() check           // likewise
 	stopping  <-chan struct{}        // closed when a stop was asked for
 	build     build
 	// durability is what an acknowledgement means, once that is known.
@@ -87,6 +88,9 @@ func (h health) checks() []check {
 	all := []check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
 	if h.disk != nil {
 		all = append(all, h.disk.check())
+	}
+	if h.store != nil {
+		all = append(all, h.store())
 	}
 	if meaning := h.durability.Load(); meaning != nil {
 		all = append(all, check{Name: "durability", OK: true, Detail: *meaning})

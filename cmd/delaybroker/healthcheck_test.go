@@ -16,8 +16,8 @@ func TestHealthcheck(t *testing.T) {
 		}
 	}
 	got := decodeLines[answer](t, mustRunVerb(t, "", "healthcheck", "--ready", "--json"))
-	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 6 {
-		t.Errorf("got %+v, want five good checks and durability", got)
+	if len(got) != 1 || got[0].Status != "ok" || len(got[0].Checks) != 7 {
+		t.Errorf("got %+v, want six good checks and durability", got)
 	}
 }
 

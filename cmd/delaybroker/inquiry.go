@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ func (a *app) gather(ctx context.Context) (facts, error) {
 	if err != nil {
 		return facts{}, err
 	}
-	f := facts{cfg: cfg, build: readBuild(), memory: readMemory()}
+	f := facts{cfg: cfg, build: readBuild(), memory: readMemory(), ready: cfg.askReady(ctx)}
 	settings, err := readSettings()
 	if err != nil {
 		return facts{}, err
@@ -35,6 +36,9 @@ func (a *app) gather(ctx context.Context) (facts, error) {
 	defer o.close()
 	i := &inquiry{operator: o}
 	o.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { i.complain(err) })
+	for _, err := range o.heard() { // a subscription that is refused is not tried again
+		i.complain(err)
+	}
 	i.run(ctx, &f)
 	for _, l := range settings.linkContexts() {
 		if access, apart := cfg.apart[l.link]; apart {
@@ -44,6 +48,16 @@ func (a *app) gather(ctx context.Context) (facts, error) {
 		}
 	}
 	return f, nil
+}
+
+// askReady asks the broker on this host, if there should be one that can be asked.
+func (c config) askReady(ctx context.Context) probed {
+	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
+		return probed{}
+	}
+	r := probed{url: "http://" + dialable(c.httpAddr) + "/readyz"}
+	r.answer, r.err = askHealth(ctx, r.url)
+	return r
 }
 
 // ask connects as the link does, and asks the server who that is.
@@ -75,8 +89,8 @@ type inquiry struct {
 
 	mu      sync.Mutex // guards what follows
 	refused []string
-	refuse  context.CancelCauseFunc
-	deaf    error // we may not listen to answers, so there is no point in asking
+	refuse  context.CancelCauseFunc // nil before the first question
+	deaf    error                   // we may not listen to answers, so there is no point in asking
 }
 
 func (i *inquiry) complain(err error) {
@@ -87,16 +101,22 @@ func (i *inquiry) complain(err error) {
 	}
 	_, what, _ := strings.Cut(err.Error(), "Violation for ")
 	what = strings.ReplaceAll(what, `"`, "")
-	if strings.HasPrefix(what, "Subscription to ") {
+	if subject, ok := strings.CutPrefix(what, "Subscription to "); ok && !strings.HasPrefix(subject, i.names.StatusAnswers()) {
 		i.deaf = err
 	}
 	i.refused = append(i.refused, what)
-	i.refuse(err)
+	if i.refuse != nil {
+		i.refuse(err)
+	}
 }
 
 // question runs f until it is answered, refused or takes too long.
 func (i *inquiry) question(ctx context.Context, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	return i.questionWithin(ctx, apiPatience, f)
+}
+
+func (i *inquiry) questionWithin(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -136,7 +156,13 @@ func (i *inquiry) run(ctx context.Context, f *facts) {
 	if f.findErr != nil {
 		f.all = nil
 	} else {
-		f.view = i.lookAt(ctx, f.want, f.found, f.all)
+		var n instances
+		n.refused = i.questionWithin(ctx, unownedDoctor+apiPatience, func(ctx context.Context) (err error) {
+			n, err = i.askAll(ctx, lanesOf(f.found), unownedDoctor)
+			return err
+		})
+		f.instances = n
+		f.view = i.lookAt(ctx, f.want, f.found, f.all, n)
 		f.clocks = i.lookAtClocks(ctx, f.view)
 		f.trial = i.try(ctx, f)
 	}

@@ -24,6 +24,8 @@ const (
 	lateFrom = time.Second
 	// recently is how long ago a consumer may have been served to count as read while it waits for nothing.
 	recently = 5 * time.Second
+	// earliness is how much less than it should be the time may be that is left until a lane is read on: clocks differ.
+	earliness = time.Second
 )
 
 // What is said of a lane.
@@ -37,9 +39,11 @@ const (
 	stateFull     = "full"
 	stateSilent   = "no answer"
 
-	ownerRead   = "read"   // a broker's consumer waits for messages
-	ownerLater  = "later"  // its broker holds as many as it may, and reads on when some are due
-	ownerNobody = "nobody" // no broker reads it
+	ownerRead    = "read"    // an instance reads it
+	ownerLater   = "later"   // its instance holds what is due soon, or all it may, and reads on in time
+	ownerStopped = "stopped" // its instance cannot read it at the moment, or may not be its owner any more
+	ownerNobody  = "nobody"  // no instance owns it
+	ownerUnknown = "unknown" // we may not ask the instances
 )
 
 // newerMessage is said of a message that another version of the broker wrote.
@@ -57,7 +61,12 @@ type laneView struct {
 	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that the head is about to get
 	Overdue  float64   `json:"overdue_seconds"`            // since the head should have left the lane
 	Owner    string    `json:"owner,omitempty"`
-	Instance string    `json:"instance,omitempty"` // that owns it, where several share the work
+	Instance string    `json:"instance,omitempty"` // that owns it
+	Held     int       `json:"held"`               // messages that its instance has in memory
+	Read     uint64    `json:"read"`               // the last sequence that its instance has read
+	Resumes  time.Time `json:"resumes_at,omitzero"`
+	In       *float64  `json:"in_per_second,omitempty"`  // since the last look, where there was one
+	Out      *float64  `json:"out_per_second,omitempty"` // likewise
 	State    string    `json:"state"`
 	Error    string    `json:"error,omitempty"` // why less is known
 
@@ -73,23 +82,47 @@ type lanesView struct {
 		Pending uint64  `json:"pending"` // without dead letters
 		Dead    uint64  `json:"dead_letters"`
 		Overdue float64 `json:"overdue_seconds"` // the worst
-		Unread  int     `json:"unread"`          // lanes that nobody reads
+		Unread  int     `json:"unread"`          // lanes that nobody owns, or whose owner cannot read them
 	} `json:"totals"`
+
+	watched bool // there is a look before this one, or will be one after it
 }
 
-// look asks for all lanes at once: one after the other takes seconds across an ocean.
-func (o *operator) look(ctx context.Context) (lanesView, error) {
-	finding, cancel := context.WithTimeout(ctx, apiPatience)
+// look asks for all lanes at once: one after the other takes seconds across an ocean. Patience is how long a lane may be
+// nobody's before it is said to be.
+func (o *operator) look(ctx context.Context, patience time.Duration) (lanesView, error) {
+	allowed, cancel := o.allowed(ctx)
 	defer cancel()
+	finding, cancelFinding := context.WithTimeout(allowed, apiPatience)
+	defer cancelFinding()
 	found, all, err := o.streams.Provisioner(o.js).Find(finding)
 	if err != nil {
-		return lanesView{}, err
+		return lanesView{}, because(allowed, err)
 	}
-	v := o.lookAt(ctx, o.wanted(), found, all)
-	return v, context.Cause(ctx) // one refusal ends all questions, and half an answer would mislead
+	asking, cancelAsking := o.allowed(ctx) // the streams can be looked at by who may not ask the instances
+	n, err := o.askAll(asking, lanesOf(found), patience)
+	if err != nil {
+		n.refused = because(asking, err)
+	}
+	cancelAsking()
+	allowed, cancelAgain := o.allowed(ctx)
+	defer cancelAgain()
+	v := o.lookAt(allowed, o.wanted(), found, all, n)
+	return v, because(allowed, context.Cause(allowed)) // one refusal ends all questions, and half an answer would mislead
 }
 
-func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[string]*jetstream.StreamInfo) lanesView {
+// lanesOf are the streams that an instance should own.
+func lanesOf(found []lane.Spec) []string {
+	var all []string
+	for _, s := range found {
+		if s.Kind != lane.Dead && s.Kind != lane.Owners && s.Broken == nil && s.Format <= lane.Format {
+			all = append(all, s.Stream)
+		}
+	}
+	return all
+}
+
+func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[string]*jetstream.StreamInfo, n instances) lanesView {
 	var v lanesView
 	_ = o.streams.Learn(found) // without a secret, no message is judged by its seal: doctor says so
 	for _, s := range found {
@@ -109,7 +142,7 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 	}
 	var asking sync.WaitGroup
 	for i := range v.Lanes {
-		asking.Go(func() { o.fill(ctx, &v.Lanes[i]) })
+		asking.Go(func() { o.fill(ctx, &v.Lanes[i], n) })
 	}
 	table, err := o.table(ctx, found)
 	asking.Wait()
@@ -118,8 +151,9 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 		if err != nil && l.Error == "" && l.Owner != "" {
 			l.Error = err.Error()
 		}
-		l.Instance = table.Lanes[l.Stream].Instance
+		l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	}
+	v.settle()
 	c := lane.Compare(want, all)
 	for _, w := range want {
 		switch {
@@ -148,7 +182,7 @@ func byWay(a, b laneView) int {
 }
 
 // fill asks the leader of a lane's stream how it is.
-func (o *operator) fill(ctx context.Context, l *laneView) {
+func (o *operator) fill(ctx context.Context, l *laneView, n instances) {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
 	s, err := o.js.Stream(ctx, l.Stream)
@@ -169,12 +203,46 @@ func (o *operator) fill(ctx context.Context, l *laneView) {
 			l.Error = err.Error()
 		}
 	}
-	consumers, err := o.consumers(ctx, l.Stream, l.info)
-	if err != nil {
-		l.Error = err.Error()
+	if who, as, owned := n.owner(l.Stream); owned {
+		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
+		l.Owner = ownerAs(as, l.info.TimeStamp)
 		return
 	}
-	l.Owner = ownerOf(*l, consumers)
+	// An older broker does not answer, and there may be one in the middle of an upgrade.
+	consumers, err := o.consumers(ctx, l.Stream, l.info)
+	switch {
+	case err != nil:
+		l.Error = err.Error()
+	case isRead(l.info.TimeStamp, consumers):
+		l.Owner = ownerRead
+	case n.refused != nil:
+		l.Owner = ownerUnknown
+	default:
+		l.Owner = ownerNobody
+	}
+}
+
+// ownerAs is what an instance says of a lane that it owns.
+func ownerAs(l broker.LaneAnswer, now time.Time) string {
+	switch {
+	case !l.Live || l.InDoubt:
+		return ownerStopped
+	case l.Full || l.ResumesAt.Sub(now) > earliness:
+		return ownerLater
+	}
+	return ownerRead
+}
+
+// settle says nobody of lanes that are not known about, where nobody reads any: a broker that rests in some reads others.
+func (v *lanesView) settle() {
+	if slices.ContainsFunc(v.Lanes, func(l laneView) bool { return l.Owner == ownerRead }) {
+		return
+	}
+	for i := range v.Lanes {
+		if v.Lanes[i].Owner == ownerUnknown {
+			v.Lanes[i].Owner = ownerNobody
+		}
+	}
 }
 
 // fillHead reads the first message. That it has moved on meanwhile is no error.
@@ -236,23 +304,13 @@ func (o *operator) table(ctx context.Context, found []lane.Spec) (owners.Table, 
 	return owners.ParseTable(m.Data)
 }
 
-// ownerOf says who reads a lane. A consumer outlives the broker that made it by minutes, so what counts is that somebody
-// waits for its messages. A broker that holds all it may waits for none, and its consumer is removed after a while; then
-// the lane is larger than what may be held, and nothing in it is late.
-func ownerOf(l laneView, consumers []jetstream.ConsumerInfo) string {
-	for _, c := range consumers {
-		if !strings.HasPrefix(c.Name, lane.ConsumerPrefix) {
-			continue
-		}
+// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker that
+// made it by minutes, so that there is one says nothing; and a broker that reads no further for now may have none.
+func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
+	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
-		if c.NumWaiting > 0 || last != nil && l.info.TimeStamp.Sub(*last) < recently {
-			return ownerRead
-		}
-	}
-	if l.Overdue == 0 && (l.Pending > broker.DefaultHoldMessages || l.Bytes > broker.DefaultHoldBytes) {
-		return ownerLater
-	}
-	return ownerNobody
+		return strings.HasPrefix(c.Name, lane.ConsumerPrefix) && (c.NumWaiting > 0 || last != nil && now.Sub(*last) < recently)
+	})
 }
 
 // isFull reports whether a stream is at a limit of its own.
@@ -274,7 +332,7 @@ func (v *lanesView) sum() {
 		}
 		v.Totals.Pending += l.Pending
 		v.Totals.Overdue = max(v.Totals.Overdue, l.Overdue)
-		if l.Owner == ownerNobody {
+		if l.Owner == ownerNobody || l.Owner == ownerStopped {
 			v.Totals.Unread++
 		}
 	}

@@ -4,86 +4,199 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
+
+	"delaybroker/levels/lane"
 )
 
+// levelsOptions are the flags of levels.
+type levelsOptions struct {
+	every time.Duration // zero is once
+	all   bool          // show the lanes too in which nothing is
+}
+
 func (a *app) levelsCommand() *cobra.Command {
-	var every time.Duration
+	var o levelsOptions
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: what is pending, what is due next, who reads",
-		Long: `Show the lanes, one stream each, and the dead letters.
+		Long: `Show the lanes, one stream each, and the dead letters. A lane that holds nothing and is read is idle, and only counted.
 
 head due in  until the first message is due at its target
 overdue      since the first message should have left the lane
-owner        read: a broker reads it; nobody; later: the broker holds all it may, and reads on when some of it is due;
-             and which instance it is, where several share the work
+owner        what the instances say themselves, and which one it is. read; later: it holds what is due soon, and reads on
+             in time; stopped: it cannot read the lane at the moment; nobody: no instance owns it; unknown: we may not ask
 state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
              full (a limit of the stream is reached); missing; foreign (a stream of that name is none of ours); newer format
-             (of a newer broker); no answer`,
-		Args: noArguments,
+             (of a newer broker); no answer
+in/s, out/s  messages that came and went since the last look, with --watch`,
+		Example: `  delaybroker levels --watch
+  delaybroker levels --watch=500ms --all`,
+		Args: func(cmd *cobra.Command, args []string) error { return o.takeWatch(cmd, args) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return a.levels(ctx, every)
+			return a.levels(ctx, o)
 		},
 	}
-	c.Flags().DurationVar(&every, "watch", 0, "show them again and again, until interrupted")
-	c.Flags().Lookup("watch").NoOptDefVal = "2s"
+	c.Flags().DurationVar(&o.every, "watch", 0, "show them again and again, until interrupted")
+	c.Flags().Lookup("watch").NoOptDefVal = standardWatch
+	c.Flags().BoolVar(&o.all, "all", false, "show idle lanes too")
 	return c
 }
 
+// standardWatch is for --watch without a duration.
+const standardWatch = "2s"
+
+// takeWatch takes "--watch 1s" for what it means. To cobra the flag stands alone there, since it may, and 1s is a word.
+func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
+	watch := cmd.Flags().Lookup("watch")
+	if len(args) == 1 && watch.Changed && watch.Value.String() == standardWatch {
+		if every, err := time.ParseDuration(args[0]); err == nil {
+			o.every, args = every, nil
+		}
+	}
+	if watch.Changed && o.every <= 0 {
+		return fmt.Errorf("%w: --watch=%s: want more than 0, such as 2s", errUsage, o.every)
+	}
+	return noArguments(cmd, args)
+}
+
 // levels shows the lanes once or, when every is set, until ctx ends.
-func (a *app) levels(ctx context.Context, every time.Duration) error {
+func (a *app) levels(ctx context.Context, options levelsOptions) error {
 	o, err := a.operate(ctx)
 	if err != nil {
 		return err
 	}
 	defer o.close()
+	if options.every <= 0 {
+		v, err := o.look(ctx, unownedLook)
+		if err != nil {
+			return err
+		}
+		return a.showLevels(v, options)
+	}
+	frame := func() error { return nil }
+	if _, _, ok := a.screen(); ok && !a.json {
+		// The alternate screen keeps what was there, and what was shown out of the scrollback.
+		fmt.Fprint(a.stdout, "\x1b[?1049h\x1b[?25l") // and without a cursor
+		defer fmt.Fprint(a.stdout, "\x1b[?25h\x1b[?1049l")
+		frame = func() error { _, err := fmt.Fprint(a.stdout, "\x1b[H\x1b[2J"); return err } // home, clear
+	}
+	var before lanesView
 	for {
-		asking, cancel := o.allowed(ctx)
-		v, err := o.look(asking)
-		err = because(asking, err)
-		cancel()
-		if ctx.Err() != nil && every > 0 {
+		v, err := o.look(ctx, 0)
+		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if every > 0 && isTerminal(a.stdout) && !a.json {
-			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J") // home, clear
+		v.since(before)
+		before = v
+		if err := frame(); err != nil {
+			return err
 		}
-		if err := a.showLevels(v); err != nil || every <= 0 {
+		if err := a.showLevels(v, options); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(every):
+		case <-time.After(options.every):
 		}
 	}
 }
 
-func (a *app) showLevels(v lanesView) error {
+// since says what came and went since the last look.
+func (v *lanesView) since(before lanesView) {
+	v.watched = true
+	was := make(map[string]laneView)
+	for _, l := range before.Lanes {
+		was[l.Stream] = l
+	}
+	for i := range v.Lanes {
+		l := &v.Lanes[i]
+		last, known := was[l.Stream]
+		if !known || l.info == nil || last.info == nil || !l.info.Created.Equal(last.info.Created) {
+			continue
+		}
+		passed := l.info.TimeStamp.Sub(last.info.TimeStamp).Seconds()
+		in := float64(l.info.State.LastSeq) - float64(last.info.State.LastSeq)
+		out := in - (float64(l.Pending) - float64(last.Pending))
+		if passed > 0 && in >= 0 {
+			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // another leader may lag
+		}
+	}
+}
+
+func (a *app) showLevels(v lanesView, options levelsOptions) error {
 	if a.json {
 		return a.printJSON(v)
 	}
-	t := a.table()
-	t.AppendHeader(row("lane", "delay", "pending", "head due in", "overdue", "owner", "state", "stream"))
-	for _, l := range v.Lanes {
-		t.AppendRow(l.row(v.Time))
+	dropState := 1
+	if !slices.ContainsFunc(v.Lanes, func(l laneView) bool { return l.State != stateServing }) {
+		dropState = 6 // then it says nothing
 	}
-	t.AppendFooter(row("total", "", v.Totals.Pending, "", dashed(v.Totals.Overdue),
-		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead)))
-	t.Render()
-	return nil
+	s := a.sheet(
+		column{name: "lane"}, column{name: "delay"}, column{name: "pending"}, column{name: "head due in", drop: 4, least: 6},
+		column{name: "overdue"}, column{name: "in/s", drop: 2}, column{name: "out/s", drop: 2},
+		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7}, column{name: "stream", drop: 5, least: 8},
+	)
+	if !v.watched {
+		s.leaveOut("in/s", "out/s")
+	}
+	most := len(v.Lanes)
+	if _, height, ok := a.screen(); ok && v.watched {
+		const others = 9 // lines of borders, headers, the footer, what is said below it, and the cursor's
+		most = max(1, height-others)
+	}
+	idle, hidden := 0, 0
+	for _, l := range v.Lanes {
+		switch {
+		case !options.all && l.idle():
+			idle++
+		case len(s.rows) == most:
+			hidden++
+		default:
+			s.add(l.cells(v.Time)...)
+		}
+	}
+	s.foot("total", "", fmt.Sprint(v.Totals.Pending), "", dashed(v.Totals.Overdue), "", "",
+		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
+	s.print()
+	return a.sayFolded(idle, hidden)
 }
 
-func (l laneView) row(now time.Time) table.Row {
+// sayFolded says what the table leaves out.
+func (a *app) sayFolded(idle, hidden int) error {
+	var err error
+	if idle > 0 {
+		_, err = fmt.Fprintf(a.stdout, "%s; --all shows them\n", counted(idle, "idle lane"))
+	}
+	if hidden > 0 && err == nil {
+		_, err = fmt.Fprintf(a.stdout, "%s for which there is no room here\n", counted(hidden, "more lane"))
+	}
+	return err
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// idle reports whether nothing is to be said of a lane. The first of all is always shown.
+func (l laneView) idle() bool {
+	return l.Pending == 0 && l.State == stateServing && l.Error == "" && l.Kind != lane.Intake &&
+		(l.Owner == ownerRead || l.Owner == ownerLater || l.Kind == lane.Dead) && (l.In == nil || *l.In == 0 && *l.Out == 0)
+}
+
+func (l laneView) cells(now time.Time) []any {
 	delay, due := cmp.Or(l.Level, "-"), "-"
 	switch {
 	case l.HeadDead != "":
@@ -93,7 +206,7 @@ func (l laneView) row(now time.Time) table.Row {
 	case !l.HeadDue.IsZero():
 		due = "now"
 	}
-	return row(string(l.Kind), delay, l.Pending, due, dashed(l.Overdue), l.owner(), l.State, l.Stream)
+	return []any{string(l.Kind), delay, l.Pending, due, dashed(l.Overdue), rate(l.In), rate(l.Out), l.owner(), l.State, l.Stream}
 }
 
 func (l laneView) owner() string {
@@ -101,6 +214,16 @@ func (l laneView) owner() string {
 		return cmp.Or(l.Owner, "-")
 	}
 	return l.Owner + ": " + l.Instance
+}
+
+func rate(perSecond *float64) string {
+	switch {
+	case perSecond == nil || *perSecond == 0:
+		return "-"
+	case *perSecond < 10:
+		return fmt.Sprintf("%.1f", *perSecond)
+	}
+	return fmt.Sprintf("%.0f", *perSecond)
 }
 
 func dashed(seconds float64) string {

@@ -224,7 +224,27 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 }
 
-func TestOwnerOf(t *testing.T) {
+// What an instance says of a lane, and what a consumer says where none does.
+func TestOwnerAs(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		lane broker.LaneAnswer
+		want string
+	}{
+		{broker.LaneAnswer{Live: true}, ownerRead},
+		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, ownerLater},
+		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, ownerRead},
+		{broker.LaneAnswer{Live: true, Full: true}, ownerLater},
+		{broker.LaneAnswer{Live: true, InDoubt: true}, ownerStopped},
+		{broker.LaneAnswer{ResumesAt: now.Add(time.Minute)}, ownerStopped},
+	} {
+		if got := ownerAs(test.lane, now); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
+		}
+	}
+}
+
+func TestIsRead(t *testing.T) {
 	now := time.Now()
 	at := func(d time.Duration) *time.Time { then := now.Add(-d); return &then }
 	consumer := func(name string, waiting int, last *time.Time) jetstream.ConsumerInfo {
@@ -233,21 +253,16 @@ func TestOwnerOf(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		consumer jetstream.ConsumerInfo
-		pending  uint64
-		overdue  float64
-		want     string
+		want     bool
 	}{
-		{"waits", consumer("delaybroker-x", 1, nil), 0, 0, ownerRead},
-		{"is served", consumer("delaybroker-x", 0, at(time.Second)), 9, 0, ownerRead},
-		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), 9, 0, ownerNobody},
-		{"never served", consumer("delaybroker-x", 0, nil), 9, 0, ownerNobody},
-		{"somebody else", consumer("where-x", 1, nil), 9, 0, ownerNobody},
-		{"holds all it may", jetstream.ConsumerInfo{}, broker.DefaultHoldMessages + 1, 0, ownerLater},
-		{"large and late", jetstream.ConsumerInfo{}, broker.DefaultHoldMessages + 1, 2, ownerNobody},
+		{"waits", consumer("delaybroker-x", 1, nil), true},
+		{"is served", consumer("delaybroker-x", 0, at(time.Second)), true},
+		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), false},
+		{"never served", consumer("delaybroker-x", 0, nil), false},
+		{"somebody else", consumer("where-x", 1, nil), false},
 	} {
-		l := laneView{Pending: test.pending, Overdue: test.overdue, info: &jetstream.StreamInfo{TimeStamp: now}}
-		if got := ownerOf(l, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -272,5 +287,105 @@ func TestIsFull(t *testing.T) {
 		if got := isFull(info); got != test.want {
 			t.Errorf("%s: got %v, want %v", fmt.Sprintf("%+v", test), got, test.want)
 		}
+	}
+}
+
+// A broker that reads no further for now, since it holds all that is due soon, is no broker that is not there.
+func TestRestingLaneIsNotUnread(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "1s 5m")
+	t.Setenv("DELAY_INSTANCE", "kitchen")
+	o.serve()
+	for range 6000 {
+		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-o.js.PublishAsyncComplete()
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == ownerLater })
+	l := o.laneOf("DELAY_5m")
+	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute || !strings.HasPrefix(l.Instance, "kitchen-") {
+		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
+	}
+	out := o.must("levels")
+	for _, want := range []string{"0 unread", "later: kitchen-", "5 idle lanes; --all shows them"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "DELAY_RETRY_1s") || !strings.Contains(o.must("levels", "--all"), "DELAY_RETRY_1s") {
+		t.Errorf("got an idle lane without --all, or none with it:\n%s", out)
+	}
+	d := o.doctor()
+	d.want("lanes", "ok", "6 lanes, 6000 messages pending")
+	d.wantOnly("durability")
+	last := o.idOf("DELAY_5m", 6000).String()
+	if w := o.whereIs(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {
+		t.Errorf("where: got %q", w.Answer)
+	}
+}
+
+// A user who may not ask the instances does not take their silence for an answer.
+func TestLevelsWithoutTheRightToAsk(t *testing.T) {
+	o := operateOn(t, userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"delayctl.status"}}}))
+	t.Setenv("DELAY_LEVELS", "1s 5m")
+	o.serve()
+	for range 6000 {
+		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-o.js.PublishAsyncComplete()
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == ownerLater })
+	s, err := o.js.Stream(t.Context(), "DELAY_5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes of rest
+		if err := o.js.DeleteConsumer(t.Context(), "DELAY_5m", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("NATS_USER", "tried")
+	t.Setenv("NATS_PASSWORD", "tried")
+	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == ownerUnknown })
+	if got, want := o.laneOf("DELAY_1s").Owner, ownerRead; got != want {
+		t.Errorf("got %q, want %q by its consumer", got, want)
+	}
+	d := o.doctor()
+	d.want("lanes", "ok", "whether somebody reads DELAY_5m is not known", "delayctl.status")
+	d.want("rights", "warn", "delayctl.status")
+	d.wantOnly("durability", "rights")
+}
+
+func TestWatchWords(t *testing.T) {
+	externalEnv(t, "nats://127.0.0.1:1") // nobody is asked
+	for _, args := range []string{"levels --watch=-1s", "levels --watch=0s", "levels --watch -1s", "levels --watch soon", "levels --watch=1s 2s", "levels 1s", "levels --watch 0s"} {
+		wantVerbError(t, 2, []string{"usage"}, strings.Fields(args)...)
+	}
+	wantVerbError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")
+}
+
+// What came and what went between two looks.
+func TestRates(t *testing.T) {
+	now := time.Now()
+	look := func(at time.Duration, last, held uint64) lanesView {
+		return lanesView{Lanes: []laneView{{Stream: "a", Pending: held, info: &jetstream.StreamInfo{
+			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
+		}}}}
+	}
+	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
+	after.since(before)
+	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
+		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
+	}
+	anew := look(4*time.Second, 1, 1)
+	anew.Lanes[0].info.Created = now
+	if anew.since(after); anew.Lanes[0].In != nil {
+		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
+	}
+	first := look(0, 1, 1)
+	if first.since(lanesView{}); first.Lanes[0].In != nil || rate(first.Lanes[0].In) != "-" {
+		t.Error("got a rate from one look")
 	}
 }

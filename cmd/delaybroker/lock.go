@@ -1,6 +1,12 @@
 package main
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
 
 // lockFile lies in the directory of the embedded server. It stays there: removing it would let two processes hold a lock
 // on two files of one name.
@@ -8,3 +14,21 @@ const lockFile = "delaybroker.lock"
 
 // errLocked is returned by lockDir when another process holds the directory. Two servers on one store destroy it.
 var errLocked = errors.New("in use by another delaybroker")
+
+// lockedBy is the process that holds the directory, or held it last. It is empty when that is not known.
+func lockedBy(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, lockFile))
+	pid := strings.TrimSpace(string(text))
+	if n, bad := strconv.Atoi(pid); err != nil || bad != nil || n <= 0 {
+		return ""
+	}
+	return pid
+}
+
+// sign writes into the lock who has it, for the messages of others. That it cannot be written is no reason not to hold it:
+// a disk may be full.
+func sign(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+}

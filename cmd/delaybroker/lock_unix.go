@@ -23,5 +23,6 @@ func lockDir(dir string) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
+	sign(f)
 	return func() { f.Close() }, nil
 }

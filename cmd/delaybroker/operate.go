@@ -18,7 +18,7 @@ import (
 const apiPatience = 5 * time.Second
 
 // operatorCommands are the verbs of those who run the broker. They read the broker's own settings, so that they judge by
-// what it goes by.
+// what it goes by, and the streams' marks where a setting is left open.
 func (a *app) operatorCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.levelsCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
@@ -32,8 +32,22 @@ type operator struct {
 	streams broker.Streams
 }
 
-// operate connects with the broker's settings. The caller closes the operator.
+// operate connects with the broker's settings; what those leave open, the streams say: see adopt. The caller closes the
+// operator.
 func (a *app) operate(ctx context.Context) (*operator, error) {
+	o, err := a.operateBySettings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.adopt(ctx, a); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// operateBySettings is for who changes the streams to what the settings say.
+func (a *app) operateBySettings(ctx context.Context) (*operator, error) {
 	cfg, err := readConfig()
 	if err != nil {
 		return nil, err
@@ -59,7 +73,7 @@ func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
 		return fmt.Errorf("%w; see delaybroker doctor", cause)
 	}
-	return err
+	return withoutJetStream(err)
 }
 
 // span is a duration for people: the smaller it is, the finer.

@@ -19,6 +19,7 @@ type operated struct {
 	server *server.Server
 	nc     *nats.Conn
 	js     jetstream.JetStream
+	buried int // dead letters
 }
 
 // operateOn starts a server and points the settings at it. There are no streams yet.

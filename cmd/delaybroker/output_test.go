@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -75,5 +76,51 @@ func TestVersionJSON(t *testing.T) {
 	all := decodeLines[map[string]string](t, mustRunVerb(t, "", "version", "--json"))
 	if len(all) != 1 || all[0]["nats-server"] == "" || all[0]["delaybroker"] == "" {
 		t.Errorf("got %v, want the versions", all)
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	if got, want := mustRunVerb(t, "", "--version"), "delaybroker "+readBuild().name()+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A shell completes the values of flags that have few.
+func TestCompletion(t *testing.T) {
+	for args, want := range map[string]string{
+		"__complete dead ls --code ":     "undelivered\n",
+		"__complete dead ls --by ":       "reason\n",
+		"__complete streams --as ":       "nack\n",
+		"__complete doctor --skip ":      "durability\n",
+		"__complete pub x --level ":      "30m\n",
+		"__complete dead resend --code ": "too_far\n",
+	} {
+		if got := mustRunVerb(t, "", strings.Split(args, " ")...); !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q in it", args, got, want)
+		}
+	}
+}
+
+// A sheet narrows columns, and gives up those that it can do without where that is not enough.
+func TestSheetFits(t *testing.T) {
+	a := &app{stdout: &bytes.Buffer{}}
+	s := a.sheet(column{name: "id"}, column{name: "spare", drop: 1}, column{name: "text", least: 6}, column{name: "first to go", drop: 2})
+	s.add("12345", "spare", "a text of 23 characters", "0123456789")
+	for _, test := range []struct {
+		width  int
+		keep   []int
+		widths []int
+	}{
+		{200, []int{0, 1, 2, 3}, []int{0, 0, 0, 0}},
+		{57, []int{0, 1, 2, 3}, []int{0, 0, 0, 0}},
+		{56, []int{0, 1, 2, 3}, []int{0, 0, 22, 0}},
+		{30, []int{0, 1, 2}, []int{0, 0, 10, 0}},
+		{25, []int{0, 2}, []int{0, 0, 13, 0}},
+		{5, []int{0, 2}, []int{0, 0, 6, 0}},
+	} {
+		keep, widths := s.fit(test.width)
+		if !slices.Equal(keep, test.keep) || !slices.Equal(widths, test.widths) {
+			t.Errorf("%d: got %v and %v, want %v and %v", test.width, keep, widths, test.keep, test.widths)
+		}
 	}
 }

@@ -97,15 +97,24 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		}
 	}
 
+	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of an instance
+		_ = o.nc.Publish(m.Reply, []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	o.user("operator", "a")
 	out, _, err := o.run("levels", "--json")
 	if err != nil {
 		return fmt.Errorf("levels: %w", err)
 	}
-	for _, part := range []string{`"head_due"`, `"owner":"nobody"`} {
+	for _, part := range []string{`"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`} {
 		if !strings.Contains(out, part) {
 			return fmt.Errorf("levels shows no %s", part)
 		}
+	}
+	if err := kitchen.Unsubscribe(); err != nil {
+		t.Fatal(err)
 	}
 	for _, id := range []string{accepted, moved} {
 		if out, _, err := o.run("where", id, "--json"); err != nil || !strings.Contains(out, `"found":true`) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,9 +27,10 @@ type change struct {
 
 // provisioned is what there was to do, and what is left for people.
 type provisioned struct {
-	Wanted  int          `json:"wanted"`
-	Changes []change     `json:"changes"`
-	Drift   []driftFound `json:"drift"`
+	Wanted   int          `json:"wanted"`
+	Changes  []change     `json:"changes"`
+	Drift    []driftFound `json:"drift"`
+	Complete bool         `json:"complete"` // nothing failed
 }
 
 type driftFound struct {
@@ -55,7 +57,7 @@ exit codes: 0 done, 1 failed, 2 wrong words or settings, or a stream cannot keep
 }
 
 func (a *app) provision(ctx context.Context) error {
-	o, err := a.operate(ctx)
+	o, err := a.operateBySettings(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,8 +67,9 @@ func (a *app) provision(ctx context.Context) error {
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionPatience)
 	defer cancelTimeout()
 	done, err := o.provision(ctx)
-	if shown := a.showProvisioned(done); err == nil { // what was done before a failure is done
-		err = shown
+	done.Complete = err == nil
+	if err == nil || len(done.Changes) > 0 { // what was done before a failure is done
+		err = cmp.Or(err, a.showProvisioned(done))
 	}
 	if err != nil {
 		return because(ctx, err)
@@ -105,19 +108,18 @@ func (a *app) showProvisioned(p provisioned) error {
 		_, err := fmt.Fprintf(a.stdout, "all %d streams are there; nothing to do\n", p.Wanted)
 		return err
 	}
-	t := a.table()
-	t.AppendHeader(row("stream", "", "detail"))
+	t := a.sheet(column{name: "stream"}, column{name: "was"}, column{name: "detail", least: 12, wrap: true})
 	for _, c := range p.Changes {
-		t.AppendRow(row(c.Stream, c.Did, c.Detail))
+		t.add(c.Stream, c.Did, c.Detail)
 	}
 	for _, d := range p.Drift {
 		did := "differs"
 		if d.Fatal {
 			did = "FORBIDDEN"
 		}
-		t.AppendRow(row(d.Stream, did, d.What))
+		t.add(d.Stream, did, d.What)
 	}
-	t.Render()
+	t.print()
 	return nil
 }
 

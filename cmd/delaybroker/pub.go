@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/message"
+	"delaybroker/levels"
 )
 
 const (
@@ -51,6 +53,7 @@ is -, or left out while stdin is no terminal.`,
 	f.StringVar(&o.when.in, "in", "", "deliver after a duration: 15m, 1h30m, 1500ms")
 	f.StringVar(&o.when.at, "at", "", "deliver at a time: RFC 3339 with a zone; rounded up to a millisecond")
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
+	completes(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	f.IntVar(&o.count, "count", 1, "how many times to publish it")
 	return c
@@ -81,54 +84,37 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	body, err := readBody(cmd.InOrStdin(), args[1:])
+	c, err := readClientConfig()
 	if err != nil {
+		return err
+	}
+	now := time.Now()
+	subject, err := o.when.subject(c.names, args[0], now)
+	if err != nil {
+		return err
+	}
+	p := publisher{policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
+	p.looks.Store(true)
+	request, problem := p.parse("", 0, now)
+	if problem != nil {
+		// The broker would say the same, on the dead letter.
+		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
+	}
+	if p.msg.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	s, err := a.connect(ctx)
-	if err != nil {
+	if p.session, err = a.connect(ctx); err != nil {
 		return err
 	}
-	defer s.close()
-
-	subject, err := o.when.subject(s.names, args[0], time.Now())
-	if err != nil {
-		return err
-	}
-	p := publisher{session: s, msg: &nats.Msg{Subject: subject, Header: header, Data: body}, looks: true}
-	if _, problem := p.parse("", 0, time.Now()); problem != nil {
-		// The broker would say the same, on the dead letter.
-		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
+	defer p.session.close()
+	if ago, past := o.when.past(now); past {
+		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, span(ago))
+	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
+		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil, printable(asked, 100))
 	}
 	return a.pubAll(ctx, &p, o.count)
-}
-
-// pubAll shows what was stored even when not everything was.
-func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
-	bar := a.bar("publishing", count)
-	defer bar.stop()
-	t := a.table()
-	t.AppendHeader(row("id", "stream", "due"))
-	var err error
-	for n := 0; n < count && err == nil; n++ {
-		var m published
-		if m, err = p.publish(ctx); err != nil {
-			break
-		}
-		bar.step()
-		if a.json {
-			err = a.printJSON(m)
-			continue
-		}
-		t.AppendRow(m.row())
-	}
-	bar.stop()
-	if t.Length() > 0 {
-		t.Render()
-	}
-	return err
 }
 
 // parseHeaders reads "Key: value".
@@ -161,8 +147,9 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 // A publisher publishes one message, again and again.
 type publisher struct {
 	session *session
+	policy  message.Policy
 	msg     *nats.Msg
-	looks   bool // it asks when a message was stored; false once that was refused, which the server logs
+	looks   atomic.Bool // it asks when a message was stored; false once that was refused, which the server logs
 }
 
 // published is what is known of a message that was accepted.
@@ -176,7 +163,7 @@ type published struct {
 	Duplicate bool      `json:"duplicate,omitempty"` // it was stored before, under its Nats-Msg-Id
 }
 
-func (m published) row() table.Row {
+func (m published) cells() []any {
 	id, due := m.ID, m.Due.UTC().Format(time.RFC3339Nano)
 	if id == "" {
 		id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)
@@ -187,7 +174,7 @@ func (m published) row() table.Row {
 	if m.Duplicate {
 		id += " (stored before)"
 	}
-	return row(id, m.Stream, due)
+	return []any{id, m.Stream, due}
 }
 
 func (p *publisher) publish(ctx context.Context) (published, error) {
@@ -213,25 +200,21 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 
 // parse is what the broker will read in the message.
 func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
-	policy := message.Policy{Names: p.session.names}
-	return policy.Parse(message.Incoming{Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: p.msg.Header})
+	return p.policy.Parse(message.Incoming{Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header)})
 }
 
-// send publishes and says of a failure what it means.
-func (p *publisher) send(ctx context.Context) (*jetstream.PubAck, error) {
-	ctx, cancel := p.session.allowed(ctx)
+// send publishes and says of a failure what it means. The context is one of session.allowed.
+func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
+	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
-	ctx, cancelTimeout := context.WithTimeout(ctx, ackTimeout)
-	defer cancelTimeout()
-	subject := p.msg.Subject
-	ack, err := p.session.js.PublishMsg(ctx, p.msg)
-	refusal := context.Cause(ctx)
+	m := *p.msg // the client library may add to it
+	ack, err := p.session.js.PublishMsg(ctx, &m)
+	refusal, subject := context.Cause(ctx), p.msg.Subject
 	switch {
 	case err == nil:
 		return ack, nil
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return nil, fmt.Errorf("no stream takes %s: there is no such level or duration, or no broker with the prefix %q has made its streams here",
-			subject, p.session.names.Prefix())
+		return nil, p.untaken(allowed)
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
@@ -240,17 +223,28 @@ func (p *publisher) send(ctx context.Context) (*jetstream.PubAck, error) {
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
 
+// untaken says why no stream takes the message, as far as we may ask.
+func (p *publisher) untaken(ctx context.Context) error {
+	if err := p.session.hasJetStream(ctx); err != nil {
+		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
+	}
+	err := fmt.Errorf("no stream takes %s: there is no such level or duration, or no broker with the prefix %q has made its streams here",
+		p.msg.Subject, p.session.names.Prefix())
+	if others := p.session.prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.session.names.Prefix()) {
+		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err, printable(strings.Join(others, ", "), 200))
+	}
+	return err
+}
+
 // look asks when a message was stored, on which its due and its id rest. It fails when we may not ask, and when the
 // message has moved on already, as one in the intake may have.
 func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
-	if !p.looks {
+	if !p.looks.Load() {
 		return time.Time{}, false
 	}
-	ctx, cancel := p.session.allowed(ctx)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	ctx, cancelTimeout := context.WithTimeout(ctx, lookTimeout)
-	defer cancelTimeout()
 	stored, err := p.session.stored(ctx, ack.Stream, ack.Sequence)
-	p.looks = err == nil || errors.Is(err, jetstream.ErrMsgNotFound)
+	p.looks.Store(err == nil || errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
 )
@@ -120,4 +122,43 @@ func TestPubPermissions(t *testing.T) {
 	}
 	t.Setenv("NATS_PASSWORD", "wr0ng")
 	wantVerbError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
+}
+
+// Many are published side by side, and each is stored and told once.
+func TestPubCount(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	const count = 3000
+	out, errs, err := o.run("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count))
+	if err != nil || strings.Count(out, "\n") != 1+pubRows || !strings.Contains(errs, fmt.Sprintf("and %d more; --json prints all of them", count-pubRows)) {
+		t.Errorf("got %v, want %d rows and how many more there are:\n%s%s", err, pubRows, out, errs)
+	}
+	if got := o.held("DELAY_5s"); got != count {
+		t.Errorf("%d are stored, want %d", got, count)
+	}
+	told := make(map[uint64]bool)
+	for _, m := range decodeLines[published](t, o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")) {
+		told[m.Sequence] = true
+	}
+	if len(told) != count || !told[2*count] {
+		t.Errorf("%d are told, want %d up to sequence %d", len(told), count, 2*count)
+	}
+	// What fails in between ends it, and what was stored is said.
+	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 })
+	out, _, err = o.run("pub", "orders.x", "body", "--level", "1s", "--count", "100")
+	if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") || strings.Count(out, "\n") != 11 {
+		t.Errorf("got %v and\n%s, want the refusal and ten rows", err, out)
+	}
+}
+
+func TestPubInThePast(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	_, errs, err := o.run("pub", "orders.x", "body", "--at", "2020-01-01T00:00:00Z")
+	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) || !strings.Contains(errs, "ago: it is delivered at once") {
+		t.Errorf("got %v and %q, want %q", err, errs, want)
+	}
+	if _, errs, err := o.run("pub", "orders.x", "body", "--at", time.Now().Add(time.Hour).Format(time.RFC3339)); err != nil || errs != "" {
+		t.Errorf("in an hour: got %v and %q, want nothing said", err, errs)
+	}
 }

@@ -29,6 +29,7 @@ const (
 type search struct {
 	*operator
 	id       message.ID
+	partial  bool // when it was accepted is not known
 	most     uint64
 	progress func(searched, pending uint64)
 
@@ -38,17 +39,27 @@ type search struct {
 
 func (s *search) run(ctx context.Context) (whereabouts, error) {
 	s.told = time.Now()
-	v, err := s.look(ctx)
+	v, err := s.look(ctx, unownedLook)
 	if err != nil {
 		return whereabouts{}, err
 	}
+	ctx, cancel := s.allowed(ctx)
+	defer cancel()
+	w, err := s.find(ctx, v)
+	return w, because(ctx, err)
+}
+
+func (s *search) find(ctx context.Context, v lanesView) (whereabouts, error) {
 	lanes := slices.DeleteFunc(v.Lanes, func(l laneView) bool { return l.info == nil })
 	var origin *jetstream.StreamInfo
 	if i := slices.IndexFunc(lanes, func(l laneView) bool { return l.Stream == s.id.Stream }); i >= 0 {
 		origin = lanes[i].info
 		in, err := s.stored(ctx, s.id.Stream, s.id.Sequence)
+		if err == nil && s.partial {
+			s.id.At, s.partial = in.At, false
+		}
 		if err == nil && in.At.Equal(s.id.At) {
-			return s.inLane(in, v.Time), nil
+			return s.inLane(in, v), nil
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return whereabouts{}, err
@@ -69,10 +80,10 @@ func (s *search) run(ctx context.Context) (whereabouts, error) {
 		case in != nil && l.Kind == lane.Dead:
 			return s.inDead(*in), nil
 		case in != nil:
-			return s.inLane(*in, v.Time), nil
+			return s.inLane(*in, v), nil
 		}
 	}
-	return whereabouts{ID: s.id.String(), Searched: s.searched, Answer: s.absent(origin)}, nil
+	return whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin)}, nil
 }
 
 // alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to the
@@ -84,8 +95,30 @@ func alongTheWay(a, b laneView) int {
 	return byWay(a, b)
 }
 
+// name is the id as far as it is known.
+func (s *search) name() string {
+	if s.partial {
+		return fmt.Sprintf("%s-%d", s.id.Stream, s.id.Sequence)
+	}
+	return s.id.String()
+}
+
+// is reports whether a message has the id that is searched for, and learns all of it.
+func (s *search) is(id string) bool {
+	if !s.partial {
+		return id == s.id.String()
+	}
+	whole, err := message.ParseID(id)
+	if err != nil || whole.Stream != s.id.Stream || whole.Sequence != s.id.Sequence {
+		return false
+	}
+	s.id, s.partial = whole, false
+	return true
+}
+
 // inLane tells of a message that is stored in a lane.
-func (s *search) inLane(in message.Incoming, now time.Time) whereabouts {
+func (s *search) inLane(in message.Incoming, v lanesView) whereabouts {
+	now := v.Time
 	r, problem := s.streams.Policy().Parse(in)
 	w := whereabouts{
 		ID: s.id.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
@@ -95,6 +128,7 @@ func (s *search) inLane(in message.Incoming, now time.Time) whereabouts {
 	case problem != nil && problem.Code == message.NewerFormat:
 		w.Answer = newerMessage
 	case problem != nil:
+		w.Due = time.Time{} // it was not understood
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
 	case wait > 0 && r.Attempts > 0:
@@ -102,14 +136,45 @@ func (s *search) inLane(in message.Incoming, now time.Time) whereabouts {
 	case wait > 0:
 		w.Answer = fmt.Sprintf("waiting, due in %s", span(wait))
 	default:
-		w.Answer = fmt.Sprintf("due since %s: being delivered, or delivered and not committed yet, or nobody reads the lane", span(-wait))
+		w.Answer = fmt.Sprintf("due since %s: %s", span(-wait), v.whyHere(in))
+	}
+	if l := v.lane(in.Stream); l.Owner == ownerNobody && problem == nil && r.When().After(now) {
+		w.Answer += "; nobody reads its lane at the moment"
 	}
 	return w
+}
+
+func (v lanesView) lane(stream string) laneView {
+	for _, l := range v.Lanes {
+		if l.Stream == stream {
+			return l
+		}
+	}
+	return laneView{}
+}
+
+// whyHere says why a message may be in its lane although it is due.
+func (v lanesView) whyHere(in message.Incoming) string {
+	const either = "being delivered, or delivered and not committed yet"
+	switch l := v.lane(in.Stream); {
+	case l.Owner == ownerNobody:
+		return "nobody reads its lane"
+	case l.Owner == ownerStopped:
+		return fmt.Sprintf("%s cannot read its lane at the moment", l.Instance)
+	case l.Read >= in.Sequence:
+		return either
+	case l.Read > 0:
+		return fmt.Sprintf("%s has not read it yet", l.Instance)
+	}
+	return either + ", or not read yet"
 }
 
 // inDead tells of a dead letter, which keeps what it was in its headers. What cannot be read of it is not told.
 func (s *search) inDead(in message.Incoming) whereabouts {
 	l, _ := s.names.ParseLetter(in)
+	if !l.Understood() {
+		l.Due = time.Time{} // it stands for the time of acceptance
+	}
 	return whereabouts{
 		ID: s.id.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched, Accepted: s.id.At,
 		Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
@@ -125,7 +190,7 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 		return fmt.Sprintf("not among the first %d messages; search more with --most", s.searched)
 	case origin == nil:
 		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s, or it was deleted with all it held", s.id.Stream)
-	case origin.Created.After(s.id.At):
+	case !s.partial && origin.Created.After(s.id.At):
 		return nowhere + fmt.Sprintf("the stream %s was created anew after it", s.id.Stream)
 	case origin.State.LastSeq < s.id.Sequence:
 		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d", s.id.Stream, origin.State.LastSeq)
@@ -136,7 +201,10 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 // scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at: on
 // others, clients write what they like.
 func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error) {
-	since := s.id.At.Add(-leaderSkew)
+	var since time.Time
+	if !s.partial {
+		since = s.id.At.Add(-leaderSkew)
+	}
 	scan := lane.Scan{
 		Conn: s.nc, JetStream: s.js, APIPrefix: s.apiPrefix, Stream: l.Stream, For: "where", Since: since, HeadersOnly: true,
 	}
@@ -157,7 +225,7 @@ func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error
 			return nil, err
 		}
 		s.count()
-		if nats.Header(m.Header).Get(message.HeaderID) == s.id.String() {
+		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
 			return &message.Incoming{Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true}, nil
 		}
 		if s.searched >= s.most {

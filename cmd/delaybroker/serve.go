@@ -41,7 +41,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	cfg, err := readConfig()
 	if err != nil {
 		for _, u := range unknown { // there is no log yet, and one of them may be the reason
-			fmt.Fprintf(stderr, "delaybroker: %s is no setting; the nearest is %s\n", u.name, u.nearest)
+			fmt.Fprintln(stderr, u)
 		}
 		return err
 	}
@@ -102,7 +102,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	// The port comes first: a broker that cannot be probed should not have touched anything.
 	listener, err := listen(cfg.httpAddr)
 	if err != nil {
-		return err
+		return cfg.another(ctx, err)
 	}
 	if listener != nil {
 		defer listener.Close()
@@ -110,6 +110,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	build := readBuild()
 	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
 	var disk *disk
+	var store func() check
 	if cfg.embed != nil {
 		server, err := startEmbedded(*cfg.embed, log)
 		if err != nil {
@@ -117,7 +118,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		}
 		defer server.stop()
 		server.keep(fail)
-		disk = server.disk
+		disk, store = server.disk, server.store
 		dialer.access.url = server.url()
 	}
 	web := newWeb(log)
@@ -134,7 +135,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{engine: b, connected: links.connected, disk: disk, stopping: ctx.Done(), build: build, durability: &durability}.handler()
+		web.Handler = health{engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build, durability: &durability}.handler()
 		running.Go(func() {
 			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("serve HTTP: %w", err))
@@ -185,6 +186,23 @@ func listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("DELAY_HTTP_ADDR: %w; set another address, or off", err)
 	}
 	return l, nil
+}
+
+// another says of a port that is in use, if it is so, that a broker of ours has it.
+func (c config) another(ctx context.Context, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	if _, ask := askHealth(ctx, "http://"+dialable(c.httpAddr)+"/healthz"); ask != nil {
+		return err
+	}
+	who := "HTTP address " + c.httpAddr
+	if c.embed != nil {
+		if pid := lockedBy(c.embed.dir); pid != "" {
+			who = "pid " + pid + ", " + who
+		}
+	}
+	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
 }
 
 func closeWeb(web *http.Server, log *slog.Logger) {

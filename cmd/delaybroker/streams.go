@@ -34,6 +34,7 @@ have stored some.`,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, sealed, replicas) },
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
+	completes(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB", "the servers' max_payload; what the streams accept is a little less")
 	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z", "with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
 	c.Flags().IntVar(&replicas, "replicas", 0, "copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")

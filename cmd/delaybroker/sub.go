@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -18,6 +21,7 @@ const (
 
 func (a *app) subCommand() *cobra.Command {
 	var count int
+	var headers bool
 	c := &cobra.Command{
 		Use:   "sub SUBJECT",
 		Short: "Show what arrives on a subject, and how late",
@@ -26,14 +30,15 @@ without a delay is shown too. It subscribes as core NATS does: what is in a stre
 		Example: `  delaybroker sub 'orders.>'
   delaybroker sub orders.expire --count 1 --json`,
 		Args: argumentsBetween(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
+	c.Flags().BoolVar(&headers, "headers", false, "show the headers too, as --json does")
 	c.Flags().IntVar(&count, "count", 0, "end after so many messages; 0 is never")
 	return c
 }
 
 // sub ends after count messages, or at a signal, which is how people end it.
-func (a *app) sub(ctx context.Context, subject string, count int) error {
+func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
 	if count < 0 {
 		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
 	}
@@ -54,7 +59,7 @@ func (a *app) sub(ctx context.Context, subject string, count int) error {
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.json {
-		if err := a.rowOf("TIME", "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
+		if err := a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
 			return err
 		}
 	}
@@ -69,14 +74,14 @@ func (a *app) sub(ctx context.Context, subject string, count int) error {
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", subject, err)
 		}
-		if err := a.showArrival(newArrival(m.Subject, m.Header, m.Data)); err != nil {
+		if err := a.showArrival(newArrival(m.Subject, m.Header, m.Data), headers); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) showArrival(m arrival) error {
+func (a *app) showArrival(m arrival, headers bool) error {
 	if a.json {
 		return a.printJSON(m)
 	}
@@ -84,7 +89,18 @@ func (a *app) showArrival(m arrival) error {
 	if !m.due.IsZero() {
 		late, due, id = formatLate(m.late()), m.due.Local().Format(clockLayout), m.id
 	}
-	return a.rowOf(m.at.Format(clockLayout), late, due, printable(m.subject, 256), printable(id, 256), printable(string(m.body), maxBody))
+	err := a.rowOf(m.at.Format(clockLayout), late, due, printable(m.subject, 256), printable(id, 256), printable(string(m.body), maxBody))
+	if !headers || err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.header)) {
+		for _, value := range m.header[name] {
+			if _, err := fmt.Fprintln(a.stdout, "    "+printable(name+": "+value, maxCell)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // rowOf is a row of a table without an end, whose columns cannot wait for their widest cell.

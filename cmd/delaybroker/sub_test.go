@@ -7,11 +7,15 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
 )
 
 // connectSettings connects as the verbs under test do.
@@ -60,7 +64,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 func TestSub(t *testing.T) {
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2")
-	if got, want := strings.Fields(next()), []string{"TIME", "LATE", "DUE", "SUBJECT", "ID", "BODY"}; !slices.Equal(got, want) {
+	if got, want := strings.Fields(next()), []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	nc, _ := connectSettings(t)
@@ -94,6 +98,7 @@ func TestSubJSON(t *testing.T) {
 		Subject    string
 		ID         string
 		Due        time.Time
+		Headers    map[string][]string
 		Time       time.Time
 		LateMS     *float64 `json:"late_ms"`
 		Body       *string
@@ -111,9 +116,82 @@ func TestSubJSON(t *testing.T) {
 	if got, want := *m.LateMS, milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
 		t.Errorf("late: got %v ms, want %v", got, want)
 	}
+	if got := m.Headers[message.HeaderID]; len(got) != 1 || got[0] != m.ID {
+		t.Errorf("got headers %v, want those of the delivery", m.Headers)
+	}
 	if err := <-result; err != nil {
 		t.Errorf("after the count: got %v, want nil", err)
 	}
+}
+
+func TestSubShowsHeaders(t *testing.T) {
+	startForClients(t)
+	next, result := subscribing(t, "orders.>", "--count", "1", "--headers")
+	next()
+	nc, _ := connectSettings(t)
+	m := nats.NewMsg("orders.now")
+	m.Header = nats.Header{"X-Kind": {"a\x1b[31m", "b"}}
+	if err := nc.PublishMsg(m); err != nil {
+		t.Fatal(err)
+	}
+	if line := next(); !strings.Contains(line, "orders.now") {
+		t.Errorf("got %q, want the message first", line)
+	}
+	if got, want := next()+next(), "    X-Kind: a·[31m\n    X-Kind: b\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := <-result; err != nil {
+		t.Errorf("after the count: got %v, want nil", err)
+	}
+}
+
+// Who watches is told when nothing can arrive, and when it can again.
+func TestSubSaysDisconnects(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	var said syncBuffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	r, w := io.Pipe()
+	go func() { ended <- run(ctx, []string{"sub", "x"}, w, &said) }()
+	if _, err := r.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := o.server.Connz(&server.ConnzOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clients.Conns {
+		if strings.HasSuffix(c.Name, " client") {
+			if err := o.server.DisconnectClientByID(c.Cid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "word of the disconnect", func() bool { return strings.Contains(said.String(), "disconnected from NATS") })
+	eventually(t, "word of the connection", func() bool { return strings.Contains(said.String(), "connected to NATS again, at nats://127.0.0.1") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+}
+
+// A syncBuffer takes what a verb says while a test reads it.
+type syncBuffer struct {
+	mu  sync.Mutex // guards all
+	all strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
 }
 
 func TestSubRefuses(t *testing.T) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,18 @@ var injected = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|POR
 // maxTypo is how many letters may be wrong for a name to be taken for another.
 const maxTypo = 3
 
+// misnamed are the names that others give what NATS_* sets here, and what is meant. To take no notice of one is to embed a
+// server where somebody has named another.
+var misnamed = map[string]string{
+	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL", "NATS_SERVER_URL": "NATS_URL",
+	"NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL", "NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
+	"NATS_USERNAME": "NATS_USER", "NATS_LOGIN": "NATS_USER", "NATS_PASS": "NATS_PASSWORD", "NATS_PWD": "NATS_PASSWORD", "NATS_PASSWD": "NATS_PASSWORD",
+	"NATS_AUTH_TOKEN": "NATS_TOKEN", "NATS_CREDENTIALS": "NATS_CREDS", "NATS_CREDS_FILE": "NATS_CREDS", "NATS_CREDS_PATH": "NATS_CREDS",
+	"NATS_CRED": "NATS_CREDS", "NATS_NKEY_FILE": "NATS_NKEY", "NATS_NKEY_SEED": "NATS_NKEY", "NATS_SEED": "NATS_NKEY", "NATS_CTX": "NATS_CONTEXT",
+	"NATS_TLS_CERT": "NATS_CERT", "NATS_CERT_FILE": "NATS_CERT", "NATS_TLS_KEY": "NATS_KEY", "NATS_KEY_FILE": "NATS_KEY",
+	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA", "NATS_TLSCERT": "NATS_CERT", "NATS_TLSKEY": "NATS_KEY",
+}
+
 // An unknownName is a variable that looks like a setting of ours and is none.
 type unknownName struct {
 	name    string
@@ -22,8 +36,17 @@ type unknownName struct {
 // put variables with our prefix there.
 func unknownNames(environ, known []string) []unknownName {
 	var unknown []unknownName
+	set := make(map[string]bool)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		set[name] = value != ""
+	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
+		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+"_"+meant] {
+			unknown = append(unknown, unknownName{name, meant}) // next to what is meant, it is another program's
+			continue
+		}
 		rest, ours := strings.CutPrefix(name, envPrefix+"_")
 		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
 			continue
@@ -38,6 +61,24 @@ func unknownNames(environ, known []string) []unknownName {
 		unknown = append(unknown, u)
 	}
 	return unknown
+}
+
+// warnOfNames tells a person of settings that are probably misspelt.
+func (a *app) warnOfNames() {
+	known, err := settingNames()
+	if err != nil {
+		return
+	}
+	for _, u := range unknownNames(os.Environ(), known) {
+		fmt.Fprintln(a.stderr, u)
+	}
+}
+
+func (u unknownName) String() string {
+	if u.nearest == "" {
+		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", printable(u.name, 100))
+	}
+	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", printable(u.name, 100), u.nearest)
 }
 
 // distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -11,8 +12,9 @@ func TestUnknownNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{
-		"DELAY_LEVELS=1s", "DELAY_NATS_URL=x", "NATS_URL=x", "NATS_URI=x", "PATH=x", "DELAYED=x", // fine, or not ours
+		"DELAY_LEVELS=1s", "DELAY_NATS_URL=x", "NATS_URL=x", "PATH=x", "DELAYED=x", // fine, or not ours
 		"DELAY_LEVLES=1s", "DELAY_HTTP_ADDRESS=x", "DELAY_FAVOURITE_COLOUR=x",
+		"NATS_URI=x", "NATS_USERNAME=x", "NATS_PASS=", "NATS_COLOR=on", // what is meant by the first is set too, the third is empty
 		// A Service called "delay", one called "delay-broker".
 		"DELAY_SERVICE_HOST=10.0.0.1", "DELAY_SERVICE_PORT=8422", "DELAY_SERVICE_PORT_HTTP=8422",
 		"DELAY_PORT=tcp://10.0.0.1:8422", "DELAY_PORT_8422_TCP=tcp://10.0.0.1:8422", "DELAY_PORT_8422_TCP_PROTO=tcp",
@@ -24,6 +26,7 @@ func TestUnknownNames(t *testing.T) {
 		{"DELAY_LEVLES", "DELAY_LEVELS"},
 		{"DELAY_HTTP_ADDRESS", "DELAY_HTTP_ADDR"},
 		{"DELAY_FAVOURITE_COLOUR", ""},
+		{"NATS_USERNAME", "NATS_USER"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -41,5 +44,25 @@ func TestDistance(t *testing.T) {
 		if got := distance(test.a, test.b); got != test.want {
 			t.Errorf("distance of %q and %q: got %d, want %d", test.a, test.b, got, test.want)
 		}
+	}
+}
+
+// The server that somebody names under another name is not silently replaced by one of our own.
+func TestMisnamedServer(t *testing.T) {
+	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
+		embeddedEnv(t)
+		t.Setenv(name, "nats://127.0.0.1:1")
+		r := start(t)
+		said := r.log.await(t, "this variable is no setting; see serve --help")
+		r.stop(t)
+		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
+			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
+		}
+		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
+		_, errs, err := runVerb(t, "", "levels")
+		if want := name + " is no setting, and not read; NATS_URL is"; err == nil || !strings.Contains(errs, want) {
+			t.Errorf("levels: got %v and %q, want %q", err, errs, want)
+		}
+		t.Setenv(name, "")
 	}
 }

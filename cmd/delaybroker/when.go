@@ -40,6 +40,12 @@ func (w when) subject(names message.Names, target string, now time.Time) (string
 	return fill(names.AtFilter(), timeToken(t, now), target), nil
 }
 
+// past reports how long ago the time was that --at names.
+func (w when) past(now time.Time) (ago time.Duration, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, w.at)
+	return now.Sub(t), err == nil && t.Before(now)
+}
+
 // fill makes a subject of the filter of its form, "delayin.*.>".
 func fill(filter, token, target string) string {
 	return strings.TrimSuffix(filter, "*.>") + token + "." + target

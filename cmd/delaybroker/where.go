@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +40,8 @@ func (a *app) whereCommand() *cobra.Command {
 		Short: "Find one message by its Delay-Id",
 		Long: `Find one message: in the stream that accepted it, in the lanes behind that, or among the dead letters.
 
-Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header.
+Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts will do,
+as in DELAY_INTAKE-29, but a search takes longer then.
 
 exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
@@ -53,7 +56,7 @@ exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or setti
 }
 
 func (a *app) where(ctx context.Context, text string, most uint64) error {
-	id, err := message.ParseID(text)
+	id, partial, err := parseWhere(text)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -62,12 +65,10 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 		return err
 	}
 	defer o.close()
-	ctx, cancel := o.allowed(ctx)
-	defer cancel()
-	s := search{operator: o, id: id, most: most, progress: a.searching}
+	s := search{operator: o, id: id, partial: partial, most: most, progress: a.searching}
 	w, err := s.run(ctx)
 	if err != nil {
-		return because(ctx, err)
+		return err
 	}
 	if err := a.showWhere(w); err != nil {
 		return err
@@ -76,6 +77,23 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 		return logged{errNotStored}
 	}
 	return nil
+}
+
+// parseWhere reads a Delay-Id, or as much of it as an acknowledgement says: the stream and the sequence. Pub prints that of a
+// message which moved on before anybody could ask when it was stored.
+func parseWhere(text string) (id message.ID, partial bool, err error) {
+	if id, err = message.ParseID(text); err == nil {
+		return id, false, nil
+	}
+	i := strings.LastIndexByte(text, '-')
+	if i < 1 || strings.ContainsAny(text, ".*> \t\r\n") {
+		return id, false, err
+	}
+	n, bad := strconv.ParseUint(text[i+1:], 10, 63)
+	if bad != nil || n == 0 {
+		return id, false, err
+	}
+	return message.ID{Stream: text[:i], Sequence: n}, true, nil
 }
 
 // searching tells whoever waits that something happens.
@@ -87,7 +105,7 @@ func (a *app) showWhere(w whereabouts) error {
 	if a.json {
 		return a.printJSON(w)
 	}
-	t := a.table()
+	t := a.sheet(column{}, column{least: 12, wrap: true})
 	for _, line := range []struct {
 		name  string
 		value string
@@ -106,9 +124,9 @@ func (a *app) showWhere(w whereabouts) error {
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},
 	} {
 		if line.known {
-			t.AppendRow(row(line.name, printable(line.value, 600)))
+			t.add(line.name, printable(line.value, 600))
 		}
 	}
-	t.Render()
+	t.print()
 	return nil
 }

@@ -195,3 +195,72 @@ func TestSearchTellsProgress(t *testing.T) {
 		t.Errorf("told %v, want %d", told, 2*searchBatch)
 	}
 }
+
+// Pub may know no more of a message than the acknowledgement says.
+func TestWhereByStreamAndSequence(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	ack := o.publish("delay.5s.orders.expire", "")
+	id := o.idOf(ack.Stream, ack.Sequence)
+	if w := o.whereIs("DELAY_5s-1"); w.ID != id.String() || w.Target != "orders.expire" {
+		t.Errorf("in its first stream: got %+v, want %s", w, id)
+	}
+	moved := message.ID{Stream: "DELAY_INTAKE", Sequence: 29, At: time.Now().Add(-time.Hour)}
+	for _, other := range []string{"DELAY_INTAKE-2-29", "DELAY_INTAKE-290-1", moved.String()} {
+		hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
+		hop.Header = nats.Header{message.HeaderID: {other}, message.HeaderAccepted: {moment(moved.At)}, message.HeaderDue: {moment(moved.At.Add(time.Hour))},
+			message.HeaderHop: {"1"}, message.HeaderFormat: {"1"}}
+		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := o.whereIs("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
+		t.Errorf("behind it: got %+v, want %s", w, moved)
+	}
+	if w := o.absent("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, "never accepted, since the last sequence") {
+		t.Errorf("got %+v", w)
+	}
+	for _, words := range []string{"DELAY_INTAKE-", "-3", "DELAY INTAKE-3", "DELAY_INTAKE-0"} {
+		if _, _, err := o.run("where", words); exitCode(err) != 2 {
+			t.Errorf("%q: got %v, want a usage error", words, err)
+		}
+	}
+}
+
+// A due time that was refused, or never read, is not shown as one.
+func TestWhereHidesADueThatIsNone(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	o.publish("delayin.500d.orders.x", "")
+	id := o.idOf("DELAY_INTAKE", 1).String()
+	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() {
+		t.Errorf("before it is a dead letter: got %+v, want no due", w)
+	}
+	o.serve()
+	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
+	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
+		t.Errorf("got %+v, want no due beside the reason", w)
+	}
+}
+
+// Who should have read a message that is due, and whether he has, is known from the instances.
+func TestWhyHere(t *testing.T) {
+	at := func(l laneView) string {
+		l.Stream = "DELAY_1s"
+		return lanesView{Lanes: []laneView{l}}.whyHere(message.Incoming{Stream: "DELAY_1s", Sequence: 10})
+	}
+	for _, test := range []struct {
+		lane laneView
+		want string
+	}{
+		{laneView{Owner: ownerNobody}, "nobody reads its lane"},
+		{laneView{Owner: ownerStopped, Instance: "k"}, "k cannot read its lane at the moment"},
+		{laneView{Owner: ownerRead, Read: 10}, "being delivered, or delivered and not committed yet"},
+		{laneView{Owner: ownerRead, Read: 9, Instance: "k"}, "k has not read it yet"},
+		{laneView{Owner: ownerUnknown}, "being delivered, or delivered and not committed yet, or not read yet"},
+	} {
+		if got := at(test.lane); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
+		}
+	}
+}

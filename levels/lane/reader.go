@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -160,7 +161,11 @@ func (r *Reader) Run(ctx context.Context) {
 		}
 		switch now := time.Now(); {
 		case troubled.IsZero():
-			r.log.Info("reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
+			level := slog.LevelInfo
+			if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") { // which whoever holds the connection says once, and forty readers need not
+				level = slog.LevelDebug
+			}
+			r.log.Log(ctx, level, "reading anew", "stream", r.lane.Stream, "reason", err, "after", r.read.Sequence)
 			troubled, said = now, now
 		case now.Sub(said) >= remindEvery:
 			r.log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create consumers and to pull",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -69,6 +70,22 @@ func StartOlderBroker(t testing.TB, env ...string) *Process {
 		return startProcess(t, older, env...)
 	}
 	return StartBroker(t, env...)
+}
+
+// RunCommand runs the command to its end, in an environment of only these settings.
+func RunCommand(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	binary, err := buildBroker()
+	if err != nil {
+		t.Fatalf("build the broker: %v", err)
+	}
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatalf("run %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 func startProcess(t testing.TB, binary string, env ...string) *Process {

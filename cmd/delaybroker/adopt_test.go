@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// A shell without the broker's settings sees what the broker made, and no level that it did not want.
+func TestVerbsReadLevelsFromStreams(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_RETRY", "2s,9s")
+	t.Setenv("DELAY_LEVELS", "1s,5s,7s")
+	o.must("provision")
+	t.Setenv("DELAY_LEVELS", "1s,5s,13s")
+	o.must("provision") // 7s is retiring
+	t.Setenv("DELAY_LEVELS", "")
+	t.Setenv("DELAY_RETRY", "")
+	states := func() string {
+		var all []string
+		for _, l := range decode[lanesView](t, o.must("levels", "--json")).Lanes {
+			all = append(all, strings.TrimPrefix(l.Stream, "DELAY_")+" "+l.State)
+		}
+		return strings.Join(all, ", ")
+	}
+	want := "INTAKE serving, 1s serving, 5s serving, 7s retiring, 13s serving, RETRY_2s serving, RETRY_9s serving, DEAD serving"
+	if got := states(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	o.doctor().want("streams", "ok", "all 8 are there")
+
+	// A level whose stream is gone leaves a hole in what the intake listens on.
+	if err := o.js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(); !strings.Contains(got, "5s missing") || strings.Contains(got, "RETRY_1s") {
+		t.Errorf("got %s, want 5s missing and nothing else", got)
+	}
+	o.doctor().want("streams", "critical", "1 of 8 are missing: DELAY_5s")
+}
+
+// The prefix is that of the streams there are, where there is no choice.
+func TestVerbsReadThePrefixFromStreams(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_PREFIX", "later")
+	o.must("provision")
+	o.publish("later.5s.orders.x", "")
+	id := o.idOf("LATER_5s", 1).String()
+	t.Setenv("DELAY_PREFIX", "")
+	out, errs, err := o.run("levels")
+	if err != nil || !strings.Contains(out, "LATER_5s") || !strings.Contains(errs, "using the prefix later") {
+		t.Errorf("got %v, want the streams of the other prefix, and that it is used\n%s%s", err, out, errs)
+	}
+	if w := o.whereIs(id); w.Target != "orders.x" {
+		t.Errorf("where: got %+v", w)
+	}
+	if out := o.must("dead", "ls"); out != "no dead letters\n" {
+		t.Errorf("dead ls: got %q", out)
+	}
+	wantVerbError(t, 1, []string{"no stream takes delay.5s.x", "there are streams of the prefix later: set DELAY_PREFIX"}, "pub", "x", "y", "--level", "5s")
+
+	t.Setenv("DELAY_PREFIX", "sooner")
+	if _, errs, _ := o.run("levels"); strings.Contains(errs, "using") {
+		t.Errorf("a prefix that is set is not used: %s", errs)
+	}
+	o.must("provision")
+	t.Setenv("DELAY_PREFIX", "")
+	if _, errs, _ := o.run("levels"); !strings.Contains(errs, "several prefixes here: set DELAY_PREFIX to one of later, sooner") {
+		t.Errorf("two prefixes: got %q", errs)
+	}
+	o.must("provision") // makes those of the settings
+	if out, errs, _ := o.run("levels"); !strings.Contains(out, "DELAY_5s") || errs != "" {
+		t.Errorf("the standard prefix among others: got %q\n%s", errs, out)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// coreServer is a nats-server that was started without -js.
+func coreServer(t *testing.T) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("no NATS server")
+	}
+	return s
+}
+
+// Where JetStream is off, every verb says so, and none that something is there or that a duration is wrong.
+func TestWithoutJetStream(t *testing.T) {
+	externalEnv(t, coreServer(t).ClientURL())
+	for _, args := range [][]string{
+		{"provision"}, {"provision", "--json"}, {"levels"}, {"where", "DELAY_5s-1-1"}, {"dead", "ls"}, {"pub", "a", "b", "--in", "5s"}, {"pub", "a", "b", "--level", "5s"},
+	} {
+		out, _, err := runVerb(t, "", args...)
+		if got := exitCode(err); got != 1 || !strings.Contains(fmt.Sprint(err), "JetStream is off: start nats-server with -js") {
+			t.Errorf("%q: got exit code %d with %v, want 1 and that JetStream is off", args, got, err)
+		}
+		if out != "" {
+			t.Errorf("%q: got %q, want nothing beside the error", args, out)
+		}
+	}
+	d := (&operated{t: t}).doctor()
+	d.want("JetStream", "critical", "not enabled")
+	for _, f := range d.Findings {
+		if f.Check == "JetStream" && !strings.Contains(f.Do, "start nats-server with -js") {
+			t.Errorf("got %+v, want what to do", f)
+		}
+	}
+}
+
+// Serve waits for it, and says what it waits for: once, and then every ten seconds.
+func TestServeWithoutJetStream(t *testing.T) {
+	externalEnv(t, coreServer(t).ClientURL())
+	r := start(t)
+	r.log.await(t, "JetStream is off: start nats-server with -js, or enable it for this account; trying again")
+	time.Sleep(3 * time.Second)
+	r.stop(t)
+	if n := strings.Count(r.log.String(), "JetStream is off"); n != 1 {
+		t.Errorf("said %d times in three seconds, want once:\n%s", n, r.log)
+	}
+}
+
+// What is wrong with the words is said before anybody is asked.
+func TestPubChecksBeforeItConnects(t *testing.T) {
+	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
+	for _, test := range []struct{ args, want string }{
+		{"pub a b --in 500d", "more than 366d ahead (DELAY_MAX_DELAY)"},
+		{"pub a b --at 2999-01-01T00:00:00Z", "more than 366d ahead (DELAY_MAX_DELAY)"},
+		{"pub a b --at tomorrow", "--at"},
+		{"pub a b --level soon", "soon"},
+		{"pub a.* b --in 1s", "wildcard"},
+		{"pub a b --in 1s -H Delay-Untill:5", "Delay-Untill"},
+		{"pub a b --in 1s -H Delay-Expires:never", "Delay-Expires"},
+	} {
+		wantVerbError(t, 2, []string{test.want}, strings.Fields(test.args)...)
+	}
+	t.Setenv("DELAY_TARGETS", "orders.>")
+	wantVerbError(t, 2, []string{"DELAY_TARGETS"}, "pub", "mail.send", "b", "--in", "1s")
+	t.Setenv("DELAY_MAX_DELAY", "1000d")
+	wantVerbError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
+}
+
+// An unescaped @ makes another URL of the one that was meant, with some of the password for a host. No error repeats it.
+func TestPasswordWithAnAt(t *testing.T) {
+	clearEnv(t)
+	for _, url := range []string{"nats://me:p@s3cret/word@127.0.0.1:4222", "nats://me:p@s3cret?x@127.0.0.1", "nats://me:p@s3cret#x@127.0.0.1"} {
+		t.Setenv("NATS_URL", url)
+		for _, args := range [][]string{{"levels"}, {"sub", "x"}, {"serve"}} {
+			_, errs, err := runVerb(t, "", args...)
+			if got := exitCode(err); got != 2 || strings.Contains(errs+err.Error(), "s3cret") || !strings.Contains(errs+err.Error(), "%40 for @") {
+				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, how to write it, and nothing of it", args, url, got, err, errs)
+			}
+		}
+	}
+}
+
+// The second start on a host is told what the first has, not only which port is in use.
+func TestSecondStart(t *testing.T) {
+	embeddedEnv(t)
+	probes := freeAddress(t)
+	t.Setenv("DELAY_HTTP_ADDR", probes)
+	first := start(t)
+	first.log.await(t, "ready")
+	defer first.stop(t)
+	err := start(t).end(t)
+	for _, want := range []string{"a delaybroker already runs here (pid ", "HTTP address " + probes} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	t.Setenv("DELAY_HTTP_ADDR", "off")
+	if err := start(t).end(t); err == nil || !strings.Contains(err.Error(), "already runs here (pid ") {
+		t.Errorf("without HTTP: got %v, want the process", err)
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0") // something else
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("DELAY_HTTP_ADDR", l.Addr().String())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	if err := start(t).end(t); err == nil || strings.Contains(err.Error(), "already runs") {
+		t.Errorf("on another's port: got %v, want that it is in use and no more", err)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo-terminal of some size, with what was written to it.
+type terminal struct {
+	tty *os.File // the end of the program
+
+	mu  sync.Mutex // guards all
+	all strings.Builder
+}
+
+func openTerminal(t *testing.T, width, height uint16) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{tty: tty}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := master.Read(buffer)
+			x.mu.Lock()
+			x.all.Write(buffer[:n])
+			x.mu.Unlock()
+			if err != nil { // the program's end is closed
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		tty.Close()
+		reading.Wait()
+		master.Close()
+	})
+	return x
+}
+
+func (x *terminal) text() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return strings.ReplaceAll(x.all.String(), "\r\n", "\n")
+}
+
+// shows waits for a part of what is written.
+func (x *terminal) shows(t *testing.T, part string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q on the terminal", part), func() bool { return strings.Contains(x.text(), part) })
+}
+
+// wantFit wants no line to be wider than the terminal, so that none wraps.
+func wantFit(t *testing.T, width int, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+			t.Errorf("%d columns in a terminal of %d: %q", n, width, line)
+		}
+		if strings.Contains(line, "≈") { // where the table's library cuts a row
+			t.Errorf("in a terminal of %d columns a row is cut off: %q", width, line)
+		}
+	}
+}
+
+// Every table fits, from a wide terminal to a narrow one.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	for range 3 {
+		o.publish("delay.5s.orders.a-target-with-quite-a-long-name.for-some-reason", "")
+		o.bury("undelivered", "orders.a-target-with-quite-a-long-name.for-some-reason", strings.Repeat("the reason why ", 20))
+	}
+	for _, width := range []int{50, 80, 120} {
+		for _, args := range [][]string{{"levels"}, {"levels", "--all"}, {"doctor"}, {"dead", "ls"}, {"dead", "ls", "--by", "code,target,reason"}, {"dead", "show", "1"}, {"provision"}} {
+			x := openTerminal(t, uint16(width), 24)
+			if err := run(t.Context(), args, x.tty, io.Discard); err != nil && exitCode(err) == 2 && args[0] != "doctor" {
+				t.Fatalf("%q: %v", args, err)
+			}
+			time.Sleep(20 * time.Millisecond) // for the last of it to come through
+			wantFit(t, width, x.text())
+			if lines := strings.Count(x.text(), "\n"); args[0] == "levels" && lines < 6 {
+				t.Errorf("%q at %d: got %d lines:\n%s", args, width, lines, x.text())
+			}
+		}
+	}
+}
+
+// --watch leaves the terminal as it was, and shows no more than fits.
+func TestWatchRestoresTheTerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "default")
+	o.must("provision")
+	x := openTerminal(t, 80, 24)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"levels", "--watch", "50ms"}, x.tty, io.Discard) }()
+	x.shows(t, "OUT/S")
+	x.shows(t, "more lanes for which there is no room")
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after SIGINT: got %v, want nil", err)
+	}
+	x.shows(t, "\x1b[?25h\x1b[?1049l")
+	text := x.text()
+	if !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
+		t.Errorf("got %q…, want it on the alternate screen from beginning to end", text[:40])
+	}
+	for frame := range strings.SplitSeq(text, "\x1b[H\x1b[2J") {
+		if lines := strings.Count(frame, "\n"); lines >= 24 {
+			t.Errorf("got %d lines on 24:\n%s", lines, frame)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// pubHands is how many publishes are underway at a time. One after the other, each would cost two round trips.
+	pubHands = 64
+	// pubRows is how many of the messages are shown one by one.
+	pubRows = 100
+)
+
+// pubAll publishes the message so many times, and shows what was stored even when not everything was.
+func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
+	bar := a.bar("messages", count)
+	defer bar.stop()
+	rows := a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"})
+	shown := pubShown{app: a, sheet: rows, bar: bar, of: count, told: time.Now()}
+	// The first shows what may be asked, and whether it is worth going on.
+	err := a.pubOne(ctx, p, &shown)
+	if err == nil && count > 1 {
+		err = a.pubOthers(ctx, p, count-1, &shown)
+	}
+	bar.stop()
+	shown.end()
+	return err
+}
+
+func (a *app) pubOne(ctx context.Context, p *publisher, shown *pubShown) error {
+	sending, cancel := p.session.allowed(ctx)
+	defer cancel()
+	m, err := p.publish(sending)
+	if err != nil {
+		return err
+	}
+	return shown.add(m)
+}
+
+// pubOthers ends at the first failure; what is underway then is awaited.
+func (a *app) pubOthers(ctx context.Context, p *publisher, count int, shown *pubShown) error {
+	ctx, cancel := p.session.allowed(ctx)
+	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	turns := make(chan struct{})
+	var publishing sync.WaitGroup
+	for range min(pubHands, count) {
+		publishing.Go(func() {
+			for range turns {
+				m, err := p.publish(context.WithoutCancel(ctx))
+				if err == nil {
+					err = shown.add(m)
+				}
+				if err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for range count {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	close(turns)
+	publishing.Wait()
+	return context.Cause(ctx)
+}
+
+// pubShown is what is said of what was published.
+type pubShown struct {
+	app   *app
+	sheet *sheet
+	bar   *bar
+	of    int
+
+	mu     sync.Mutex // guards what follows, and the sheet
+	stored int
+	told   time.Time
+}
+
+func (s *pubShown) add(m published) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored++
+	s.bar.step()
+	if s.bar == nil && s.of > 1 && time.Since(s.told) >= progressPause {
+		s.told = time.Now()
+		fmt.Fprintf(s.app.stderr, "published %d of %d\n", s.stored, s.of)
+	}
+	if s.app.json {
+		return s.app.printJSON(m)
+	}
+	if len(s.sheet.rows) < pubRows {
+		s.sheet.add(m.cells()...)
+	}
+	return nil
+}
+
+func (s *pubShown) end() {
+	if s.app.json || s.stored == 0 {
+		return
+	}
+	s.sheet.print()
+	if more := s.stored - len(s.sheet.rows); more > 0 {
+		fmt.Fprintf(s.app.stderr, "and %d more; --json prints all of them\n", more)
+	}
+}

@@ -1,0 +1,207 @@
+package test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// ask gathers for a second what instances answer below a subject.
+func ask(t *testing.T, nc *nats.Conn, reply string) []broker.Answer {
+	t.Helper()
+	sub, err := nc.SubscribeSync(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest("delayctl.status", reply, nil); err != nil {
+		t.Fatal(err)
+	}
+	var all []broker.Answer
+	for {
+		m, err := sub.NextMsg(time.Second)
+		if err != nil {
+			return all
+		}
+		if string(m.Header.Get("Status")) == "503" {
+			continue
+		}
+		var a broker.Answer
+		if err := json.Unmarshal(m.Data, &a); err != nil {
+			t.Fatalf("%q: %v", m.Data, err)
+		}
+		all = append(all, a)
+	}
+}
+
+// TestInstancesSayWhatTheyOwn: each instance answers for itself, and together they own each lane once. A lane that its owner
+// reads no further for now is owned all the same, with the time at which it is read on.
+func TestInstancesSayWhatTheyOwn(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		startBroker(t, s, member(t, 3))
+		startBroker(t, s, member(t, 3))
+		time.Sleep(10 * time.Second)
+		var first time.Time
+		for n := range 1000 {
+			c.publish("delay.10m.x", "x")
+			if n == 0 {
+				first = time.Now()
+			}
+		}
+		time.Sleep(time.Second)
+		all := ask(t, c.nc, "delayctl.status.me")
+		if len(all) != 2 || all[0].Instance == all[1].Instance || all[0].Instance == "" {
+			t.Fatalf("got %+v, want two instances by name", all)
+		}
+		var lanes []string
+		for _, a := range all {
+			for _, l := range a.Lanes {
+				lanes = append(lanes, l.Stream)
+				if !l.Live || l.InDoubt || l.Overdue != 0 {
+					t.Errorf("got %+v, want it read and nothing overdue", l)
+				}
+				if l.Stream != "DELAY_10m" {
+					continue
+				}
+				if l.Held < 256 || l.Held >= 1000 || l.Read != uint64(l.Held) {
+					t.Errorf("got %+v, want it to rest behind what it holds", l)
+				}
+				if until := l.ResumesAt.Sub(first); until < 10*time.Minute-10*time.Second || until > 10*time.Minute {
+					t.Errorf("it is read on %s after the first message, want some seconds before that leaves", until)
+				}
+			}
+		}
+		slices.Sort(lanes)
+		if len(lanes) != many || len(slices.Compact(lanes)) != many {
+			t.Errorf("they own %v, want each of the %d lanes once", lanes, many)
+		}
+	})
+}
+
+// TestInstancesAnswerNowhereElse: who asks an instance cannot make it publish where the asker may not: a purge of the
+// JetStream API would take the answer for a request.
+func TestInstancesAnswerNowhereElse(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		startBroker(t, s, member(t, 3))
+		c.publish("delay.10m.x", "kept")
+		for _, reply := range []string{"delaysys.hop.1s.x", "delaydead.expired.x", "elsewhere", "delayctl.owners", "delayctl.status", "_INBOX.x", "$JS.API.STREAM.PURGE.DELAY_10m"} {
+			sub, err := c.nc.SubscribeSync(reply)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.nc.PublishRequest("delayctl.status", reply, nil); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				m, err := sub.NextMsg(time.Second)
+				if err != nil {
+					break
+				}
+				if len(m.Data) > 0 && string(m.Data[0]) == "{" {
+					t.Errorf("on %s: got %s, want no answer", reply, m.Data)
+				}
+			}
+		}
+		if got := len(c.arrivals("DELAY_10m")); got != 1 {
+			t.Errorf("%d messages are stored, want the one", got)
+		}
+	})
+}
+
+// TestPendingOfALaneThatRests: what is pending behind what a lane holds is known within seconds.
+func TestPendingOfALaneThatRests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		b := startBroker(t, s, member(t, 3))
+		for n := range 2000 {
+			c.publish("delay.10m.x", "x")
+			if n == 1000 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for _, l := range b.broker.Status().Lanes {
+			if l.Stream == "DELAY_10m" && (l.Pending != 2000 || l.Held >= 1000) {
+				t.Errorf("%d pending and %d held, want 2000 and a part of them", l.Pending, l.Held)
+			}
+		}
+	})
+}
+
+// TestStatusInSeconds: what /status prints has durations in seconds, and lanes as messages pass them.
+func TestStatusInSeconds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := newClient(t, s)
+		b := startBroker(t, s, member(t, 3))
+		if _, err := c.nc.Subscribe("x", func(*nats.Msg) {}); err != nil {
+			t.Fatal(err)
+		}
+		c.publish("delay.1s.x", "x")
+		time.Sleep(2 * time.Second)
+		text, err := json.Marshal(b.broker.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var status struct {
+			Lanes []struct {
+				Stream    string
+				Delay     float64
+				Delivered int
+			}
+			Lateness map[string]struct {
+				Count   int
+				Buckets []struct {
+					UpTo float64 `json:"up_to"`
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &status); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, l := range status.Lanes {
+			order = append(order, l.Stream)
+			if l.Stream == "DELAY_10m" && l.Delay != 600 || l.Stream == "DELAY_1s" && l.Delivered != 1 {
+				t.Errorf("got %+v, want seconds beside all that is counted", l)
+			}
+		}
+		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_30s DELAY_1m DELAY_10m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("lanes are %s, want %s", got, want)
+		}
+		if l := status.Lateness["level"]; l.Count != 1 || len(l.Buckets) == 0 || l.Buckets[0].UpTo != 0.001 {
+			t.Errorf("lateness is %+v, want one in buckets from a millisecond", l)
+		}
+	})
+}
+
+// TestLostConnectionIsNotSaidByEachLane: whoever holds the connection says that it is lost, and the lanes do not repeat it.
+func TestLostConnectionIsNotSaidByEachLane(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := member(t, 3)
+		var anew atomic.Int64
+		cfg.Log = slog.New(slog.NewTextHandler(listener{"reading anew", func() { anew.Add(1) }}, nil))
+		startBroker(t, s, cfg)
+		s.Restart(5 * time.Second)
+		time.Sleep(time.Minute)
+		if n := anew.Load(); n > 0 {
+			t.Errorf("%d lanes say so, want none", n)
+		}
+	})
+}
