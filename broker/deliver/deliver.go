@@ -139,7 +139,7 @@ func New(box *reply.Box, api API, cfg Config) *Deliverer {
 	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), leastWindow)
 	cfg.WindowBytes = max(cmp.Or(cfg.WindowBytes, DefaultWindowBytes), leastWindowBytes)
 	return &Deliverer{
-		Config: cfg, box: box, streams: newStreams(api, cfg.Log), pacer: rand.Text()[:8],
+		Config: cfg, box: box, streams: newStreams(api, cfg.Ours, cfg.Log), pacer: rand.Text()[:8],
 		targets: make(map[string]*target), groups: make(map[groupName]*group),
 		window: &group{most: cfg.Window, mostBytes: cfg.WindowBytes}, press: make(chan struct{}, 1), heard: box.LastError(),
 	}
@@ -149,6 +149,7 @@ func New(box *reply.Box, api API, cfg Config) *Deliverer {
 func (d *Deliverer) Run(ctx context.Context) {
 	var listing sync.WaitGroup
 	listing.Go(func() { d.streams.run(ctx) })
+	listing.Go(func() { d.streams.blanks.run(ctx, d.streams) })
 	d.watch(ctx)
 	listing.Wait()
 }

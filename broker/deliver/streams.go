@@ -29,6 +29,8 @@ type API interface {
 type streams struct {
 	api    API
 	log    *slog.Logger
+	ours   func(stream string) bool // the broker's own, which hold no targets; nil knows none
+	blanks *blanks
 	wanted chan struct{} // one slot
 	now    atomic.Pointer[picture]
 
@@ -54,8 +56,8 @@ type listed struct {
 	} `json:"config"`
 }
 
-func newStreams(api API, log *slog.Logger) *streams {
-	return &streams{api: api, log: log, wanted: make(chan struct{}, 1)}
+func newStreams(api API, ours func(stream string) bool, log *slog.Logger) *streams {
+	return &streams{api: api, ours: ours, log: log, blanks: newBlanks(), wanted: make(chan struct{}, 1)}
 }
 
 // listener is what is known of the stream on a subject.
@@ -104,7 +106,7 @@ func (s *streams) on(subject string) listener {
 	case h != nil:
 		return mute
 	case len(p.blank) > 0:
-		return unknown
+		return s.blanks.on(subject)
 	}
 	return nobody
 }
@@ -143,7 +145,7 @@ func (s *streams) run(ctx context.Context) {
 			s.complain("cannot list the streams, so no silence of core subscribers is believed; grant STREAM.LIST, or deliver in mode core", "err", err)
 		default:
 			if len(p.blank) > 0 {
-				s.complain("streams are there whose subjects nobody can tell, so no silence of core subscribers is believed; mend them, or deliver in mode core", "streams", p.blank)
+				s.complain("streams are there that no leader describes, so each target is asked for by itself; mend them, or deliver in mode core", "streams", p.blank)
 			}
 			s.now.Store(p)
 		}
@@ -205,7 +207,9 @@ func (s *streams) list(ctx context.Context, now time.Time) (*picture, error) {
 				continue
 			}
 		}
-		p.blank = append(p.blank, name)
+		if s.ours == nil || !s.ours(name) {
+			p.blank = append(p.blank, name)
+		}
 	}
 	for name, l := range p.known {
 		h := &holder{name: name, acks: !l.Config.NoAck}

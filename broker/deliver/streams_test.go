@@ -174,7 +174,7 @@ func TestStreamsAway(t *testing.T) {
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["NEW"]}`,
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 	}}
-	s := newStreams(p, nil)
+	s := newStreams(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
 	look := func(want string) {
 		t.Helper()
 		got, err := s.list(t.Context(), time.Now())

@@ -1,0 +1,51 @@
+package deliver
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// leaderless lists the streams, one of them by name only. Asked for a subject, it knows all.
+type leaderless struct {
+	API
+	stream string
+}
+
+func (l leaderless) Ask(ctx context.Context, subject string, request, answer any) error {
+	if _, one := request.(map[string]string); one {
+		return l.API.Ask(ctx, subject, request, answer)
+	}
+	only := &pages{all: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
+	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
+}
+
+// TestBlankStream: a stream was without a leader ever since the broker began, so nobody knows what it listens on. Core
+// subscribers of other subjects get one copy all the same, and for what it does listen on, silence is no delivery.
+func TestBlankStream(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.streams.api = leaderless{k.streams.api, "NEW"}
+		k.stream(jetstream.StreamConfig{Name: "NEW", Subjects: []string{"shop.>"}})
+		seen := k.subscribe("ui.a", nil)
+		v := k.send("ui.a", message.Auto)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(v.all) != 1 || v.all[0].Outcome != Delivered || seen.get() != 1 {
+			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
+		}
+		for subject, want := range map[string]listener{"ui.a": nobody, "ui.b": nobody, "shop.x": answerer} {
+			k.streams.on(subject)
+			time.Sleep(time.Millisecond)
+			if got := k.streams.on(subject); got != want {
+				t.Errorf("%s: %v, want %v", subject, got, want)
+			}
+		}
+	})
+}
