@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,67 +15,86 @@ import (
 	"delaybroker/test/natstest"
 )
 
-func readme(t *testing.T) string {
+// document reads one of those that are written for people, by its path from the module's root.
+func document(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// TestReadmeNamesTests finds a function for each test that the README promises.
+// TestReadmeNamesTests finds tests for each promise of the README, in the list of all and in the files that the README
+// links to. That they exist, TestDocumentedNamesExist sees.
 func TestReadmeNamesTests(t *testing.T) {
 	t.Parallel()
-	var source strings.Builder
-	for _, pattern := range []string{"*_test.go", "rivals/*_test.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
+	row := regexp.MustCompile(`(?m)^\| \*\*(.+?)\.?\*\*.*\| (.*) \|$`)
+	test := regexp.MustCompile("`((?:Test|Benchmark)[A-Za-z]+)`")
+	listed := make(map[string][]string)
+	promise := ""
+	for line := range strings.Lines(document(t, "test/README.md")) {
+		if r := row.FindStringSubmatch(strings.TrimSpace(line)); r != nil {
+			promise = r[1]
 		}
-		for _, f := range files {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
+		if line == "\n" {
+			promise = "" // the table ends
+		}
+		if promise != "" {
+			for _, name := range test.FindAllStringSubmatch(line, -1) {
+				listed[promise] = append(listed[promise], name[1])
 			}
-			source.Write(text)
 		}
 	}
-	named := regexp.MustCompile("`((?:Test|Benchmark)[A-Za-z]+)`").FindAllStringSubmatch(readme(t), -1)
-	if len(named) < 15 {
-		t.Errorf("the README names %d tests, want one or more for each promise", len(named))
+	made := make(map[string]bool)
+	for _, r := range row.FindAllStringSubmatch(document(t, "README.md"), -1) {
+		made[r[1]] = true
+		if len(listed[r[1]]) == 0 {
+			t.Errorf("test/README.md has no test for %q", r[1])
+		}
+		for _, l := range link.FindAllStringSubmatch(r[2], -1) {
+			if !strings.HasSuffix(l[1], "_test.go") {
+				continue
+			}
+			source := document(t, l[1])
+			if !slices.ContainsFunc(listed[r[1]], func(name string) bool { return strings.Contains(source, "func "+name+"(") }) {
+				t.Errorf("for %q the README links to %s, and none of its tests is there", r[1], l[1])
+			}
+		}
 	}
-	for _, name := range named {
-		if !strings.Contains(source.String(), "func "+name[1]+"(") {
-			t.Errorf("the README names %s, and there is no such function", name[1])
+	if len(made) < 8 {
+		t.Errorf("the README has %d promises: %v", len(made), made)
+	}
+	for promise := range listed {
+		if !made[promise] {
+			t.Errorf("test/README.md has %q, which the README does not promise", promise)
 		}
 	}
 }
 
-// TestReadmeIsTrue compares what the README lists with the code.
+// TestReadmeIsTrue compares what the documents list with the code.
 func TestReadmeIsTrue(t *testing.T) {
 	t.Parallel()
-	text := readme(t)
-	if want := levels.Default().String(); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
-		t.Errorf("the README does not list the levels %s", want)
+	readme, protocol := document(t, "README.md"), document(t, "broker/message/PROTOCOL.md")
+	if want := levels.Default().String(); !strings.Contains(strings.Join(strings.Fields(protocol), " "), want) {
+		t.Errorf("the protocol does not list the levels %s", want)
 	}
 	for _, code := range message.Codes() {
-		if !strings.Contains(text, "`"+string(code)+"`") {
-			t.Errorf("the README does not explain the dead-letter code %s", code)
+		if !strings.Contains(protocol, "\n| `"+string(code)+"` |") {
+			t.Errorf("the protocol does not explain the dead-letter code %s", code)
 		}
 	}
 	for _, snippet := range []string{"publish.mjs", "publish.py", "publish.rs", "publish.sh"} {
-		code, err := os.ReadFile(filepath.Join("clients", "snippets", snippet))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(text, strings.TrimSpace(string(code))) {
-			t.Errorf("the README does not show clients/snippets/%s as it is", snippet)
+		code := document(t, filepath.Join("test/clients/snippets", snippet))
+		row := regexp.MustCompile("(?m)^\\| .* \\| `(.+)` \\| \\[" + snippet + "\\]\\(test/clients/snippets/" + snippet + "\\)").FindStringSubmatch(readme)
+		if row == nil || !slices.ContainsFunc(strings.Split(code, "\n"), func(line string) bool { return strings.TrimSpace(line) == row[1] }) {
+			t.Errorf("the README does not show a line of clients/snippets/%s as it is: %q", snippet, row)
 		}
 	}
+	permissions := document(t, "test/permissions/README.md")
 	for _, g := range natstest.Grants(t, tenantsConf, "orders") {
-		if g.List == "publish" && !strings.Contains(text, strconv.Quote(g.Subject)) {
-			t.Errorf("the README does not show the grant %s", g)
+		if g.List == "publish" && !strings.Contains(permissions, strconv.Quote(g.Subject)) {
+			t.Errorf("the permissions do not show the grant %s", g)
 		}
 	}
 }
@@ -82,7 +102,7 @@ func TestReadmeIsTrue(t *testing.T) {
 // TestReadmeProgram runs the README's program against a broker, and sees it print what the README shows.
 func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
-	text := readme(t)
+	text := document(t, "README.md")
 	program := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(text)
 	if program == nil {
 		t.Fatal("the README has no program")

@@ -3,13 +3,18 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestReadmeSettings finds the table of "serve --help" in the README, row for row.
+// TestReadmeSettings finds the table of "serve --help" in OPERATIONS.md, row for row, and what the README has of it.
 func TestReadmeSettings(t *testing.T) {
 	clearEnv(t)
+	operations, err := os.ReadFile("OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +40,37 @@ func TestReadmeSettings(t *testing.T) {
 	if rows := strings.Count(want.String(), "\n"); rows < 20 {
 		t.Fatalf("serve --help has %d settings:\n%s", rows-2, help.String())
 	}
-	if !strings.Contains(string(readme), want.String()) {
-		t.Errorf("the README does not hold the settings as they are:\n%s", want.String())
+	if !strings.Contains(string(operations), want.String()) {
+		t.Errorf("OPERATIONS.md does not hold the settings as they are:\n%s", want.String())
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(string(readme), -1)
+	if len(rows) < 5 {
+		t.Errorf("the README has %d settings", len(rows))
+	}
+	for _, row := range rows {
+		if !strings.Contains(want.String(), row) {
+			t.Errorf("the README has a setting that is not so: %s", row)
+		}
+	}
+}
+
+// TestDocumentedVerbs finds each verb that a document has a reader type.
+func TestDocumentedVerbs(t *testing.T) {
+	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
+	for _, file := range []string{
+		"OPERATIONS.md", "../../README.md", "../../broker/message/PROTOCOL.md", "../../test/README.md", "../../test/deploy/README.md",
+		"../../test/fault/README.md", "../../test/permissions/README.md", "../../test/rivals/README.md",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range verb.FindAllStringSubmatch(string(text), -1) {
+			root := new(app).rootCommand()
+			found, rest, err := root.Find(words[1:])
+			if err != nil || found == root || found.HasSubCommands() && len(rest) > 0 && rest[0] != "" {
+				t.Errorf("%s has a reader type %q", file, words[0])
+			}
+		}
 	}
 }

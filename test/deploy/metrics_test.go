@@ -62,15 +62,15 @@ func TestAlerts(t *testing.T) {
 	shown := shownMetrics(t)
 	var r rules
 	decode(t, "alerts.yaml", &r)
-	seen, readme := make(map[string]bool), read(t, "../../README.md")
+	seen, operations := make(map[string]bool), read(t, "../../cmd/delaybroker/OPERATIONS.md")
 	for _, g := range r.Groups {
 		for _, a := range g.Rules {
 			if a.Alert == "" || seen[a.Alert] {
 				t.Errorf("%q is not a name of its own", a.Alert)
 			}
 			seen[a.Alert] = true
-			if !strings.Contains(readme, "`"+a.Alert+"`") {
-				t.Errorf("the README does not say what to do when %s fires", a.Alert)
+			if !strings.Contains(operations, "`"+a.Alert+"`") {
+				t.Errorf("OPERATIONS.md does not say what to do when %s fires", a.Alert)
 			}
 			if s := a.Labels.Severity; s != "critical" && s != "warning" {
 				t.Errorf("%s: severity %q, want critical or warning", a.Alert, s)
@@ -152,12 +152,12 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestMetricsThatAreTold finds every metric that the README or a comment in the files speaks of.
+// TestMetricsThatAreTold finds every metric that the documents or a comment in the files speak of.
 func TestMetricsThatAreTold(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
 	name := regexp.MustCompile(`\bdelaybroker_[a-z_]*[a-z]\b`)
-	for _, file := range []string{"../../README.md", "alerts.yaml", "dashboard.json"} {
+	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml", "dashboard.json"} {
 		for _, n := range name.FindAllString(read(t, file), -1) {
 			if shown[family(n, shown)] == nil {
 				t.Errorf("%s speaks of %s, and there is no such metric", file, n)

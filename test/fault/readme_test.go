@@ -1,0 +1,48 @@
+//go:build linux
+
+package fault
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReadmeListsAll finds every fault, scenario, mutant and flag in the README's tables, and no others.
+func TestReadmeListsAll(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range allFaults {
+		all = append(all, f.name)
+	}
+	for _, s := range scenarios() {
+		all = append(all, s.name)
+	}
+	told := regexp.MustCompile("(?m)^\\| `([^`-][^`]*)` \\|").FindAllStringSubmatch(string(text), -1)
+	for _, name := range told {
+		if i := slices.Index(all, name[1]); i >= 0 {
+			all = slices.Delete(all, i, i+1)
+		} else {
+			t.Errorf("the README tells of %q, which does not exist or is there twice", name[1])
+		}
+	}
+	for _, name := range all {
+		t.Errorf("the README does not tell of %q", name)
+	}
+	if start, end := strings.Index(string(text), "\n## Brokers broken"), strings.Index(string(text), "\n## Restarts"); start < 0 || end < start ||
+		strings.Count(string(text)[start:end], "\n| ") != len(mutants)+1 {
+		t.Errorf("the README does not list the %d mutants", len(mutants))
+	}
+	flag.VisitAll(func(f *flag.Flag) {
+		if strings.HasPrefix(f.Name, "fault.") && !strings.Contains(string(text), "\n| `-"+f.Name) {
+			t.Errorf("the README does not explain -%s", f.Name)
+		}
+	})
+}
