@@ -125,7 +125,7 @@ func TestDocumentedNamesExist(t *testing.T) {
 	file := regexp.MustCompile(`^[\w./-]+\.(go|md|yaml|json|conf|service|mjs|py|rs|sh)$`)
 	folder := regexp.MustCompile(`(?:\./|\b)(?:broker|cmd|levels|test|wheel)/[\w./-]*\w`)
 	named := regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz|Example)[A-Z]\w*`)
-	chosen := regexp.MustCompile(`-(run|bench) (\w+)`) // the beginning of a name will do
+	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // the beginning of a name will do
 	flag := regexp.MustCompile(`-((?:fault|memory)\.\w+)`)
 	for doc, text := range documents(t) {
 		exists := func(name string) bool {
