@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -72,5 +74,64 @@ func TestDocumentedVerbs(t *testing.T) {
 				t.Errorf("%s has a reader type %q", file, words[0])
 			}
 		}
+	}
+}
+
+// TestDocumentedOutput finds the columns of the samples that documents show among the program's, and what an operator is
+// told to look for among what is logged.
+func TestDocumentedOutput(t *testing.T) {
+	var source strings.Builder
+	for _, pattern := range []string{"*.go", "../../broker/*.go", "../../levels/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+	}
+	operations, err := os.ReadFile("OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	samples := regexp.MustCompile(`(?m)^\$ (?:go run \./cmd/)?delaybroker .*\n(.*)$`).FindAllStringSubmatch(string(operations)+string(readme), -1)
+	if len(samples) < 5 {
+		t.Errorf("there are %d samples", len(samples))
+	}
+	for _, sample := range samples {
+		for _, column := range regexp.MustCompile(` {2,}`).Split(sample[1], -1) {
+			if !strings.Contains(source.String(), strconv.Quote(strings.ToLower(column))) {
+				t.Errorf("the column %q is none of the program's: %s", column, sample[1])
+			}
+		}
+	}
+
+	_, table, _ := strings.Cut(string(operations), "| what | what happens | what you see | what you do |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	phrases := 0
+	for row := range strings.Lines(table) {
+		for _, seen := range regexp.MustCompile("`([a-z'A-Z]+ [^`]+)`").FindAllStringSubmatch(strings.Split(row, " | ")[min(2, strings.Count(row, " | "))], -1) {
+			for part := range strings.SplitSeq(seen[1], " … ") {
+				phrases++
+				if !strings.Contains(source.String(), part) && !strings.HasPrefix(part, "delaybroker ") {
+					t.Errorf("an operator is told to look for %q, which is not logged", part)
+				}
+			}
+		}
+	}
+	if phrases < 10 {
+		t.Errorf("an operator is told to look for %d phrases", phrases)
 	}
 }
