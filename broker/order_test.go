@@ -31,7 +31,7 @@ func TestStampsThatFallBack(t *testing.T) {
 		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
 		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
 	}
-	w.account = newBudget(DefaultHoldBytes, 1).open(func() {})
+	w.account = newBudget(DefaultHoldBytes, 1).open(freeShare, func() {})
 	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
 	store := func(seq uint64, ago time.Duration) {
 		w.read(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: seq, At: base.Round(0).Add(-ago), Subject: "delay.10s.orders.x", Size: 64, Behind: 300 - seq}}, base)
