@@ -108,7 +108,7 @@ func tenSeconds(t *testing.T, base time.Time) *worker {
 		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
 		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
 	}
-	w.account = newBudget(DefaultHoldBytes, 1).open(func() {})
+	w.account = newBudget(DefaultHoldBytes, 1).open(freeShare, func() {})
 	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
 	return w
 }
