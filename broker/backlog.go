@@ -105,7 +105,7 @@ func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Dura
 
 // settled is up to when all that is due has been read, or now where no more can be read before something is sent.
 func (w *worker) settled(now time.Time) time.Time {
-	if w.caughtUp() || w.full() && w.underway == 0 {
+	if w.caughtUp() || w.full() && w.underway <= w.held/2 { // not none: a slow target always has something underway
 		return now
 	}
 	if w.lane.Delay > 0 && w.last.Sequence > 0 {

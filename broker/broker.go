@@ -310,7 +310,11 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, a
 		gauge: &gauge{base: clock.base}, counts: counts, commit: commitState{judge: new(lane.Judge)},
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
-	w.account = b.budget.open(w.wake)
+	share := freeShare
+	if l.Kind == lane.Retry {
+		share = retryShare
+	}
+	w.account = b.budget.open(share, w.wake)
 	w.from = from.Next
 	w.holdBack()
 	return w

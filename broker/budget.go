@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -8,9 +9,14 @@ import (
 
 // What of HoldBytes is for what: a quarter for what readers have asked for and their owners have not taken, the rest for
 // what the lanes hold. Of that, half is divided evenly, so that no lane starves another, and half is whoever's needs it.
+// One that needs it for long, with what waits for a silent target for example, leaves something for those that come to
+// need it later: of what is shared, a lane takes no more than freeShare times what is free then, so alone two thirds. A
+// retry lane, where it is no news that a target takes nothing, takes retryShare of what is free.
 const (
 	readersShare = 4
 	evenShare    = 2
+	freeShare    = 2.0
+	retryShare   = 0.25
 	// readerParts is how many buffers' worth of bytes a reader may have: two requests that overlap, and what it hands over.
 	readerParts = 3
 	// The least buffer keeps a reader from asking for every message by itself; more than the most makes none faster.
@@ -18,8 +24,9 @@ const (
 	// mostAsked is what all readers ask for at once, two requests each: nats-server cuts off a client to which more than
 	// max_pending (64 MiB) waits to be sent, and after an outage all lanes have work at once.
 	mostAsked = 48 << 20
-	// wakeShare of what is shared has to be free before those that wait for it are woken: not for each message.
-	wakeShare = 8
+	// wakeShare of what is shared has to become free before those that wait for it are woken: not for each message.
+	wakeShare = 32
+	nobody    = math.MinInt64
 )
 
 // budget divides the bytes that the lanes of an instance may hold. A lane goes over its part by one message at most, the
@@ -29,8 +36,8 @@ type budget struct {
 	least  int64 // bytes that each lane has for itself
 	shared int64 // and all of them together besides
 
-	taken   atomic.Int64 // of what is shared
-	waiting atomic.Int32 // accounts that want to be woken
+	taken  atomic.Int64 // of what is shared
+	wakeAt atomic.Int64 // when no more is taken, those that wait are woken; nobody when none does
 
 	mu       sync.Mutex // guards accounts
 	accounts []*account
@@ -42,23 +49,29 @@ func newBudget(total, lanes int) *budget {
 	buffer := max(min(total/readersShare/lanes/readerParts, mostBuffer, mostAsked/2/lanes), leastBuffer)
 	hold := total - total/readersShare
 	least := hold / evenShare / lanes
-	return &budget{buffer: buffer, least: int64(least), shared: int64(hold - least*lanes)}
+	b := &budget{buffer: buffer, least: int64(least), shared: int64(hold - least*lanes)}
+	b.wakeAt.Store(nobody)
+	return b
 }
 
 // most is what a single lane can hold while the others hold nothing.
-func (b *budget) most() int { return int(b.least + b.shared) }
+func (b *budget) most() int { return int(b.least + takes(b.shared, freeShare)) }
+
+// takes is how much is taken of so much that is free by one who takes a share of what it leaves.
+func takes(free int64, share float64) int64 { return int64(float64(free) * share / (share + 1)) }
 
 // account is what one lane has of a budget. Its methods are for the lane's loop alone.
 type account struct {
 	of    *budget
+	share float64 // of what is free
 	used  int64
 	wake  func()      // called from another lane's loop; must not block
 	wants atomic.Bool // to be woken
 }
 
-// open makes an account. It must be closed.
-func (b *budget) open(wake func()) *account {
-	a := &account{of: b, wake: wake}
+// open makes an account for a lane that takes a share of what is free: freeShare or retryShare. It must be closed.
+func (b *budget) open(share float64, wake func()) *account {
+	a := &account{of: b, share: share, wake: wake}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.accounts = append(b.accounts, a)
@@ -68,9 +81,6 @@ func (b *budget) open(wake func()) *account {
 // close gives everything back.
 func (a *account) close() {
 	a.set(0)
-	if a.wants.Swap(false) {
-		a.of.waiting.Add(-1)
-	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	a.of.accounts = slices.DeleteFunc(a.of.accounts, func(other *account) bool { return other == a })
@@ -83,7 +93,7 @@ func (a *account) set(used int64) {
 	if change == 0 {
 		return
 	}
-	if taken := a.of.taken.Add(change); change < 0 && taken <= a.of.shared-a.of.shared/wakeShare {
+	if taken := a.of.taken.Add(change); change < 0 && taken <= a.of.wakeAt.Load() {
 		a.of.wakeAll()
 	}
 }
@@ -94,30 +104,36 @@ func (a *account) room() bool {
 	if a.fits() {
 		return true
 	}
-	if !a.wants.Swap(true) {
-		a.of.waiting.Add(1)
-	}
+	a.wants.Store(true)
+	a.of.wakeBelow(a.of.taken.Load())
 	return a.fits() // others may have let go before they knew that we want
 }
 
-func (a *account) fits() bool { return a.used < a.of.least || a.of.taken.Load() < a.of.shared }
+func (a *account) fits() bool { return a.used < a.most() }
+
+// most is what the lane can hold while the others hold what they do.
+func (a *account) most() int64 {
+	own := max(0, a.used-a.of.least)
+	return a.of.least + takes(max(0, own+a.of.shared-a.of.taken.Load()), a.share)
+}
 
 // half reports whether the lane holds more than half of what it could have now.
-func (a *account) half() bool {
-	free := max(0, a.of.shared-a.of.taken.Load())
-	return a.used > (max(a.used, a.of.least)+free)/2
+func (a *account) half() bool { return a.used > a.most()/2 }
+
+// wakeBelow sees to it that those who wait are woken when noticeably less is taken than so much.
+func (b *budget) wakeBelow(taken int64) {
+	at := max(0, taken-b.shared/wakeShare)
+	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
+	}
 }
 
 // wakeAll wakes those who wait.
 func (b *budget) wakeAll() {
-	if b.waiting.Load() == 0 {
-		return
-	}
+	b.wakeAt.Store(nobody) // first: who waits from here on says so again
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.accounts {
 		if a.wants.Swap(false) {
-			b.waiting.Add(-1)
 			a.wake()
 		}
 	}

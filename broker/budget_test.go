@@ -15,26 +15,30 @@ func TestBudget(t *testing.T) {
 	woken := make([]int, lanes)
 	var accounts []*account
 	for i := range lanes {
-		accounts = append(accounts, b.open(func() { woken[i]++ }))
+		accounts = append(accounts, b.open(freeShare, func() { woken[i]++ }))
 	}
 	if all := b.shared + lanes*b.least; all != 48<<20 || b.least != 6<<20 {
 		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.least, b.shared)
 	}
 	greedy, modest := accounts[0], accounts[1]
-	if greedy.set(b.least + b.shared - 1); !greedy.room() || !greedy.half() {
-		t.Error("a byte is left, and it has no room")
+	if greedy.set(int64(b.most()) - 1); !greedy.room() || !greedy.half() {
+		t.Error("a byte of two thirds is left, and it has no room")
 	}
-	if greedy.set(b.least + b.shared); greedy.room() {
-		t.Error("nothing is left, and it has room")
+	if greedy.set(int64(b.most())); greedy.room() {
+		t.Error("two thirds of what is shared are taken, and it has room")
 	}
+	if modest.set(b.least + b.shared/5); !modest.room() {
+		t.Error("another lane holds all it may, and nothing of what is shared is left")
+	}
+	greedy.set(b.least + b.shared) // the last one was large
 	if modest.set(b.least - 1); !modest.room() {
 		t.Error("a lane has no room in its own part when another holds all that is shared")
 	}
 	if modest.set(b.least); modest.room() || !modest.half() {
 		t.Error("its part is used up and nothing is shared any more, and it has room")
 	}
-	if greedy.set(b.least + b.shared*15/16); woken[1] != 0 {
-		t.Error("a lane is woken for a sixteenth of what is shared")
+	if greedy.set(b.least + b.shared*63/64); woken[1] != 0 {
+		t.Error("a lane is woken for a sixty-fourth of what is shared")
 	}
 	if greedy.set(b.least + b.shared/2); woken[1] != 1 || woken[2] != 0 {
 		t.Errorf("woken %v when half of what is shared is free, want the one that waits", woken)

@@ -19,7 +19,7 @@ func idle(t *testing.T, now time.Time) *worker {
 	w := &worker{
 		engine: &engine{cfg: cfg}, lane: lane.Spec{Delay: time.Hour}, clock: newClock(now),
 		wheel: wheel.New[*held](), late: wheel.New[struct{}](), gauge: &gauge{base: now},
-		account: newBudget(DefaultHoldBytes, 1).open(func() {}),
+		account: newBudget(DefaultHoldBytes, 1).open(freeShare, func() {}),
 	}
 	w.looked(lane.Sample{ServerTime: now, Received: now})
 	return w

@@ -1,10 +1,12 @@
 package broker
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
+	"delaybroker/broker/deliver"
 	"delaybroker/levels/lane"
 	"delaybroker/levels/owners"
 	"delaybroker/wheel"
@@ -13,28 +15,10 @@ import (
 // TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: those
 // behind it are due before it, and wait for it neither to be read nor to go out.
 func TestStampsThatFallBack(t *testing.T) {
-	cfg, err := Config{}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := StreamsOf(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := lane.Spec{Stream: "DELAY_10s", Kind: lane.Level, Name: "10s", Delay: 10 * time.Second}
-	lease, err := owners.Static{}.Acquire(t.Context(), spec.Stream, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
 	base := time.Now()
-	w := &worker{
-		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
-		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
-	}
-	w.account = newBudget(DefaultHoldBytes, 1).open(func() {})
-	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
+	w := tenSeconds(t, base)
 	store := func(seq uint64, ago time.Duration) {
-		w.read(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: seq, At: base.Round(0).Add(-ago), Subject: "delay.10s.orders.x", Size: 64, Behind: 300 - seq}}, base)
+		w.read(storedAgo(seq, 300, base, ago), base)
 	}
 	store(1, 3*time.Second) // by the fast leader
 	for seq := range uint64(299) {
@@ -56,4 +40,75 @@ func TestStampsThatFallBack(t *testing.T) {
 	if n != 299 {
 		t.Errorf("%d are due after 2s, want all 299 behind the first", n)
 	}
+}
+
+// TestReadBehindWhatIsDue: what became due while the loop was busy, or did not know the time, goes out before what is read
+// then and due later.
+func TestReadBehindWhatIsDue(t *testing.T) {
+	for name, busy := range map[string]time.Duration{"busy": clockTrust / 2, "the time unknown": 2 * clockTrust} {
+		t.Run(name, func(t *testing.T) {
+			base := time.Now()
+			w := tenSeconds(t, base)
+			var sent recorder
+			w.deliver = &sent
+			const count = 300
+			for i := range count { // due from 10 ms after base on, one every 10 µs; the last third are read when all are due
+				at := base
+				if i >= 2*count/3 {
+					at = base.Add(busy)
+				}
+				w.read(storedAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
+			}
+			then := base.Add(busy)
+			w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
+			w.send(then.Round(0), then)
+			if len(sent) != count {
+				t.Fatalf("%d were sent, want %d", len(sent), count)
+			}
+			for i, m := range sent {
+				if want := fmt.Sprint(i + 1); string(m.Data) != want {
+					t.Fatalf("number %s was sent where %s should have been", m.Data, want)
+				}
+			}
+		})
+	}
+}
+
+// recorder is a deliverer that answers nothing.
+type recorder []deliver.Message
+
+func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
+func (r *recorder) Recall(deliver.Owner)                              {}
+func (r *recorder) Drain()                                            {}
+
+// storedAgo is one of the messages of a level of ten seconds, as it is read.
+func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
+	return lane.Item{Epoch: 1, Stored: lane.Stored{
+		Sequence: seq, At: base.Round(0).Add(-ago), Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64, Behind: last - seq,
+	}}
+}
+
+// tenSeconds is a worker of such a level, of which the leader said at the time base what the time is.
+func tenSeconds(t *testing.T, base time.Time) *worker {
+	t.Helper()
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := StreamsOf(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := lane.Spec{Stream: "DELAY_10s", Kind: lane.Level, Name: "10s", Delay: 10 * time.Second}
+	lease, err := owners.Static{}.Acquire(t.Context(), spec.Stream, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &worker{
+		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
+		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
+	}
+	w.account = newBudget(DefaultHoldBytes, 1).open(freeShare, func() {})
+	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
+	return w
 }

@@ -109,6 +109,10 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.undated = true
 		return
 	}
+	if next, any := w.wheel.Next(); any && h.problem == nil && !next.After(h.request.When()) && !h.request.When().After(now) {
+		w.wheel.Add(h.request.When(), h) // behind what became due while we read, and is not sent before the next pass
+		return
+	}
 	w.step(h, now)
 }
 

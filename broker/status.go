@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -145,15 +146,20 @@ func (l Links) status() []LinkStatus {
 
 // Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.
 func (b *Broker) Alive(ctx context.Context) error {
-	var stuck []error
-	for _, w := range b.enlisted() {
-		select {
-		case w.ping <- struct{}{}:
-		case <-w.gone:
-		case <-ctx.Done():
-			stuck = append(stuck, fmt.Errorf("the loop of %s does not turn", w.lane.Stream))
-		}
+	workers := b.enlisted()
+	stuck := make([]error, len(workers))
+	var asking sync.WaitGroup
+	for i, w := range workers {
+		asking.Go(func() { // or one that stands still would use up the time of the others
+			select {
+			case w.ping <- struct{}{}:
+			case <-w.gone:
+			case <-ctx.Done():
+				stuck[i] = fmt.Errorf("the loop of %s does not turn", w.lane.Stream)
+			}
+		})
 	}
+	asking.Wait()
 	return errors.Join(stuck...)
 }
 

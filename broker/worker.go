@@ -168,6 +168,10 @@ func (w *worker) advance(until, now time.Time) (some bool) {
 			w.wheel.Add(due, h)
 			return false
 		}
+		if when := h.request.When(); h.problem == nil && due.Before(when) && !when.After(now) {
+			w.wheel.Add(when, h) // it was here for another reason: see undated
+			continue
+		}
 		w.step(h, now)
 		some = true
 	}

@@ -254,7 +254,7 @@ func checkExactly(t *testing.T, in *inbox, due time.Time, count int) {
 	if got := len(in.all()); got != count {
 		t.Fatalf("1ns before due: %d messages, want %d", got, count)
 	}
-	time.Sleep(1)
+	time.Sleep(time.Nanosecond)
 	synctest.Wait()
 	got := in.all()
 	if len(got) != count+1 {

@@ -49,7 +49,7 @@ func TestStartWithoutALeader(t *testing.T) {
 					t.Errorf("ready before %s", tt.ready)
 				default:
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				<-b.broker.Ready()
 				if took := time.Since(start); took != tt.ready {
 					t.Errorf("ready after %s, want %s", took, tt.ready)

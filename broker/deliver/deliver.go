@@ -155,7 +155,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 }
 
 // Deliver sends m, now or when its group has room, and calls done exactly once, from any goroutine; done must not
-// block.
+// block. What is sent of one target is sent in the order of the calls.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	d.mu.Lock()
 	if d.closed {
@@ -177,9 +177,15 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		return
 	}
 	t.open++
-	passed := d.passLocked(dl, dl.group)
+	passed, behind := d.passLocked(dl, dl.group), t.unsent > 0
+	if passed && behind {
+		d.ready = append(d.ready, dl) // it must not overtake what is there; whoever put that there pumps
+	}
+	if !passed || behind {
+		t.unsent++
+	}
 	d.mu.Unlock()
-	if passed {
+	if passed && !behind {
 		d.send(dl)
 	}
 }
@@ -229,6 +235,7 @@ func (d *Deliverer) pump() {
 			d.send(dl)
 		}
 		d.mu.Lock()
+		dl.target.unsent--
 	}
 	d.pumping = false
 	d.mu.Unlock()

@@ -112,6 +112,9 @@ func (d *Deliverer) leaveLocked(dl *delivery) {
 		g.pastBytes -= dl.Size
 	}
 	dl.target.open--
+	if dl.at != nil {
+		dl.target.unsent--
+	}
 	d.advanceLocked(dl.group)
 }
 

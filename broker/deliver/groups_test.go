@@ -79,8 +79,8 @@ func (k *kit) checkIdle() {
 		}
 	}
 	for subject, target := range k.targets {
-		if target.open != 0 {
-			k.t.Errorf("%s has %d deliveries, want none", subject, target.open)
+		if target.open != 0 || target.unsent != 0 {
+			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.open, target.unsent)
 		}
 	}
 }

@@ -11,15 +11,17 @@ const (
 	judgeEvery = 250 * time.Millisecond
 	// judgeFirst is after what time one that answers is judged first: the first answers of a burst come slowly.
 	judgeFirst = 4 * judgeEvery
-	// fastRate, or a window of bytes within fastWithin, is what a group takes that is fast. It may use all there is: what it
-	// were given back would only cost two more hops, and on a busy machine make it slow in earnest.
+	// fastRate, or fastBytes and a window of them within fastWithin, is what a group takes in a second that is fast. It may
+	// use all there is: what it were given back would only cost two more hops, and on a busy machine make it slow in earnest.
+	// The bytes are of memory, some 4 KiB for a small message. So a small window makes nobody fast.
 	fastRate   = 2000
+	fastBytes  = 8 << 20
 	fastWithin = 4 * time.Second
 	// drainWithin is in what time another must be able to take what waits for it. What is more is given back.
 	drainWithin = 3 * time.Second
 	// slowShare is the part of the window that one may have, waiting and past it, however soon it could take more.
-	slowShare = 2
-	// pressureMemory is how long a group that had no room, and answered nothing, is not judged anew.
+	slowShare = 4
+	// pressureMemory is how long a group that had no room is not judged anew.
 	pressureMemory = time.Minute
 	// What is given back comes again when its group should have room; of one that answers nothing, after twice the time for
 	// which it has not.
@@ -115,11 +117,11 @@ func (d *Deliverer) judge(now time.Time) (more bool) {
 	d.pressed = nil
 	for _, g := range all {
 		p := g.pressure
-		p.measure(now)
 		if g.eased(now) {
 			g.pressure = nil
 			continue
 		}
+		p.measure(now, g.hasRoom())
 		d.pressed = append(d.pressed, g)
 		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
 			for _, dl := range excess {
@@ -137,26 +139,33 @@ func (d *Deliverer) judge(now time.Time) (more bool) {
 	return more
 }
 
-// measure ends a slice of time.
-func (p *pressure) measure(now time.Time) {
+// measure ends a slice of time. What a group took while it had room says what it was given and not what it can take, so
+// that counts only if it is more.
+func (p *pressure) measure(now time.Time, room bool) {
 	took := now.Sub(p.since).Seconds()
 	if now.Sub(p.since) < judgeEvery || !p.judged && p.answers > 0 && now.Sub(p.since) < judgeFirst {
 		return
 	}
 	rate, bytes := float64(p.answers)/took, float64(p.answersBytes)/took
-	if p.judged {
+	switch {
+	case room:
+		rate, bytes = max(p.rate, rate), max(p.rateBytes, bytes)
+	case p.judged:
 		rate, bytes = (3*p.rate+rate)/4, (3*p.rateBytes+bytes)/4
 	}
 	p.rate, p.rateBytes, p.judged = rate, bytes, true
 	p.since, p.answers, p.answersBytes = now, 0, 0
 }
 
-// eased reports whether a group has room again: it answers, or nothing was left without room for long.
+// hasRoom reports whether a group has room again.
+func (g *group) hasRoom() bool {
+	return len(g.waiting) == 0 && g.past <= g.most/2 && g.pastBytes <= g.mostBytes/2
+}
+
+// eased reports whether what is known of a group is of no use any more: its first burst is over before it was judged, or it
+// was not left without room for long. To forget a slow one as soon as it has room were to let it fill its lane again.
 func (g *group) eased(now time.Time) bool {
-	if !g.pressure.judged || len(g.waiting) > 0 || g.past > g.most/2 || g.pastBytes > g.mostBytes/2 {
-		return false
-	}
-	return g.pressure.rate >= 1 || now.Sub(g.full) >= pressureMemory
+	return g.hasRoom() && (!g.pressure.judged && now.Sub(g.pressure.since) >= judgeFirst || now.Sub(g.full) >= pressureMemory)
 }
 
 // over reports whether so much is more than a group may have, waiting and past it.
@@ -165,7 +174,7 @@ func (g *group) over(messages, bytes int) bool {
 	for w.parent != nil {
 		w = w.parent // the window
 	}
-	if p.rate >= fastRate || p.rateBytes*fastWithin.Seconds() >= float64(w.mostBytes) {
+	if p.rate >= fastRate || p.rateBytes >= max(fastBytes, float64(w.mostBytes)/fastWithin.Seconds()) {
 		return false
 	}
 	within := drainWithin.Seconds()

@@ -9,6 +9,7 @@ const remember = 4096
 type target struct {
 	subject string
 	open    int // deliveries that have no result yet
+	unsent  int // those of them that had to wait, and are not yet sent
 	group   *group
 	picture *picture // by which it was put there
 
@@ -28,7 +29,8 @@ func (d *Deliverer) targetLocked(subject string) *target {
 		t = &target{subject: subject, interval: d.Rates.interval(subject)}
 		d.targets[subject] = t
 	}
-	if p := d.streams.now.Load(); t.group == nil || t.picture != p || t.group.forgotten {
+	// In another group it would overtake what waits in this one.
+	if p := d.streams.now.Load(); t.group == nil || (t.picture != p || t.group.forgotten) && t.unsent == 0 {
 		t.group, t.picture = d.groupOfLocked(subject, p), p
 	}
 	return t

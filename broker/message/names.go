@@ -60,7 +60,7 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream, IntakeStream, RetryStream and DeadStream name the streams of messages.
+// LevelStream names a stream of messages, and so do RetryStream, IntakeStream and DeadStream.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
@@ -93,7 +93,7 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are what the streams listen on.
+// LevelFilter is what a stream listens on, and so are InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }

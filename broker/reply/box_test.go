@@ -104,7 +104,7 @@ func TestAnswer(t *testing.T) {
 		b.Publish(to("x"), 5*time.Second, l.once)
 		time.Sleep(time.Second - 1)
 		l.check(t)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		l.check(t, "yes")
 		time.Sleep(time.Minute) // nothing more comes, the time included
 		l.check(t, "yes")
@@ -153,7 +153,7 @@ func TestSilence(t *testing.T) {
 		b.PublishCurious(to("x"), 5*time.Second, l.once)
 		time.Sleep(linger - 1)
 		l.check(t)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		l.check(t, ErrSilent.Error())
 		b.Publish(to("x"), time.Second, l.once) // one that is not curious hears nothing of silence
 		time.Sleep(time.Minute)

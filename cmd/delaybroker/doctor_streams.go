@@ -30,7 +30,7 @@ func checkStreams(f facts) []finding {
 	if len(c.Foreign) > 0 {
 		all = append(all, verdict(name, critical, "rename them, or choose another DELAY_PREFIX", "not ours, with our names: %s", few(c.Foreign))...)
 	}
-	for _, s := range lane.FindStranded(f.cfg.broker.Prefix, f.all) {
+	for _, s := range lane.FindStranded(f.prefix, f.all) {
 		all = append(all, verdict(name, warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty, or delete them", "%s", s)...)
 	}
 	for _, l := range f.view.Lanes {

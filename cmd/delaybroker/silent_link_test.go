@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,12 +121,8 @@ func TestSilentLink(t *testing.T) {
 	defer stop()
 	if err := b.Alive(turning); err == nil {
 		t.Log("every loop turns")
-	} else {
-		for _, stuck := range err.(interface{ Unwrap() []error }).Unwrap() {
-			if s := stuck.Error(); !strings.Contains(s, "DELAY_1s") && !strings.Contains(s, "DELAY_RETRY_") { // what is given back is delivered there
-				t.Errorf("one link is silent, and a lane that delivers nothing stands still: %v", stuck)
-			}
-		}
+	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
+		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
 	}
 	select {
 	case at := <-down:

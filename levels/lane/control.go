@@ -15,6 +15,7 @@ type control struct {
 	room    int    // bytes that a request which ended for want of room had left; zero is not known
 	last    uint64 // heartbeat: the number of the consumer's last message, if counted
 	counted bool   // heartbeat: last is said
+	passed  uint64 // heartbeat: the sequence of the last message that the consumer is past; zero is not said
 	words   string // status and description
 }
 
@@ -39,6 +40,7 @@ func parseControl(h nats.Header) control {
 		c.kind = heartbeat
 		last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
 		c.last, c.counted = last, err == nil
+		c.passed, _ = strconv.ParseUint(h.Get("Nats-Last-Stream"), 10, 64)
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
 		c.kind = noRoom

@@ -16,7 +16,7 @@ func TestParseControl(t *testing.T) {
 		block string
 		want  control
 	}{
-		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n", control{kind: heartbeat, last: 7, counted: true}},
+		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n", control{kind: heartbeat, last: 7, counted: true, passed: 9}},
 		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 0\r\nNats-Last-Stream: 0\r\n\r\n", control{kind: heartbeat, counted: true}},
 		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
 		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: requestEnded, left: 3}},

@@ -41,8 +41,9 @@
 // 50 to 74 of 2,000.) So the consumer may be made anew, reset, moved to another server, answer late or be lost in part on the
 // wire: a message lies next to the last one, or is proven to, or is not taken.
 //
-// A consumer's numbers are a hint all the same. A number that is not the one after the last, or a heartbeat that counts
-// otherwise, says at once that something was lost or the consumer is another; a new one starts at next.
+// A consumer's numbers are a hint all the same. A number that is not the one after the last, a heartbeat that counts
+// otherwise, or one of a consumer that is past what we have not read, says at once that something was lost or the consumer
+// is another; a new one starts at next.
 //
 // What the leader listed as deleted is not taken when a lagging replica shows it: a predecessor removed it, out of order,
 // because it had arrived.

@@ -198,6 +198,28 @@ func TestRemadeAndIdle(t *testing.T) {
 	})
 }
 
+// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do. Nothing
+// follows that would show a gap; where it is in the stream tells.
+func TestRemadeAndCaughtUp(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		w := &wire{server: s}
+		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		r.publish(1, 10)
+		o.check(1, 10)
+		r.purge(jetstream.WithPurgeSequence(11))
+		r.remake(w)
+		w.set(func(head, _ string) bool { return isStored(head) })
+		o.Doubt()
+		r.publish(11, 20)
+		time.Sleep(time.Second)
+		w.set(func(string, string) bool { return false })
+		time.Sleep(5 * time.Second)
+		o.check(1, 20)
+		o.checkEpochs("fresh", "same")
+	})
+}
+
 // TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and asks
 // nobody.
 func TestDeletedIsNotTaken(t *testing.T) {

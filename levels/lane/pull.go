@@ -233,7 +233,7 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	case c.kind == heartbeat:
 		p.tried = true
-		return p.compare(ctx)
+		return p.compare(ctx, c.passed >= p.r.next)
 	case c.kind == noRoom && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // a new consumer looks at the stream's limit again
 	case c.kind == noRoom:
@@ -247,10 +247,12 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// compare asks the leader of a clustered stream whether we lack something.
-func (p *pull) compare(ctx context.Context) error {
+// compare asks the leader whether we lack something: in a cluster now and then, and when the consumer is past what we have
+// not read. It may have been deleted; or the consumer was made anew, its first messages were lost on the wire, and their
+// number is that of those before.
+func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
-	if !p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery {
+	if !past && (!p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery) {
 		return nil
 	}
 	p.compared = now
@@ -261,7 +263,10 @@ func (p *pull) compare(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if p.lags(more, time.Now()) {
+	switch {
+	case more && past:
+		return errLost
+	case p.lags(more, time.Now()):
 		return errBehind
 	}
 	return nil

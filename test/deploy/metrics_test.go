@@ -11,7 +11,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"delaybroker/broker"
@@ -248,7 +248,7 @@ func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []st
 			}
 			has = append(has, of...)
 			for _, m := range n.LabelMatchers {
-				if m.Name != labels.MetricName && !slices.Contains(of, m.Name) {
+				if m.Name != model.MetricNameLabel && !slices.Contains(of, m.Name) {
 					t.Errorf("%s: %s has no label %s", where, n.Name, m.Name)
 				}
 			}

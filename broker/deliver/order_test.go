@@ -1,0 +1,179 @@
+package deliver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// arrivals are the numbers that a subscriber of many targets was sent, by target.
+type arrivals struct {
+	mu  sync.Mutex
+	all map[string][]int
+}
+
+func (a *arrivals) add(m *nats.Msg) {
+	n, _ := strconv.Atoi(string(m.Data))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = make(map[string][]int)
+	}
+	a.all[m.Subject] = append(a.all[m.Subject], n)
+}
+
+// check sees how many came for a target, and that none came behind a later one.
+func (a *arrivals) check(t *testing.T, target string, want int) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	got := a.all[target]
+	if len(got) != want {
+		t.Errorf("%s was sent %d, want %d", target, len(got), want)
+	}
+	for i := 1; i < len(got); i++ {
+		if got[i] < got[i-1] {
+			t.Fatalf("%s was sent %d behind %d", target, got[i], got[i-1])
+		}
+	}
+}
+
+// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the one that waits and for one more. The one
+// more comes when the one that waited is on its way and not yet sent.
+func TestNothingOvertakesWhatHasRoom(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+		var seen arrivals
+		k.subscribe("orders.>", seen.add)
+		deliver := func(n, size int, done func(Result)) {
+			k.Deliver(Message{Target: "orders.x", Mode: message.Stream, Data: strconv.AppendInt(nil, int64(n), 10), Size: size}, done)
+		}
+		none := func(Result) {}
+		deliver(0, DefaultWindowBytes/groupShare, func(Result) { deliver(2, 1, none) })
+		deliver(1, 1, none)
+		synctest.Wait()
+		seen.check(t, "orders.x", 3)
+		k.checkIdle()
+	})
+}
+
+// TestNothingOvertakesAcrossGroups: a target whose stream becomes known belongs to another group from then on, in which
+// there is room, but not before what waits in the old one has been sent.
+func TestNothingOvertakesAcrossGroups(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.streams.api = pretend(`{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`)
+		var seen arrivals
+		var unanswered []*nats.Msg
+		hold := true
+		var mu sync.Mutex // guards both
+		answer := func(m *nats.Msg) {
+			if err := m.Respond([]byte(`{"stream":"S","seq":1}`)); err != nil {
+				t.Error(err)
+			}
+		}
+		k.subscribe("s.>", func(m *nats.Msg) {
+			seen.add(m)
+			mu.Lock()
+			defer mu.Unlock()
+			if hold {
+				unanswered = append(unanswered, m)
+				return
+			}
+			answer(m)
+		})
+		deliver := func(from, count int) {
+			for n := from; n < from+count; n++ {
+				k.Deliver(Message{Target: "s.x", Mode: message.Stream, Data: strconv.AppendInt(nil, int64(n), 10)}, func(Result) {})
+			}
+			synctest.Wait()
+		}
+		deliver(0, share+100) // which has the streams listed
+		if k.streams.now.Load() == nil {
+			t.Fatal("the streams are not known")
+		}
+		deliver(share+100, 100)
+		seen.check(t, "s.x", share)
+		mu.Lock()
+		hold = false
+		for _, m := range unanswered {
+			answer(m)
+		}
+		mu.Unlock()
+		synctest.Wait()
+		seen.check(t, "s.x", share+200)
+		k.checkIdle()
+		deliver(share+200, 1)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if g := k.targets["s.x"].group; g != k.groups[groupName{stream: "S"}] {
+			t.Error("when nothing waits any more, the target does not belong to its stream's group")
+		}
+	})
+}
+
+// TestOrderOfEachTarget delivers for targets of all kinds, each in order, through shares so small that all of them always
+// run out of room, while streams come and go: what is sent of a target is sent in order.
+func TestOrderOfEachTarget(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				k.mu.Lock()
+				k.Window, k.window.most = 64, 64
+				k.mu.Unlock()
+				var seen arrivals
+				targets := []string{"orders.a", "orders.b", "logs.a", "ui.a", "ui.b", "ui"}
+				k.subscribe("*.*", seen.add)
+				k.subscribe("ui", seen.add)
+				k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+				results := &count{}
+				var delivering sync.WaitGroup
+				const each = 2000
+				for i, target := range targets {
+					rng := rand.New(rand.NewPCG(seed, uint64(i)))
+					delivering.Go(func() {
+						for n := range each {
+							m := Message{Target: target, Data: strconv.AppendInt(nil, int64(n), 10), Size: rng.IntN(DefaultWindowBytes / 8)}
+							k.Deliver(m, func(Result) { results.add() })
+							if rng.IntN(40) == 0 {
+								time.Sleep(time.Duration(rng.IntN(int(300 * time.Millisecond))))
+							}
+						}
+					})
+				}
+				for i := range 3 {
+					time.Sleep(pictureFresh / 2)
+					k.stream(jetstream.StreamConfig{Name: fmt.Sprint("MORE", i), Subjects: []string{[]string{"logs.>", "ui.a", "other"}[i]}})
+				}
+				delivering.Wait()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if got, want := results.get(), each*len(targets); got != want {
+					t.Errorf("%d results, want %d", got, want)
+				}
+				for _, target := range targets {
+					seen.mu.Lock()
+					got := len(seen.all[target])
+					seen.mu.Unlock()
+					if got < each/20 {
+						t.Errorf("%s was sent %d: too few to tell", target, got)
+					}
+					seen.check(t, target, got)
+				}
+				k.checkIdle()
+			})
+		})
+	}
+}
