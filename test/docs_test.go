@@ -114,8 +114,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentedNamesExist finds each file that the documents name, beside them or below the root, each test, and each flag
-// of ours that their commands have.
+// TestDocumentedNamesExist finds each file that the documents name, beside them or below the root, each test, and each
+// flag of ours that their commands have.
 func TestDocumentedNamesExist(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder

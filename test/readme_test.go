@@ -86,8 +86,9 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 	for _, snippet := range []string{"publish.mjs", "publish.py", "publish.rs", "publish.sh"} {
 		code := document(t, filepath.Join("test/clients/snippets", snippet))
-		row := regexp.MustCompile("(?m)^\\| .* \\| `(.+)` \\| \\[" + snippet + "\\]\\(test/clients/snippets/" + snippet + "\\)").FindStringSubmatch(readme)
-		if row == nil || !slices.ContainsFunc(strings.Split(code, "\n"), func(line string) bool { return strings.TrimSpace(line) == row[1] }) {
+		row := regexp.MustCompile("(?m)^\\| .* \\| `(.+)` \\| \\[.*\\]\\(test/clients/snippets/" + snippet + "\\)").FindStringSubmatch(readme)
+		shown := func(line string) bool { return row != nil && strings.TrimSpace(line) == row[1] }
+		if !slices.ContainsFunc(strings.Split(code, "\n"), shown) {
 			t.Errorf("the README does not show a line of clients/snippets/%s as it is: %q", snippet, row)
 		}
 	}

@@ -137,7 +137,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 				return err
 			}
 			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
-				return errors.New("the id of one tenant does not swallow the other's any more: say so in the README")
+				return errors.New("the id of one tenant does not swallow the other's any more: say so in permissions/README.md")
 			}
 			return nil
 		})

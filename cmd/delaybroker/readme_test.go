@@ -77,8 +77,8 @@ func TestDocumentedVerbs(t *testing.T) {
 	}
 }
 
-// TestDocumentedOutput finds the columns of the samples that documents show among the program's, and what an operator is
-// told to look for among what is logged.
+// TestDocumentedOutput finds the columns of the samples that documents show among the program's, and what an operator
+// is told to look for among what is logged.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
 	for _, pattern := range []string{"*.go", "../../broker/*.go", "../../levels/*/*.go"} {
@@ -106,7 +106,8 @@ func TestDocumentedOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	samples := regexp.MustCompile(`(?m)^\$ (?:go run \./cmd/)?delaybroker .*\n(.*)$`).FindAllStringSubmatch(string(operations)+string(readme), -1)
+	sample := regexp.MustCompile(`(?m)^\$ (?:go run \./cmd/)?delaybroker .*\n(.*)$`)
+	samples := sample.FindAllStringSubmatch(string(operations)+string(readme), -1)
 	if len(samples) < 5 {
 		t.Errorf("there are %d samples", len(samples))
 	}
@@ -120,9 +121,10 @@ func TestDocumentedOutput(t *testing.T) {
 
 	_, table, _ := strings.Cut(string(operations), "| what | what happens | what you see | what you do |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
-	phrases := 0
+	phrase, phrases := regexp.MustCompile("`([a-z'A-Z]+ [^`]+)`"), 0
 	for row := range strings.Lines(table) {
-		for _, seen := range regexp.MustCompile("`([a-z'A-Z]+ [^`]+)`").FindAllStringSubmatch(strings.Split(row, " | ")[min(2, strings.Count(row, " | "))], -1) {
+		cells := strings.Split(row, " | ")
+		for _, seen := range phrase.FindAllStringSubmatch(cells[min(2, len(cells)-1)], -1) {
 			for part := range strings.SplitSeq(seen[1], " … ") {
 				phrases++
 				if !strings.Contains(source.String(), part) && !strings.HasPrefix(part, "delaybroker ") {
