@@ -19,8 +19,9 @@ const (
 //   - Across the lanes that begin together, or come back together from the loss of a connection, and have something long
 //     overdue: to musterStep, for backlogWait; see muster. Later, each lane goes by itself.
 //
-// Two things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. And of
-// what is sent, a target may refuse some, which then comes after a retry.
+// Three things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. Of what
+// is sent, a target may refuse some, which then comes after a retry. And what a slow target would not take soon is given
+// back, and comes by way of a retry lane.
 //
 // It opens when a lane begins, when there was a time in which nothing could be sent, and when something is read that is
 // long overdue. While it is open, all that is due waits on the wheel, which puts it in order. It closes when the lane is

@@ -113,7 +113,7 @@ func TestFloodSlowsNobody(t *testing.T) {
 	for name, these := range tests {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				count := 2000 + 600*len(these)
+				count := 2000 + 2000*len(these) // of which one in a hundred may wait
 				startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 32 << 20})
 				c, healthy := newClient(t, s), newClient(t, s)
 				c.target("ORDERS", "orders.>")

@@ -37,12 +37,16 @@
 // otherwise by their first two tokens. A group has an eighth of the window outstanding, and the groups of one first token
 // have a quarter together.
 //
-// What a group has no room for waits. A group that takes 2,000 messages a second, or a whole window of bytes within four
-// seconds, is fast, and any number may wait for it: so one healthy target alone uses the whole pipe. Of another, what it would not take
-// within three seconds is given back as Stalled, with a time at which there should be room; it comes again then by way of a
-// retry lane. One that answers nothing gives back all that waits, for twice as long as it has been silent, half a minute at
-// most. So a slow one is kept busy and no more, and a silent one has its share. It takes a second to tell them apart,
-// once for each group in a minute; for so long a flood that fills its lane stops it. A silent one shows in a quarter of that.
+// What a group has no room for waits. A group that takes 2,000 messages a second, or 8 MiB (or a whole window of bytes
+// within four seconds, if that is more), is fast, and any number may wait for it: so one healthy target alone uses the
+// whole pipe. Of another, what it would not take within three seconds, or what is more than a quarter of the window, is given
+// back as Stalled, with a time at which there should be room; it comes again then by way of a retry lane. One that answers
+// nothing gives back all that waits, for twice as long as it has been silent, half a minute at most. So a slow one is kept
+// busy and no more, and a silent one has its share. It takes a second to tell them apart, once for each group in a minute;
+// for so long a flood that fills its lane stops it. A silent one shows in a quarter of that.
+//
+// What is sent of one target is sent in the order of the calls. So a target whose stream becomes known changes its group only
+// when nothing of it waits.
 //
 // A target with a rate gives each message a turn; what has to wait for it is given back with it, and waits in a lane. So
 // nothing here grows with a backlog. What waits is given back too when its owner stops (Recall), and nothing is sent that
