@@ -243,6 +243,7 @@ func isTransient(err error) bool {
 func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
+	b.muster.expect(len(lanes))
 	for i, l := range lanes {
 		settled.Add(1)
 		all.Go(func() { errs[i] = b.serve(ctx, l, sync.OnceFunc(settled.Done)) })
@@ -260,14 +261,17 @@ func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 // not be worked any more.
 func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 	defer settled()
+	known := sync.OnceFunc(b.muster.known)
+	defer known()
 	counts := b.countOf(l)
 	for {
-		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream, settled)
+		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream, func() { known(); settled() })
 		if err != nil {
 			return nil // ctx ended
 		}
 		b.log.Debug("owner of a lane", "stream", l.Stream)
 		w := b.newWorker(l, lease, counts, settled)
+		known()
 		b.enlist(w)
 		err = w.run(ctx)
 		b.dismiss(w)

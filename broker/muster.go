@@ -15,6 +15,25 @@ type muster struct {
 	mu    sync.Mutex
 	marks map[*worker]time.Time // zero where nothing has been read yet
 	floor time.Time             // the oldest, rounded down to a step
+	open  int                   // lanes of which it is not known yet whether they are to be worked here
+}
+
+// expect says how many lanes are about to join, or not to. Until all of them have, nobody sends.
+func (m *muster) expect(lanes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open += lanes
+}
+
+// known says that one of these has joined, or is not to be worked here for now.
+func (m *muster) known() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open--; m.open == 0 {
+		for w := range m.marks {
+			w.wake()
+		}
+	}
 }
 
 // join begins to wait for a lane.
@@ -33,7 +52,7 @@ func (m *muster) say(w *worker, mark time.Time) time.Time {
 	defer m.mu.Unlock()
 	m.marks[w] = mark
 	m.settleLocked(w)
-	if m.floor.IsZero() {
+	if m.open > 0 || m.floor.IsZero() {
 		return time.Time{}
 	}
 	return m.floor.Add(musterStep)

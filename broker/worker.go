@@ -170,6 +170,7 @@ func (w *worker) advance(until, now time.Time) (some bool) {
 		}
 		if when := h.request.When(); h.problem == nil && due.Before(when) && !when.After(now) {
 			w.wheel.Add(when, h) // it was here for another reason: see undated
+			some = true
 			continue
 		}
 		w.step(h, now)
