@@ -213,7 +213,7 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 		i := startBroker(t, s, broker.Config{
 			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"), Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
 			HoldBytes: 1 << 30,
-			Deliver: deliver.Modes{Default: message.Stream, Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
+			Deliver:   deliver.Modes{Default: message.Stream, Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
 		})
 		c := newClient(t, s)
 		c.target("SLOW", "slow.>")
