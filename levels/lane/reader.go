@@ -210,7 +210,9 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	// What lies below the first sequence was removed by its owners, who had seen it arrive, or by an operator.
 	r.next = max(r.next, before.State.FirstSeq, r.first, 1)
-	r.deleted = deletedOf(before.State.Deleted)
+	if r.deleted, err = r.listDeleted(ctx, before); err != nil {
+		return nil, err
+	}
 	p := newPull(r, before, max(before.State.FirstSeq, r.first, r.read.Sequence, 1))
 	if err := p.open(ctx); err != nil {
 		p.close(ctx)
@@ -260,6 +262,26 @@ func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	return nil
 }
 
+// listDeleted asks the stream's leader what is deleted in the midst of the stream, if a look has shown that anything is.
+func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
+	if look.State.NumDeleted == 0 {
+		return nil, nil
+	}
+	err = r.request(ctx, func(ctx context.Context) error {
+		s, err := r.js.Stream(ctx, r.lane.Stream)
+		if err != nil {
+			return fmt.Errorf("look at what is deleted: %w", err)
+		}
+		info, err := s.Info(ctx, jetstream.WithDeletedDetails(true))
+		if err != nil {
+			return fmt.Errorf("look at what is deleted: %w", err)
+		}
+		d = deletedOf(info.State.Deleted)
+		return nil
+	})
+	return d, err
+}
+
 // message asks the stream's leader for one message.
 func (r *Reader) message(ctx context.Context, sequence uint64) (m leader.Message, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
@@ -284,18 +306,14 @@ func (r *Reader) announce(ctx context.Context, e Epoch) error {
 	}
 }
 
-// look asks the stream's leader, also for what is deleted in the midst of the stream, if anything is.
+// look asks the stream's leader.
 func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		s, err := r.js.Stream(ctx, r.lane.Stream)
 		if err != nil {
 			return fmt.Errorf("look at the stream: %w", err)
 		}
-		if info = s.CachedInfo(); info.State.NumDeleted > 0 {
-			if info, err = s.Info(ctx, jetstream.WithDeletedDetails(true)); err != nil {
-				return fmt.Errorf("look at what is deleted: %w", err)
-			}
-		}
+		info = s.CachedInfo()
 		sample = SampleOf(info, time.Now())
 		return nil
 	})
