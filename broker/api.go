@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 )
 
 // This file is what the engine asks of the JetStream API while it works, on the control link. Each question goes to the
@@ -46,7 +46,7 @@ func (e *engine) noted(err error) {
 
 // remove deletes one message. That it is gone already is fine.
 func (e *engine) remove(ctx context.Context, stream string, seq uint64) error {
-	err := e.leader.Delete(ctx, stream, seq)
+	err := e.api.Delete(ctx, stream, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
@@ -61,5 +61,5 @@ type purge struct {
 
 // Commit removes everything up to seq.
 func (p purge) Commit(ctx context.Context, seq uint64) error {
-	return p.leader.Purge(ctx, p.stream, seq+1)
+	return p.api.Purge(ctx, p.stream, seq+1)
 }

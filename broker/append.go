@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
-	"delaybroker/levels/leader"
+	"delaybroker/broker/outbox"
 )
 
 // appendWait is how long one of our own streams may take to acknowledge. A publish that is late is repeated under the
@@ -30,13 +30,13 @@ type entry struct {
 	stream  string // that it goes to, and whose answer counts
 	subject string
 	header  message.Header
-	refused func(now time.Time, refusal reply.Ack)
+	refused func(now time.Time, refusal jsapi.Ack)
 }
 
 // append seals a message and stores it in one of our streams. It has arrived when the stream says so; refused is called when the
 // stream says no. What tells us nothing is repeated in place, under the same id, and counts as no attempt; should the
 // message become due meanwhile, it is late by as long as the stream does not answer.
-func (w *worker) append(h *held, stream, subject string, header message.Header, refused func(time.Time, reply.Ack)) {
+func (w *worker) append(h *held, stream, subject string, header message.Header, refused func(time.Time, jsapi.Ack)) {
 	w.policy.Keys.SealMessage(subject, header, h.Data, time.Now())
 	w.enter(entry{h, stream, subject, header, refused})
 }
@@ -44,10 +44,10 @@ func (w *worker) append(h *held, stream, subject string, header message.Header, 
 func (w *worker) enter(e entry) {
 	w.underway++
 	w.write.Publish(&nats.Msg{Subject: e.subject, Header: e.header, Data: e.Data}, appendWait, func(answer *nats.Msg, err error) bool {
-		var ack reply.Ack
+		var ack jsapi.Ack
 		if err == nil {
 			var ok bool
-			if ack, ok = reply.ParseAck(answer); !ok || ack.Stream != e.stream && (ack.Stream != "" || !ack.Refused()) {
+			if ack, ok = jsapi.ParseAck(answer); !ok || ack.Stream != e.stream && (ack.Stream != "" || !ack.Refused()) {
 				return true // somebody else answers on our inbox
 			}
 		}
@@ -60,12 +60,12 @@ func (w *worker) enter(e entry) {
 }
 
 // entered acts on the answer of one of our streams.
-func (w *worker) entered(e entry, ack reply.Ack, err error, now time.Time) {
+func (w *worker) entered(e entry, ack jsapi.Ack, err error, now time.Time) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		e.refused(now, reply.Ack{Code: reply.CodeTooLarge, Description: err.Error()})
-	case err != nil, ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
-		if errors.Is(err, reply.ErrTimeout) {
+		e.refused(now, jsapi.Ack{Code: jsapi.CodeTooLarge, Description: err.Error()})
+	case err != nil, ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
+		if errors.Is(err, outbox.ErrTimeout) {
 			w.complain(now, slog.LevelWarn, "a lane does not acknowledge; trying again: look at the stream's leader, the servers' disks, and the right to publish there", "subject", e.subject)
 		}
 		e.doubt = func() { w.enter(e) }
@@ -95,7 +95,7 @@ func (w *worker) moved(h *held) {
 // space, clients' included, and whoever guesses an id could make us believe and purge. So only our own message counts,
 // under an internal subject, with our seal, and at this hop of its way; otherwise it is published again under a fresh id,
 // at worst a duplicate.
-func (w *worker) verify(e entry, ack reply.Ack) {
+func (w *worker) verify(e entry, ack jsapi.Ack) {
 	if w.verifying == verifiers { // after a crash there may be tens of thousands
 		w.doubtful = append(w.doubtful, func() { w.verify(e, ack) })
 		return
@@ -105,7 +105,7 @@ func (w *worker) verify(e entry, ack reply.Ack) {
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
-		stored, err := w.leader.Message(ctx, e.stream, ack.Sequence)
+		stored, err := w.api.Message(ctx, e.stream, ack.Sequence)
 		ours := err == nil && w.wrote(e, stored)
 		w.mail.put(func(now time.Time) {
 			w.verifying--
@@ -132,7 +132,7 @@ func (w *worker) verify(e entry, ack reply.Ack) {
 }
 
 // wrote reports whether what is stored is a copy of the entry.
-func (w *worker) wrote(e entry, stored leader.Message) bool {
+func (w *worker) wrote(e entry, stored jsapi.Message) bool {
 	header, err := stored.Header()
 	if err != nil || !w.names.Internal(stored.Subject) {
 		return false

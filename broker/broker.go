@@ -14,11 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
-	"delaybroker/levels/lane"
-	"delaybroker/levels/leader"
-	"delaybroker/levels/owners"
+	"delaybroker/broker/outbox"
 	"delaybroker/wheel"
 )
 
@@ -56,11 +57,12 @@ type engine struct {
 	policy  message.Policy
 	js      jetstream.JetStream // on the control link
 	reading jetstream.JetStream // on the read link
-	leader  leader.Leaders      // likewise
+	api     jsapi.Client        // likewise
 	log     *slog.Logger
-	write   *reply.Box
+	write   *outbox.Outbox
 	tally   *tally
 	deliver Deliverer
+	leaser  lease.Leaser
 	secrets secrets
 	wg      sync.WaitGroup // questions that no worker waits for; Run does
 	budget  *budget
@@ -95,15 +97,15 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	e := &engine{
 		cfg: cfg, links: links, names: names, js: js, reading: reading, log: cfg.Log, back: make(chan struct{}, 1), stop: make(chan error, 1),
-		policy: cfg.policy(names), tally: newTally(), leader: leader.Leaders{Conn: links.Control, API: cfg.APIPrefix},
+		policy: cfg.policy(names), tally: newTally(), api: jsapi.Client{Conn: links.Control, API: cfg.APIPrefix},
 	}
 	e.writing, e.delivering, e.controlling = &linkState{conn: links.Write}, &linkState{conn: links.Deliver}, &linkState{conn: links.Control}
-	e.cfg.Owners = e.owners()
-	return &Broker{engine: e, id: instanceOf(e.cfg.Owners), ready: make(chan struct{})}, nil
+	e.leaser = e.newLeaser()
+	return &Broker{engine: e, id: instanceOf(e.leaser), ready: make(chan struct{})}, nil
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// lane.ErrMissingStreams when the streams are not fit to begin with, owners.ErrNamesake when it has the name of an elder
+// layout.ErrMissingStreams when the streams are not fit to begin with, lease.ErrNamesake when it has the name of an elder
 // instance, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it waits.
 func (b *Broker) Run(ctx context.Context) error {
 	lanes, err := b.start(ctx)
@@ -111,14 +113,14 @@ func (b *Broker) Run(ctx context.Context) error {
 		return err
 	}
 	b.budget = newBudget(b.cfg.HoldBytes, len(lanes))
-	if b.write, err = reply.NewBox(b.links.Write, inboxOf(b.links.Write)); err != nil {
+	if b.write, err = outbox.New(b.links.Write, inboxOf(b.links.Write)); err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
-	targets, err := reply.NewBox(b.links.Deliver, inboxOf(b.links.Deliver))
+	targets, err := outbox.New(b.links.Deliver, inboxOf(b.links.Deliver))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
-	deliverer := deliver.New(targets, b.leader, deliver.Config{
+	deliverer := deliver.New(targets, b.api, deliver.Config{
 		Modes: b.cfg.Deliver, Rates: b.cfg.Rates, ReplyTimeout: b.cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of what a lane may hold: see full.
 		Window: min(b.cfg.HoldMessages, b.budget.most()/2/heldOverhead), WindowBytes: b.budget.most() / 2, Log: b.log,
@@ -142,7 +144,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	leaning.Go(func() { b.watchLinks(base) })
 	leaning.Go(func() { b.answer(base) })
-	leaning.Go(func() { b.cfg.Owners.Run(base) })
+	leaning.Go(func() { b.leaser.Run(base) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	leaning.Go(func() {
@@ -189,7 +191,7 @@ func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 }
 
 // start provisions, and waits for a JetStream that does not answer.
-func (b *Broker) start(ctx context.Context) ([]lane.Spec, error) {
+func (b *Broker) start(ctx context.Context) ([]layout.Spec, error) {
 	began := time.Now()
 	var said time.Time
 	for {
@@ -229,7 +231,7 @@ const codeNoPeers = 10005
 func isTransient(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
-		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, lane.ErrAway,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, layout.ErrAway,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -240,7 +242,7 @@ func isTransient(err error) bool {
 }
 
 // work runs one worker for each lane until ctx ends.
-func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
+func (b *Broker) work(ctx context.Context, lanes []layout.Spec) error {
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
 	b.muster.expect(len(lanes))
@@ -259,13 +261,13 @@ func (b *Broker) work(ctx context.Context, lanes []lane.Spec) error {
 
 // serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
 // not be worked any more.
-func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
+func (b *Broker) serve(ctx context.Context, l layout.Spec, settled func()) error {
 	defer settled()
 	known := sync.OnceFunc(b.muster.known)
 	defer known()
 	counts := b.countOf(l)
 	for {
-		lease, err := b.cfg.Owners.Acquire(ctx, l.Stream, func() { known(); settled() })
+		lease, err := b.leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
 		if err != nil {
 			return nil // ctx ended
 		}
@@ -292,22 +294,22 @@ func (b *Broker) serve(ctx context.Context, l lane.Spec, settled func()) error {
 }
 
 // leftOff is where a successor starts.
-func (w *worker) leftOff() owners.Cursor {
+func (w *worker) leftOff() lease.Cursor {
 	if arrived := w.cursor.Arrived(); arrived > 0 {
-		return owners.Cursor{Next: arrived + 1, Created: w.created}
+		return lease.Cursor{Next: arrived + 1, Created: w.created}
 	}
-	return owners.Cursor{}
+	return lease.Cursor{}
 }
 
 // newWorker prepares a worker for a lane that is ours.
-func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, adopted func()) *worker {
+func (b *Broker) newWorker(l layout.Spec, lease lease.Lease, counts *laneCount, adopted func()) *worker {
 	from := lease.From()
 	clock := newClock(time.Now())
 	w := &worker{
 		engine: b.engine, lane: l, lease: lease, log: b.log.With("stream", l.Stream),
 		reader: lane.NewReader(lane.ReaderConfig{
 			Conn: b.links.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: inboxOf(b.links.Read),
-			Lane: l, From: from.Next, FromCreated: from.Created, Buffer: b.budget.buffer, Log: b.log,
+			Stream: l.Stream, Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: b.budget.buffer, Log: b.log,
 		}),
 		clock: clock, wheel: wheel.New[*held](), late: wheel.New[struct{}](), mail: newMailbox[event](),
 		ping: make(chan struct{}), gone: make(chan struct{}), adopted: adopted, complaints: make(map[string]complaint),
@@ -315,7 +317,7 @@ func (b *Broker) newWorker(l lane.Spec, lease owners.Lease, counts *laneCount, a
 		committer: purge{engine: b.engine, stream: l.Stream},
 	}
 	share := freeShare
-	if l.Kind == lane.Retry {
+	if l.Kind == layout.Retry {
 		share = retryShare
 	}
 	w.account = b.budget.open(share, w.wake)

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // TestBudget: one lane may take what is shared, and each of the others still has its part.

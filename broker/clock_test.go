@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 )
 
 // TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: what we take for its

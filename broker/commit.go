@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"delaybroker/levels/lane"
-	"delaybroker/levels/leader"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
 )
 
 const (
@@ -82,7 +82,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 			}
 			if errors.Is(err, errHistory) {
 				c.next = time.Now().Add(time.Second)
-				w.reader.Deny(epoch) // it may be waiting for us, and hear nothing
+				w.reader.Invalidate(epoch) // it may be waiting for us, and hear nothing
 				return
 			}
 			if err != nil {
@@ -143,8 +143,8 @@ func passed(since, now time.Time) time.Duration {
 
 // confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
 func (w *worker) confirm(ctx context.Context, look lane.Sample, known lane.History, judge *lane.Judge) error {
-	verdict, err := judge.Verdict(ctx, known, look, func(ctx context.Context, sequence uint64) (leader.Message, error) {
-		return w.leader.Message(ctx, w.lane.Stream, sequence)
+	verdict, err := judge.Verdict(ctx, known, look, func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
+		return w.api.Message(ctx, w.lane.Stream, sequence)
 	})
 	switch {
 	case err != nil:

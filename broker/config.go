@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/owners"
 )
 
 // Defaults of Config. What the command offers as a setting is tested against them.
@@ -121,8 +121,8 @@ type Config struct {
 	Instance string
 	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
 	Place Place
-	// Owners decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
-	Owners owners.Owners
+	// Leaser decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
+	Leaser lease.Leaser
 	// Log receives what an operator should know. Defaults to nowhere.
 	Log *slog.Logger
 }
@@ -236,7 +236,7 @@ func (c Config) check() error {
 	if c.MaxOwners < 0 || c.MaxOwners > MaxMaxOwners {
 		refuse("max owners %d: 0 (this instance alone) to %d", c.MaxOwners, MaxMaxOwners)
 	}
-	if c.MaxOwners > 0 && c.Owners != nil {
+	if c.MaxOwners > 0 && c.Leaser != nil {
 		refuse("max owners %d and owners: set one of them", c.MaxOwners)
 	}
 	if len(c.Instance) > maxInstance {

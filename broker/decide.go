@@ -3,9 +3,9 @@ package broker
 import (
 	"time"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 const (
@@ -46,7 +46,7 @@ const (
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
 //	       │◀──────── the lane's delay ────────▶│
 //	                                lookahead ▶│◀  rest: hop, or below the horizon hold
-func decide(l lane.Spec, ladder levels.Ladder, stored time.Time, r message.Request, problem *message.Problem, now time.Time) Step {
+func decide(l layout.Spec, ladder levels.Ladder, stored time.Time, r message.Request, problem *message.Problem, now time.Time) Step {
 	if problem != nil {
 		if problem.Code == message.NewerFormat || problem.Code == message.UnknownKey {
 			return Step{Kind: Hold, At: now.Add(newerWait)}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 func mustLadder(t *testing.T, spec string) levels.Ladder {
@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 		{name: "of a newer format", now: time.Second, problem: newer, want: "hold until 1m1s"},
 	} {
 		tt.request.Due = epoch.Add(tt.due)
-		got := decide(lane.Spec{Delay: tt.lane}, ladder, epoch, tt.request, tt.problem, epoch.Add(tt.now)).String()
+		got := decide(layout.Spec{Delay: tt.lane}, ladder, epoch, tt.request, tt.problem, epoch.Add(tt.now)).String()
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
@@ -127,10 +127,10 @@ func TestWalk(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
 			all := ladder.Levels()
 			for range 1000 {
-				first := lane.Spec{} // the intake, or straight into a level
+				first := layout.Spec{} // the intake, or straight into a level
 				if rng.IntN(3) == 0 {
 					l := all[rng.IntN(len(all))]
-					first = lane.Spec{Name: l.Name, Delay: l.Delay}
+					first = layout.Spec{Name: l.Name, Delay: l.Delay}
 				}
 				longest := min(1000*all[len(all)-1].Delay, 366*24*time.Hour)
 				if spec == "1s" {
@@ -159,7 +159,7 @@ func mostHops(ladder levels.Ladder, wait time.Duration) int {
 	return most
 }
 
-func walk(ladder levels.Ladder, at lane.Spec, wait time.Duration, rng *rand.Rand) error {
+func walk(ladder levels.Ladder, at layout.Spec, wait time.Duration, rng *rand.Rand) error {
 	r := message.Request{Due: epoch.Add(wait)}
 	latency := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond)) }
 	most := mostHops(ladder, wait)
@@ -183,7 +183,7 @@ func walk(ladder levels.Ladder, at lane.Spec, wait time.Duration, rng *rand.Rand
 			hops, holds = hops+1, 0
 			stored = now.Add(latency())
 			now = stored.Add(latency())
-			at = lane.Spec{Name: s.Level.Name, Delay: s.Level.Delay}
+			at = layout.Spec{Name: s.Level.Name, Delay: s.Level.Delay}
 		case Hold:
 			if holds++; holds > 2 || !s.At.After(now) {
 				return fmt.Errorf("held %d times in one lane, now until %s from %s", holds, s.At, now)

@@ -8,7 +8,7 @@
 //	hop       one move between lanes
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which everything has arrived elsewhere; a commit is a purge up to it
-//	lease     the ownership of a lane; see package owners
+//	lease     the ownership of a lane; see package lease
 //	instance  a running broker; replicas are only of streams
 //	due       the absolute time of delivery, fixed when the first stream stored the message
 //
@@ -39,7 +39,7 @@
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that
 //     was looked at and is ours.
 //   - What is below delaysys and delaydead is believed with our seal only (message.Keys), an answer only under the token of
-//     its publish (package reply), and an acknowledgement of a lane only with that lane's name.
+//     its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. What a lease that was lost
 //     leaves undone, the next owner does again under the same ids.
 //   - No loop waits for an answer, and every queue is bounded by what its worker may hold.

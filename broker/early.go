@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 )
 
 // A delivery is early when the leader's clock had not reached its due time, which a later look can prove.

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
+	"delaybroker/broker/outbox"
 )
 
 // silentTries is how often a target that should acknowledge may say nothing before that counts as a refusal.
@@ -52,7 +53,7 @@ func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() 
 
 // fired acts on the outcome of a delivery.
 func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
-	if r.Outcome == deliver.Unknown && errors.Is(r.Err, reply.ErrTimeout) {
+	if r.Outcome == deliver.Unknown && errors.Is(r.Err, outbox.ErrTimeout) {
 		if h.silent++; h.silent >= silentTries {
 			r = deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
 		}
@@ -80,7 +81,7 @@ func (w *worker) fired(h *held, r deliver.Result, now time.Time) {
 		w.park(h, now, time.Until(r.Turn))
 	case deliver.Refused:
 		h.silent = 0
-		if r.Code == reply.CodeTooLarge {
+		if r.Code == jsapi.CodeTooLarge {
 			w.bury(h, message.Problemf(message.TooLarge, "%d bytes and headers are more than the target takes: %s", len(h.Data), r.Reason), h.request)
 			return
 		}

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 	"delaybroker/wheel"
 )
 
@@ -17,7 +18,7 @@ func idle(t *testing.T, now time.Time) *worker {
 		t.Fatal(err)
 	}
 	w := &worker{
-		engine: &engine{cfg: cfg}, lane: lane.Spec{Delay: time.Hour}, clock: newClock(now),
+		engine: &engine{cfg: cfg}, lane: layout.Spec{Delay: time.Hour}, clock: newClock(now),
 		wheel: wheel.New[*held](), late: wheel.New[struct{}](), gauge: &gauge{base: now},
 		account: newBudget(DefaultHoldBytes, 1).open(freeShare, func() {}),
 	}
@@ -58,14 +59,14 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
 		name    string
-		kind    lane.Kind
+		kind    layout.Kind
 		request message.Request
 		want    time.Duration
 	}{
-		{"waits for the first time", lane.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
-		{"refused", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
-		{"parked", lane.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
-		{"paced", lane.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
+		{"waits for the first time", layout.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
+		{"refused", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
+		{"parked", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
+		{"paced", layout.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
 	} {
 		w := idle(t, now)
 		w.lane.Kind = test.kind

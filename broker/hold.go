@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"delaybroker/broker/reply"
+	"delaybroker/broker/outbox"
 	"delaybroker/levels"
 )
 
@@ -36,7 +36,7 @@ func (w *worker) spill(at, now time.Time) (levels.Level, bool) {
 
 // repeat holds a message whose publish told us nothing: until there is a connection again, if that was the reason.
 func (w *worker) repeat(h *held, err error, now time.Time) {
-	if reply.Offline(err) {
+	if outbox.Offline(err) {
 		w.wheel.Add(now, h)
 		return
 	}

@@ -4,20 +4,20 @@ import (
 	"log/slog"
 	"time"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
 	"delaybroker/levels"
 )
 
 // hop moves a message into a level.
 func (w *worker) hop(h *held, level levels.Level) {
 	h.moves = &w.counts.hops
-	w.append(h, w.names.LevelStream(level.Name), w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal reply.Ack) {
-		if h.below = level.Name; refusal.Code == reply.CodeTooLarge && h.request.Paced != "" {
+	w.append(h, w.names.LevelStream(level.Name), w.names.Hop(level.Name, h.request.Target), h.request.HopHeader(), func(now time.Time, refusal jsapi.Ack) {
+		if h.below = level.Name; refusal.Code == jsapi.CodeTooLarge && h.request.Paced != "" {
 			w.wheel.Add(h.request.When(), h) // it is in its last lane, and only its target's rate makes it wait
 			return
 		}
-		if refusal.Code == reply.CodeTooLarge {
+		if refusal.Code == jsapi.CodeTooLarge {
 			w.bury(h, tooLarge(len(h.Data)), h.request)
 			return
 		}
@@ -45,8 +45,8 @@ func (w *worker) roomy(h *held, level levels.Level) levels.Level {
 // lane takes stays as it was and is delivered from here, however long it takes.
 func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
 	h.moves = &w.counts.retries
-	w.append(h, w.names.RetryStream(wait.Name), w.names.Retry(wait.Name, h.request.Target), then.HopHeader(), func(now time.Time, refusal reply.Ack) {
-		if refusal.Code == reply.CodeTooLarge && then.Attempts > h.request.Attempts { // or it would be refused for ever
+	w.append(h, w.names.RetryStream(wait.Name), w.names.Retry(wait.Name, h.request.Target), then.HopHeader(), func(now time.Time, refusal jsapi.Ack) {
+		if refusal.Code == jsapi.CodeTooLarge && then.Attempts > h.request.Attempts { // or it would be refused for ever
 			w.bury(h, tooLarge(len(h.Data)), then)
 			return
 		}
@@ -59,7 +59,7 @@ func (w *worker) retry(h *held, wait levels.Level, then message.Request) {
 // goes what goes for the others: the target may take the message before there is room here.
 func (w *worker) bury(h *held, p *message.Problem, then message.Request) {
 	h.problem, h.moves = p, w.tally.dead[p.Code]
-	w.append(h, w.names.DeadStream(), w.names.Dead(p.Code, h.request.Target), then.DeadHeader(p), func(now time.Time, refusal reply.Ack) {
+	w.append(h, w.names.DeadStream(), w.names.Dead(p.Code, h.request.Target), then.DeadHeader(p), func(now time.Time, refusal jsapi.Ack) {
 		w.complain(now, slog.LevelError, "dead letters are not stored; trying again", "code", p.Code, "reason", refusal.Description)
 		if then.Attempts > h.request.Attempts {
 			h.problem = nil

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/layout"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 // What the streams keep free of max_payload, so that whatever was accepted can be moved: a hop adds headers, and lands
@@ -23,12 +23,12 @@ const (
 )
 
 // specs are the streams that a configuration wants.
-func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
-	base := lane.Spec{Prefix: e.cfg.Prefix, Format: lane.Format, Replicas: replicas, Duplicates: e.cfg.DedupWindow}
-	var all []lane.Spec
+func (e *engine) specs(maxPayload int64, replicas int) []layout.Spec {
+	base := layout.Spec{Prefix: e.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: e.cfg.DedupWindow}
+	var all []layout.Spec
 	for _, l := range e.cfg.Ladder.Levels() {
 		s := base
-		s.Kind, s.Stream, s.Name, s.Delay = lane.Level, e.names.LevelStream(l.Name), l.Name, l.Delay
+		s.Kind, s.Stream, s.Name, s.Delay = layout.Level, e.names.LevelStream(l.Name), l.Name, l.Delay
 		s.Subjects = append(e.clientSubjects(l.Name), e.names.HopFilter(l.Name))
 		s.MaxMsgSize = int32(maxPayload - levelReserve)
 		s.MaxMsgs, s.MaxBytes = e.cfg.MaxPending, e.cfg.MaxPendingBytes
@@ -36,13 +36,13 @@ func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
 	}
 	for _, l := range e.cfg.RetryLadder.Levels() {
 		s := base
-		s.Kind, s.Stream, s.Name, s.Delay = lane.Retry, e.names.RetryStream(l.Name), l.Name, l.Delay
+		s.Kind, s.Stream, s.Name, s.Delay = layout.Retry, e.names.RetryStream(l.Name), l.Name, l.Delay
 		s.Subjects = []string{e.names.RetryFilter(l.Name)}
 		s.MaxMsgSize = int32(maxPayload - levelReserve)
 		all = append(all, s)
 	}
 	intake := base
-	intake.Kind, intake.Stream, intake.MaxMsgSize = lane.Intake, e.names.IntakeStream(), int32(maxPayload-intakeReserve)
+	intake.Kind, intake.Stream, intake.MaxMsgSize = layout.Intake, e.names.IntakeStream(), int32(maxPayload-intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = e.cfg.MaxPending, e.cfg.MaxPendingBytes
 	intake.Subjects = []string{e.names.InFilter(), e.names.AtFilter()}
 	for _, plain := range levels.Whole() {
@@ -51,7 +51,7 @@ func (e *engine) specs(maxPayload int64, replicas int) []lane.Spec {
 		}
 	}
 	dead := base
-	dead.Kind, dead.Stream, dead.MaxMsgSize = lane.Dead, e.names.DeadStream(), -1
+	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, e.names.DeadStream(), -1
 	dead.Subjects = []string{e.names.DeadFilter()}
 	all = append(all, intake, dead)
 	if e.cfg.MaxOwners > 0 {
@@ -90,17 +90,17 @@ func tooFewServers(err error) bool {
 	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
 }
 
-func (e *engine) provisioner(js lane.Streams) lane.Provisioner {
-	return lane.Provisioner{
+func (e *engine) provisioner(js layout.Streams) layout.Provisioner {
+	return layout.Provisioner{
 		Streams: js, Prefix: e.cfg.Prefix, Roots: e.names.Roots(), Delay: levels.ParseDuration, Create: e.cfg.Provision,
 		OwnSecret: len(e.cfg.Secrets) > 0,
-		Retired:   func(s lane.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
+		Retired:   func(s layout.Spec) []string { return []string{e.names.HopFilter(s.Name)} },
 	}
 }
 
 // provision brings the streams into being and returns the lanes to serve. While it is patient, a stream without a leader is
 // an error.
-func (e *engine) provision(ctx context.Context, patient bool) ([]lane.Spec, error) {
+func (e *engine) provision(ctx context.Context, patient bool) ([]layout.Spec, error) {
 	clustered := e.links.Control.ConnectedClusterName() != ""
 	maxPayload := e.links.Control.MaxPayload()
 	switch {
@@ -119,10 +119,10 @@ func (e *engine) provision(ctx context.Context, patient bool) ([]lane.Spec, erro
 		e.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
 		found, drift, err = provisioner.Provision(ctx, e.specs(maxPayload, 1))
 	}
-	if errors.Is(err, lane.ErrMissingStreams) && e.cfg.MaxOwners > 0 {
+	if errors.Is(err, layout.ErrMissingStreams) && e.cfg.MaxOwners > 0 {
 		// If it is only the stream that instances meet in, they can do without.
 		missing := err
-		lanes := slices.DeleteFunc(e.specs(maxPayload, replicas), func(s lane.Spec) bool { return s.Kind == lane.Owners })
+		lanes := slices.DeleteFunc(e.specs(maxPayload, replicas), func(s layout.Spec) bool { return s.Kind == layout.Owners })
 		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
 			return nil, missing
 		}
@@ -135,7 +135,7 @@ func (e *engine) provision(ctx context.Context, patient bool) ([]lane.Spec, erro
 		return nil, err
 	}
 	if _, all, err := provisioner.Find(ctx); err == nil {
-		for _, s := range lane.FindStranded(e.cfg.Prefix, all) {
+		for _, s := range layout.FindStranded(e.cfg.Prefix, all) {
 			e.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
 				"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
 		}
@@ -146,15 +146,15 @@ func (e *engine) provision(ctx context.Context, patient bool) ([]lane.Spec, erro
 		}
 		e.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
 	}
-	var lanes []lane.Spec
+	var lanes []layout.Spec
 	for _, s := range found {
 		switch {
 		case s.Broken != nil:
 			e.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
-		case s.Kind == lane.Dead, s.Kind == lane.Owners:
-		case s.Kind != lane.Intake && s.Kind != lane.Level && s.Kind != lane.Retry:
+		case s.Kind == layout.Dead, s.Kind == layout.Owners:
+		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
 			e.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)
-		case s.Format > lane.Format:
+		case s.Format > layout.Format:
 			e.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
 		default:
 			lanes = append(lanes, s)

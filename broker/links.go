@@ -69,14 +69,14 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-b.back:
-			b.cfg.Owners.Doubt()
+			b.leaser.Probe()
 			if doubt == nil {
 				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
 			}
 		case <-doubt:
 			doubt, doubted = nil, time.Now()
 			for _, w := range b.enlisted() {
-				w.reader.Doubt()
+				w.reader.Probe()
 			}
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
-	"delaybroker/levels/lane"
-	"delaybroker/levels/owners"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
 	"delaybroker/wheel"
 )
 
@@ -99,13 +100,13 @@ func tenSeconds(t *testing.T, base time.Time) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := lane.Spec{Stream: "DELAY_10s", Kind: lane.Level, Name: "10s", Delay: 10 * time.Second}
-	lease, err := owners.Static{}.Acquire(t.Context(), spec.Stream, func() {})
+	spec := layout.Spec{Stream: "DELAY_10s", Kind: layout.Level, Name: "10s", Delay: 10 * time.Second}
+	lease, err := lease.Static{}.Acquire(t.Context(), spec.Stream, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &worker{
-		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Lane: spec}),
+		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Stream: spec.Stream, Delay: spec.Delay}),
 		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
 	}
 	w.account = newBudget(DefaultHoldBytes, 1).open(freeShare, func() {})

@@ -3,8 +3,8 @@ package broker
 import (
 	"time"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // This file is where the keys come from that seal and prove what is below delaysys and delaydead.
@@ -26,17 +26,17 @@ const (
 // secrets is what is known of the streams' secrets.
 type secrets struct {
 	mu     sync.Mutex
-	marks  lane.Spec // the secret and the time that a new stream gets
-	asked  time.Time // local; when they were asked for last
-	read   time.Time // local; when the last question began that was answered
+	marks  layout.Spec // the secret and the time that a new stream gets
+	asked  time.Time   // local; when they were asked for last
+	read   time.Time   // local; when the last question began that was answered
 	asking bool
 	warned bool
 }
 
 // learn takes in what the streams say of seals. Secrets of the configuration go before theirs.
-func (e *engine) learn(found []lane.Spec) error {
-	all, sealed := lane.Secrets(found)
-	marks := lane.Spec{Sealed: sealed}
+func (e *engine) learn(found []layout.Spec) error {
+	all, sealed := layout.Secrets(found)
+	marks := layout.Spec{Sealed: sealed}
 	switch {
 	case len(e.cfg.Secrets) > 0:
 		all = e.cfg.Secrets
@@ -59,7 +59,7 @@ func (e *engine) learn(found []lane.Spec) error {
 }
 
 // marked is a stream's specification with what it is to say of seals.
-func (e *engine) marked(s lane.Spec) lane.Spec {
+func (e *engine) marked(s layout.Spec) layout.Spec {
 	e.secrets.mu.Lock()
 	defer e.secrets.mu.Unlock()
 	s.Secret, s.Sealed = e.secrets.marks.Secret, e.secrets.marks.Sealed

@@ -14,24 +14,24 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // Status is what the broker is doing and has done since it started.
 type Status struct {
-	Ready       bool                    `json:"ready"`
-	Draining    bool                    `json:"draining"`
-	Lanes       []LaneStatus            `json:"lanes"`    // all there are, as messages pass them
-	Links       []LinkStatus            `json:"links"`    // read, write, deliver, control
-	Outcomes    map[string]uint64       `json:"outcomes"` // of deliveries: see deliver.Outcome
-	Dead        map[message.Code]uint64 `json:"dead_letters"`
-	Ours        uint64                  `json:"duplicates_ours"`    // publishes that were there already, as looked at
-	Foreign     uint64                  `json:"duplicates_foreign"` // another message was there under the id
-	Unstored    uint64                  `json:"unstored"`           // refusals by our own streams, of hops, retries and dead letters
-	Early       uint64                  `json:"early"`              // looks that found a delivery to have been early; must stay zero
-	EarlyChecks uint64                  `json:"early_checks"`       // looks that could have
-	Lateness    map[lane.Kind]Histogram `json:"lateness"`           // of deliveries, by the kind of lane they were made from
+	Ready       bool                      `json:"ready"`
+	Draining    bool                      `json:"draining"`
+	Lanes       []LaneStatus              `json:"lanes"`    // all there are, as messages pass them
+	Links       []LinkStatus              `json:"links"`    // read, write, deliver, control
+	Outcomes    map[string]uint64         `json:"outcomes"` // of deliveries: see deliver.Outcome
+	Dead        map[message.Code]uint64   `json:"dead_letters"`
+	Ours        uint64                    `json:"duplicates_ours"`    // publishes that were there already, as looked at
+	Foreign     uint64                    `json:"duplicates_foreign"` // another message was there under the id
+	Unstored    uint64                    `json:"unstored"`           // refusals by our own streams, of hops, retries and dead letters
+	Early       uint64                    `json:"early"`              // looks that found a delivery to have been early; must stay zero
+	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have
+	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by the kind of lane they were made from
 }
 
 // LaneStatus is the state of one lane. Of one that is worked elsewhere only the owner and the counts say something, the
@@ -80,7 +80,7 @@ type LinkStatus struct {
 func (b *Broker) Status() Status {
 	s := Status{
 		Draining: b.draining.Load(), Links: b.links.status(),
-		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[lane.Kind]Histogram),
+		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
 		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
 		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
 	}
@@ -105,7 +105,7 @@ func (b *Broker) Status() Status {
 	}
 	for _, c := range b.counted() {
 		l := c.status()
-		l.Owner = b.cfg.Owners.Owner(l.Stream)
+		l.Owner = b.leaser.Owner(l.Stream)
 		if w := owned[l.Stream]; w != nil {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reader.Live() != 0
 			w.gauge.fill(&l, now)
@@ -118,7 +118,7 @@ func (b *Broker) Status() Status {
 
 // byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries.
 func byWay(a, b LaneStatus) int {
-	kinds := []string{string(lane.Intake), string(lane.Level), string(lane.Retry)}
+	kinds := []string{string(layout.Intake), string(layout.Level), string(layout.Retry)}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

@@ -6,8 +6,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // Streams is what a configuration says about streams, for those who look at them without running a broker.
@@ -27,15 +27,15 @@ func StreamsOf(cfg Config) (Streams, error) {
 }
 
 // Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
-func (s Streams) Wanted(maxPayload int64, clustered bool) []lane.Spec {
+func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
 	return s.e.specs(maxPayload, s.e.cfg.replicas(clustered))
 }
 
 // Provisioner brings them into being, or only finds them.
-func (s Streams) Provisioner(js lane.Streams) lane.Provisioner { return s.e.provisioner(js) }
+func (s Streams) Provisioner(js layout.Streams) layout.Provisioner { return s.e.provisioner(js) }
 
 // ReadKeys looks for the secrets in the metadata of the streams, so that Policy can tell what is ours.
-func (s Streams) ReadKeys(ctx context.Context, js lane.Streams) error {
+func (s Streams) ReadKeys(ctx context.Context, js layout.Streams) error {
 	found, _, err := s.e.provisioner(js).Find(ctx)
 	if err != nil {
 		return err
@@ -44,18 +44,18 @@ func (s Streams) ReadKeys(ctx context.Context, js lane.Streams) error {
 }
 
 // Learn is ReadKeys for who has found the streams already.
-func (s Streams) Learn(found []lane.Spec) error { return s.e.learn(found) }
+func (s Streams) Learn(found []layout.Spec) error { return s.e.learn(found) }
 
 // Policy reads the messages in them. Until ReadKeys it knows only the secrets of the configuration.
 func (s Streams) Policy() message.Policy { return s.e.policy }
 
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
 // on or, with too little left for another hop, delivered.
-func (s Streams) Leaves(l lane.Spec, stored time.Time, r message.Request) time.Time {
+func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
 	return s.e.leaves(l, stored, r)
 }
 
-func (e *engine) leaves(l lane.Spec, stored time.Time, r message.Request) time.Time {
+func (e *engine) leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
 	end := stored.Add(l.Delay)
 	if when := r.When(); when.Sub(end) <= e.cfg.Ladder.Horizon() {
 		return when
@@ -71,7 +71,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	}
 	var configs []jetstream.StreamConfig
 	for _, s := range found {
-		if s.Kind != lane.Owners {
+		if s.Kind != layout.Owners {
 			configs = append(configs, all[s.Stream].Config)
 		}
 	}

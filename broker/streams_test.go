@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 func TestStreamsOf(t *testing.T) {
@@ -59,7 +59,7 @@ func TestLeaves(t *testing.T) {
 		{"was due long ago", 0, after(-time.Hour), time.Time{}, after(-time.Hour)},
 		{"a retry", time.Second, after(-time.Hour), after(time.Second), after(time.Second)},
 	} {
-		got := s.Leaves(lane.Spec{Delay: test.delay}, stored, message.Request{Due: test.due, RetryAt: test.retryAt})
+		got := s.Leaves(layout.Spec{Delay: test.delay}, stored, message.Request{Due: test.due, RetryAt: test.retryAt})
 		if !got.Equal(test.want) {
 			t.Errorf("%s: leaves %s after it was stored, want %s", test.name, got.Sub(stored), test.want.Sub(stored))
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // tally counts what is not of one lane. Its maps do not change.
@@ -18,15 +18,15 @@ type tally struct {
 	ours, foreign atomic.Uint64 // duplicates that were looked at
 	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
-	lateness      map[lane.Kind]*histogram
+	lateness      map[layout.Kind]*histogram
 }
 
 func newTally() *tally {
-	t := &tally{dead: make(map[message.Code]*atomic.Uint64), lateness: make(map[lane.Kind]*histogram)}
+	t := &tally{dead: make(map[message.Code]*atomic.Uint64), lateness: make(map[layout.Kind]*histogram)}
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
-	for _, kind := range []lane.Kind{lane.Intake, lane.Level, lane.Retry} {
+	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
 		t.lateness[kind] = new(histogram)
 	}
 	return t
@@ -34,7 +34,7 @@ func newTally() *tally {
 
 // laneCount counts what was done on one lane. It outlives its workers: a lane may go and come back.
 type laneCount struct {
-	lane                              lane.Spec
+	lane                              layout.Spec
 	delivered, hops, retries, repeats atomic.Uint64
 }
 
@@ -46,7 +46,7 @@ func (c *laneCount) status() LaneStatus {
 }
 
 // countOf is the count of a lane, which is a new one for a lane not heard of before.
-func (b *Broker) countOf(l lane.Spec) *laneCount {
+func (b *Broker) countOf(l layout.Spec) *laneCount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.counts {

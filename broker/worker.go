@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
-	"delaybroker/levels/owners"
 	"delaybroker/wheel"
 )
 
@@ -20,8 +21,8 @@ const lookTimeout = 2 * time.Second
 // say otherwise. Nothing in the loop waits for an answer: what is asked elsewhere comes back through the mailbox.
 type worker struct {
 	*engine
-	lane  lane.Spec
-	lease owners.Lease
+	lane  layout.Spec
+	lease lease.Lease
 	log   *slog.Logger
 
 	reader    *lane.Reader
@@ -289,7 +290,7 @@ func (w *worker) arrived(h *held) {
 // any more. One in a retry lane, refused or parked, is late from when it was due, however often it waits. One that its
 // target's rate makes wait is late from its turn.
 func (w *worker) date(h *held, s Step) {
-	again := h.request.Attempts > 0 || w.lane.Kind == lane.Retry
+	again := h.request.Attempts > 0 || w.lane.Kind == layout.Retry
 	if w.late.Remove(h.late); s.Kind == Hold && (!again || h.request.Paced != "") {
 		return
 	}

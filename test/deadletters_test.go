@@ -15,27 +15,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
 // box is the dead letters as an operator on this connection sees them.
-func (c *client) box() *dead.Box {
+func (c *client) box() *deadletter.Store {
 	c.t.Helper()
 	names, err := message.NewNames("delay")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return dead.New(dead.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
+	return deadletter.New(deadletter.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
 }
 
 // letters are all dead letters.
-func (c *client) letters(box *dead.Box) []dead.Letter {
+func (c *client) letters(box *deadletter.Store) []deadletter.Letter {
 	c.t.Helper()
-	var all []dead.Letter
-	for l, err := range box.List(context.Background(), dead.Query{}) {
+	var all []deadletter.Letter
+	for l, err := range box.List(context.Background(), deadletter.Query{}) {
 		if err != nil {
 			c.t.Fatalf("list dead letters: %v", err)
 		}
@@ -44,7 +44,7 @@ func (c *client) letters(box *dead.Box) []dead.Letter {
 	return all
 }
 
-func (c *client) letter(box *dead.Box) dead.Letter {
+func (c *client) letter(box *deadletter.Store) deadletter.Letter {
 	c.t.Helper()
 	all := c.letters(box)
 	if len(all) != 1 {
@@ -82,7 +82,7 @@ func TestResentKeepsItsID(t *testing.T) {
 
 		c.target("ORDERS", "orders.>")
 		resent := time.Now()
-		if err := box.Resend(context.Background(), l, dead.Change{}, resent); err != nil {
+		if err := box.Resend(context.Background(), l, deadletter.Change{}, resent); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -118,7 +118,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := c.letter(box)
 		died := time.Now()
-		if err := box.Resend(context.Background(), first, dead.Change{}, died); err != nil {
+		if err := box.Resend(context.Background(), first, deadletter.Change{}, died); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second - 1) // one retry follows after a second: the second and last attempt
@@ -161,7 +161,7 @@ func TestResentOnce(t *testing.T) {
 		}
 		cut := connected(t, s.Connect(nats.UserInfo("cut", "c")))
 		l := c.letter(c.box())
-		if err := cut.box().Resend(context.Background(), l, dead.Change{}, time.Now()); err == nil || errors.Is(err, dead.ErrStays) {
+		if err := cut.box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil || errors.Is(err, deadletter.ErrStays) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestResentOnce(t *testing.T) {
 			t.Fatalf("%d arrivals, want one", got)
 		}
 		time.Sleep(10 * time.Second)
-		if err := c.box().Resend(context.Background(), c.letter(c.box()), dead.Change{}, time.Now()); err != nil {
+		if err := c.box().Resend(context.Background(), c.letter(c.box()), deadletter.Change{}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)

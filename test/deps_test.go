@@ -2,40 +2,108 @@ package test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestImportsPointDown keeps the packages apart: what is pure stays pure, and the server and the settings stay in the
-// command, so that the engine can be used without them.
+// The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only the ones
+// that are named for it.
+//
+//	 6  cmd/delaybroker
+//	 5  broker/inspect   broker/metrics
+//	 4  broker
+//	 3  broker/deliver   broker/deadletter
+//	 2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
+//	 1  broker/jsapi
+//	 0  levels   wheel   broker/message ──▶ levels
+var floors = [][]string{
+	{"levels", "wheel", "broker/message"},
+	{"broker/jsapi"},
+	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
+	{"broker/deliver", "broker/deadletter"},
+	{"broker"},
+	{"broker/inspect", "broker/metrics"},
+	{"cmd/delaybroker"},
+}
+
+// beside is what a package may import of its own floor, and why.
+var beside = map[string]map[string]string{
+	"broker/message": {"levels": "a request names a level or a duration"},
+	"broker/lane":    {"broker/layout": "the consumer of a reader is one that the streams allow"},
+}
+
+// TestImportsPointDown keeps the floors: each package can be understood, and tested, with nothing but what is below.
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
-	const server, env, tint, cobra, client, prometheus = "github.com/nats-io/nats-server/", "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/", "github.com/nats-io/nats.go", "github.com/prometheus/"
-	for _, rule := range []struct {
-		pkg  string
-		must []string // not to depend on
-		why  string
-	}{
-		{"delaybroker/wheel", []string{client, server, "delaybroker/levels", "delaybroker/broker"}, "the wheel orders by time and knows nothing else"},
-		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker", "delaybroker/levels/lane"}, "levels is arithmetic"},
-		{"delaybroker/levels/lane", []string{server, "delaybroker/broker"}, "a lane does not know what is decided about its messages"},
-		{"delaybroker/levels/owners", []string{server, "delaybroker/broker", "delaybroker/levels/lane"}, "ownership knows lanes by name"},
-		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
-		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
-		{"delaybroker/broker/message", []string{client, server, "delaybroker/levels/lane", "delaybroker/wheel"}, "the contract is pure"},
-		{"delaybroker/broker/...", []string{server, env, tint, cobra, "delaybroker/cmd", "delaybroker/test"}, "the engine is a library"},
-		{"delaybroker/levels/...", []string{server, env, tint, cobra, "delaybroker/cmd", "delaybroker/test"}, "the engine is a library"},
-	} {
-		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", rule.pkg).Output()
-		if err != nil {
-			t.Fatalf("go list %s: %v", rule.pkg, err)
+	floorOf := make(map[string]int)
+	for floor, packages := range floors {
+		for _, pkg := range packages {
+			floorOf[pkg] = floor
 		}
-		for dep := range strings.FieldsSeq(string(out)) {
-			for _, not := range rule.must {
-				if dep == not || strings.HasPrefix(dep, strings.TrimSuffix(not, "/")+"/") {
-					t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.why)
-				}
+	}
+	out := list(t, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "delaybroker/...")
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], "delaybroker/")
+		if strings.HasPrefix(pkg, "test") {
+			continue // tests may use anything
+		}
+		floor, known := floorOf[pkg]
+		if !known {
+			t.Errorf("%s stands on no floor: give it one", pkg)
+			continue
+		}
+		for _, path := range words[1:] {
+			below, ours := strings.CutPrefix(path, "delaybroker/")
+			if !ours {
+				continue
+			}
+			if at, known := floorOf[below]; !known || at > floor || at == floor && beside[pkg][below] == "" {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", pkg, floor, below, at)
 			}
 		}
 	}
+}
+
+// TestForeignImports keeps what is pure free of NATS, and the engine free of what only a command needs.
+func TestForeignImports(t *testing.T) {
+	t.Parallel()
+	const (
+		client     = "github.com/nats-io/nats.go"
+		server     = "github.com/nats-io/nats-server/"
+		prometheus = "github.com/prometheus/"
+	)
+	command := []string{server, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/"}
+	for _, rule := range []struct {
+		pkg  string
+		must []string // not to depend on, directly or otherwise
+		why  string
+	}{
+		{"delaybroker/wheel", []string{client, server, "delaybroker/levels", "delaybroker/broker"}, "the wheel orders by time and knows nothing else"},
+		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
+		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
+		{"delaybroker/broker/deliver", []string{"delaybroker/broker/lane", "delaybroker/broker/lease"}, "a target is reached without knowing lanes"},
+		{"delaybroker/broker/lease", []string{"delaybroker/broker/lane", "delaybroker/broker/layout"}, "ownership knows lanes by name"},
+		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{"delaybroker/broker/...", command, "the engine is a library"},
+		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
+	} {
+		for dep := range strings.FieldsSeq(list(t, "-deps", rule.pkg)) {
+			if i := slices.IndexFunc(rule.must, func(not string) bool {
+				return dep == not || strings.HasPrefix(dep, strings.TrimSuffix(not, "/")+"/")
+			}); i >= 0 {
+				t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.why)
+			}
+		}
+	}
+}
+
+func list(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return string(out)
 }

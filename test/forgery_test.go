@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -170,15 +170,15 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		box := dead.New(dead.Config{Conn: admin.nc, JetStream: admin.js, APIPrefix: "$JS.API", Policy: streams.Policy(), Lane: "1s"})
+		box := deadletter.New(deadletter.Config{Conn: admin.nc, JetStream: admin.js, APIPrefix: "$JS.API", Policy: streams.Policy(), Lane: "1s"})
 		listed := 0
-		for l, err := range box.List(context.Background(), dead.Query{}) {
+		for l, err := range box.List(context.Background(), deadletter.Query{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			listed++
-			if err := box.Resend(context.Background(), l, dead.Change{AtOnce: true}, time.Now()); !errors.Is(err, dead.ErrUnproven) {
-				t.Errorf("resend %s: %v, want %v", l.Address, err, dead.ErrUnproven)
+			if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true}, time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
+				t.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
 			}
 		}
 		if listed < 8 {

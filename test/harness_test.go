@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/owners"
 	"delaybroker/test/natstest"
 )
 
@@ -292,7 +292,7 @@ func bodies(all []arrival) string {
 }
 
 // owns are the lanes of one instance.
-func owns(lanes ...string) owners.Owners { return owners.Static{Lanes: lanes} }
+func owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
 // streams are the lanes that an instance works.
 func streams(i *instance) string {

@@ -257,7 +257,7 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &fickle{lease: make(chan *fickleLease, 10)}
 		f.held.Store(true)
-		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
+		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Leaser: f})
 		lease := <-f.lease
 		c := newClient(t, s)
 		c.publish("delayin.500ms.orders.x", "x")
@@ -282,7 +282,7 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 func TestMetricsOfLanesOfOthers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Owners: owns("DELAY_5s")})
+		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Leaser: owns("DELAY_5s")})
 		c := newClient(t, s)
 		c.publish("delay.1s.orders.a", "x")
 		c.publish("delay.5s.orders.a", "x")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
-	"delaybroker/levels/owners"
+	"delaybroker/broker/lease"
 	"delaybroker/test/natstest"
 )
 
@@ -193,7 +193,7 @@ func TestRollingRestart(t *testing.T) {
 
 // fickle owns every lane, but not all the time.
 type fickle struct {
-	owners.Static
+	lease.Static
 	held  atomic.Bool
 	lease chan *fickleLease // each that was acquired of the intake
 }
@@ -202,24 +202,24 @@ type fickleLease struct {
 	of    *fickle
 	beats chan struct{}
 	done  chan struct{}
-	from  owners.Cursor
-	left  chan owners.Cursor
+	from  lease.Cursor
+	left  chan lease.Cursor
 }
 
-func (f *fickle) Acquire(ctx context.Context, lane string, waiting func()) (owners.Lease, error) {
+func (f *fickle) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
 	if lane != "DELAY_INTAKE" {
 		return f.Static.Acquire(ctx, lane, waiting)
 	}
-	l := &fickleLease{of: f, beats: make(chan struct{}), done: make(chan struct{}), left: make(chan owners.Cursor, 1)}
+	l := &fickleLease{of: f, beats: make(chan struct{}), done: make(chan struct{}), left: make(chan lease.Cursor, 1)}
 	f.lease <- l
 	return l, nil
 }
 
-func (l *fickleLease) From() owners.Cursor    { return l.from }
+func (l *fickleLease) From() lease.Cursor     { return l.from }
 func (l *fickleLease) Held() bool             { return l.of.held.Load() }
 func (l *fickleLease) Beats() <-chan struct{} { return l.beats }
 func (l *fickleLease) Done() <-chan struct{}  { return l.done }
-func (l *fickleLease) Release(_ context.Context, at owners.Cursor) error {
+func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 	l.left <- at
 	return nil
 }
@@ -231,7 +231,7 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &fickle{lease: make(chan *fickleLease, 10)}
 		f.held.Store(true)
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Owners: f})
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Leaser: f})
 		lease := <-f.lease
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
@@ -282,11 +282,11 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 
 // doubting counts how often it was told to look.
 type doubting struct {
-	owners.Static
+	lease.Static
 	told atomic.Int64
 }
 
-func (d *doubting) Doubt() { d.told.Add(1) }
+func (d *doubting) Probe() { d.told.Add(1) }
 
 // pending is the number of messages in a stream.
 func pending(c *client, stream string) uint64 {

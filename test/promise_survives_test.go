@@ -251,7 +251,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		s := natstest.Run(t, dir)
 		log := newCountingLog()
 		owners := &doubting{}
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Owners: owners, Log: slog.New(log)})
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Leaser: owners, Log: slog.New(log)})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		start := time.Now()

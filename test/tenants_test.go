@@ -108,8 +108,8 @@ func TestOwnersShareLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		l := ladder(t, "1s 10s 1m 10m")
-		a := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
-		b := startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
+		a := startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
+		b := startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
 		if got, want := streams(a)+" | "+streams(b), "DELAY_INTAKE DELAY_10s DELAY_10m | DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"; got != want {
 			t.Errorf("they own %s, want %s", got, want)
 		}
@@ -135,7 +135,7 @@ func TestOwnersShareLanes(t *testing.T) {
 		if got := bodies(in.all()); got != "chained second" {
 			t.Errorf("without the owner of DELAY_1s came %q, want nothing more", got)
 		}
-		startBroker(t, s, broker.Config{Ladder: l, Owners: owns("DELAY_1s")})
+		startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_1s")})
 		synctest.Wait()
 		if got := bodies(in.all()); got != "chained orphan second" {
 			t.Errorf("with an owner again came %q", got)

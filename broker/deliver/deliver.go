@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
+	"delaybroker/broker/outbox"
 )
 
 // ackWait is how long a stream may take to acknowledge.
@@ -68,9 +68,9 @@ func (o Outcome) String() string { return outcomes[o] }
 // Result is an outcome with its reason.
 type Result struct {
 	Outcome Outcome
-	Code    int       // of a refusal: see reply.Ack
+	Code    int       // of a refusal: see jsapi.Ack
 	Reason  string    // for people; of what was refused
-	Err     error     // of silence or an unknown outcome: of package reply, of the connection, or ErrDraining
+	Err     error     // of silence or an unknown outcome: of package outbox, of the connection, or ErrDraining
 	Turn    time.Time // when stalled or paced: when to come again, by our clock
 	Pacer   string    // when paced: who says so
 }
@@ -104,7 +104,7 @@ const (
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 type Deliverer struct {
 	Config
-	box     *reply.Box
+	box     *outbox.Outbox
 	streams *streams
 	pacer   string // of this deliverer alone
 
@@ -135,7 +135,7 @@ type delivery struct {
 }
 
 // New makes a deliverer that publishes through box and lists the account's streams with api. Don't forget to Run it.
-func New(box *reply.Box, api API, cfg Config) *Deliverer {
+func New(box *outbox.Outbox, api API, cfg Config) *Deliverer {
 	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), leastWindow)
 	cfg.WindowBytes = max(cmp.Or(cfg.WindowBytes, DefaultWindowBytes), leastWindowBytes)
 	return &Deliverer{
@@ -257,11 +257,11 @@ func (d *Deliverer) send(dl *delivery) {
 	case message.Stream:
 		d.box.Publish(m, ackWait, d.unlessForbidden(dl, d.fromStream))
 	case message.Core:
-		d.box.PublishCurious(m, ackWait, d.unlessForbidden(dl, d.fromCore))
+		d.box.PublishListening(m, ackWait, d.unlessForbidden(dl, d.fromCore))
 	case message.Reply:
 		d.box.Publish(m, d.ReplyTimeout, d.unlessForbidden(dl, d.fromService))
 	default:
-		publish := d.box.PublishCurious
+		publish := d.box.PublishListening
 		if d.shouldAck(dl) { // its silence would say nothing, and to listen for it costs a flush
 			publish = d.box.Publish
 		}
@@ -273,7 +273,7 @@ func (d *Deliverer) send(dl *delivery) {
 func (d *Deliverer) finish(dl *delivery, r Result) {
 	d.mu.Lock()
 	asked := r.Outcome != Expired && !errors.Is(r.Err, ErrDraining)
-	if asked && !errors.Is(r.Err, reply.ErrTimeout) {
+	if asked && !errors.Is(r.Err, outbox.ErrTimeout) {
 		d.answeredLocked(dl)
 	}
 	d.leaveLocked(dl)

@@ -8,7 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/reply"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/outbox"
 )
 
 // ackMemory is how long an acknowledgement proves that the target is a stream's. After it, a stream that was deleted is
@@ -20,7 +21,7 @@ func (d *Deliverer) fromStream(dl *delivery, answer *nats.Msg, err error) (wait 
 	if err != nil {
 		return d.noAnswer(dl, err)
 	}
-	ack, ok := reply.ParseAck(answer)
+	ack, ok := jsapi.ParseAck(answer)
 	if !ok || ack.Code == 0 && ack.Sequence == 0 || d.foreign(dl, ack) {
 		return true
 	}
@@ -29,7 +30,7 @@ func (d *Deliverer) fromStream(dl *delivery, answer *nats.Msg, err error) (wait 
 
 // fromCore takes any sign of life, and silence.
 func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if err != nil && !errors.Is(err, reply.ErrSilent) {
+	if err != nil && !errors.Is(err, outbox.ErrSilent) {
 		return d.noAnswer(dl, err)
 	}
 	if ack, ok := noResponders(answer); ok {
@@ -40,11 +41,11 @@ func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bo
 }
 
 // noResponders reads the server's own answer where nobody listens.
-func noResponders(answer *nats.Msg) (reply.Ack, bool) {
+func noResponders(answer *nats.Msg) (jsapi.Ack, bool) {
 	if answer == nil || len(answer.Data) > 0 {
-		return reply.Ack{}, false
+		return jsapi.Ack{}, false
 	}
-	return reply.ParseAck(answer)
+	return jsapi.ParseAck(answer)
 }
 
 // Headers by which a service says that it failed: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
@@ -56,7 +57,7 @@ const (
 // fromService takes any reply for an acknowledgement but one that says it failed. A stream on the subject acknowledges
 // for itself and not for the service: see streamsOwn.
 func (d *Deliverer) fromService(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if errors.Is(err, reply.ErrTimeout) {
+	if errors.Is(err, outbox.ErrTimeout) {
 		if p := d.streams.now.Load(); dl.ignored != "" && p != nil && !p.at.Before(dl.sent) && !p.listens(dl.ignored, dl.Target) {
 			d.finish(dl, Result{Outcome: Delivered}) // it was the service
 			return false
@@ -85,7 +86,7 @@ func (d *Deliverer) fromService(dl *delivery, answer *nats.Msg, err error) (wait
 // streamsOwn reports whether an answer is the acknowledgement or refusal of a stream that listens on the target, and not
 // a service's JSON with fields of the same names. As long as the streams are not known, it may be.
 func (d *Deliverer) streamsOwn(dl *delivery, answer *nats.Msg) bool {
-	ack, ok := reply.ParseAck(answer)
+	ack, ok := jsapi.ParseAck(answer)
 	if !ok || ack.Stream == "" || ack.Code == 0 && ack.Sequence == 0 {
 		return false
 	}
@@ -99,7 +100,7 @@ func (d *Deliverer) streamsOwn(dl *delivery, answer *nats.Msg) bool {
 
 // fromEither decides on what it sees.
 func (d *Deliverer) fromEither(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if !errors.Is(err, reply.ErrSilent) {
+	if !errors.Is(err, outbox.ErrSilent) {
 		return d.fromStream(dl, answer, err)
 	}
 	if d.shouldAck(dl) {
@@ -141,9 +142,9 @@ func (d *Deliverer) ackedElsewhere(dl *delivery) bool {
 }
 
 // acked finishes with what a stream, or the server, said.
-func (d *Deliverer) acked(dl *delivery, ack reply.Ack) (wait bool) {
+func (d *Deliverer) acked(dl *delivery, ack jsapi.Ack) (wait bool) {
 	switch {
-	case ack.Code == reply.CodeInFlight, ack.Code == reply.CodeTooMany:
+	case ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
 		// Nobody refused it: the first copy is not stored yet, or the stream is busy.
 		d.finish(dl, Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case ack.NoRoom():
@@ -164,7 +165,7 @@ func (d *Deliverer) acked(dl *delivery, ack reply.Ack) (wait bool) {
 // foreign reports whether an acknowledgement comes from another stream than the one known to hold the target, or from one
 // of the broker's own: a subscriber of the target may write what it likes into our inbox, and have the server put its
 // acknowledgements of what it publishes for a delay there.
-func (d *Deliverer) foreign(dl *delivery, ack reply.Ack) bool {
+func (d *Deliverer) foreign(dl *delivery, ack jsapi.Ack) bool {
 	if d.Ours != nil && d.Ours(ack.Stream) {
 		return true
 	}
@@ -180,7 +181,7 @@ func (d *Deliverer) foreign(dl *delivery, ack reply.Ack) bool {
 func (d *Deliverer) noAnswer(dl *delivery, err error) (wait bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		d.finish(dl, Result{Outcome: Refused, Code: reply.CodeTooLarge, Reason: "larger than the server's max_payload"})
+		d.finish(dl, Result{Outcome: Refused, Code: jsapi.CodeTooLarge, Reason: "larger than the server's max_payload"})
 	case errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrBadHeaderMsg):
 		d.finish(dl, Result{Outcome: Refused, Reason: err.Error()})
 	default:

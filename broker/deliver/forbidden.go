@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/reply"
+	"delaybroker/broker/outbox"
 )
 
 // Heard takes in what the connection's error handler is told. The server says apart from all answers that it did not take
@@ -40,13 +40,13 @@ func forbidden(err error) (subject string, ok bool) {
 // unlessForbidden is judge, but for the silence behind a refusal. The server refuses before it answers the flush by which
 // the silence is known; but nats.go tells its error handler later, after whatever the handler did before. So while the
 // connection has seen a refusal that we have not heard of, no silence means anything.
-func (d *Deliverer) unlessForbidden(dl *delivery, judge func(*delivery, *nats.Msg, error) bool) reply.Func {
+func (d *Deliverer) unlessForbidden(dl *delivery, judge func(*delivery, *nats.Msg, error) bool) outbox.Func {
 	return func(answer *nats.Msg, err error) (wait bool) {
-		if (errors.Is(err, reply.ErrSilent) || errors.Is(err, reply.ErrTimeout)) && d.isForbidden(dl) {
+		if (errors.Is(err, outbox.ErrSilent) || errors.Is(err, outbox.ErrTimeout)) && d.isForbidden(dl) {
 			d.finish(dl, Result{Outcome: Refused, Reason: "NATS does not let the broker publish there: grant the subject to the user that delivers"})
 			return false
 		}
-		if errors.Is(err, reply.ErrSilent) && d.unheard() {
+		if errors.Is(err, outbox.ErrSilent) && d.unheard() {
 			return true // the box asks again
 		}
 		return judge(dl, answer, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/broker/reply"
-	"delaybroker/levels/leader"
+	"delaybroker/broker/outbox"
 	"delaybroker/test/natstest"
 )
 
@@ -32,11 +32,11 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	k := &kit{t: t, s: s, nc: s.Connect(nats.Name("others"))}
 	k.js = s.JetStream(k.nc)
 	own, control := s.Connect(nats.ReconnectBufSize(-1)), s.Connect()
-	box, err := reply.NewBox(own, "_INBOX")
+	box, err := outbox.New(own, "_INBOX")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Deliverer = New(box, leader.Leaders{Conn: control, API: "$JS.API"}, Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
+	k.Deliverer = New(box, jsapi.Client{Conn: control, API: "$JS.API"}, Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { box.Run(ctx) })

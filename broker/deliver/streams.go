@@ -19,7 +19,7 @@ const (
 
 var errChanged = errors.New("streams came or went while they were listed")
 
-// API is the part of the JetStream API that lists streams: see leader.Leaders.
+// API is the part of the JetStream API that lists streams: see jsapi.Client.
 type API interface {
 	Ask(ctx context.Context, subject string, request, answer any) error
 }

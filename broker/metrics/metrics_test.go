@@ -11,9 +11,9 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 // busy is a broker with the default levels, of which everything can be said.
@@ -23,9 +23,9 @@ func busy(t *testing.T) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{}, Lateness: map[lane.Kind]broker.Histogram{}}
+	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{}, Lateness: map[layout.Kind]broker.Histogram{}}
 	for _, w := range streams.Wanted(1<<20, true) {
-		if w.Kind != lane.Dead {
+		if w.Kind != layout.Dead {
 			s.Lanes = append(s.Lanes, broker.LaneStatus{
 				Stream: w.Stream, Kind: string(w.Kind), Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1 << 30,
 			})
@@ -34,7 +34,7 @@ func busy(t *testing.T) Source {
 	if len(s.Lanes) < len(levels.Default().Levels()) {
 		t.Fatalf("%d lanes", len(s.Lanes))
 	}
-	for _, kind := range []lane.Kind{lane.Intake, lane.Level, lane.Retry} {
+	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
 		s.Lateness[kind] = broker.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]broker.Bucket{{}}, 18)}
 		for i := range s.Lateness[kind].Buckets {
 			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 // mostHoles is how many levels may be missing for the intake to be believed about them. Where it lacks more, it is the
@@ -31,7 +31,7 @@ func (o *operator) adopt(ctx context.Context, a *app) error {
 	if err != nil {
 		return nil
 	}
-	if others := lane.Prefixes(all); len(found) == 0 && !isSet("DELAY_PREFIX") {
+	if others := layout.Prefixes(all); len(found) == 0 && !isSet("DELAY_PREFIX") {
 		switch names, err := message.NewNames(strings.Join(others, " ")); {
 		case len(others) == 1 && err == nil:
 			fmt.Fprintf(a.stderr, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n", others[0])
@@ -59,17 +59,17 @@ func (o *operator) adopt(ctx context.Context, a *app) error {
 
 // servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no level, so
 // where it leaves one out and there is no stream for it, a level is missing.
-func servedLevels(names message.Names, found []lane.Spec, all map[string]*jetstream.StreamInfo) []string {
+func servedLevels(names message.Names, found []layout.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, holes []string
 	takes := make(map[string]bool)
 	for _, s := range found {
-		if s.Kind != lane.Level && s.Kind != lane.Intake || s.Broken != nil || s.Format > lane.Format {
+		if s.Kind != layout.Level && s.Kind != layout.Intake || s.Broken != nil || s.Format > layout.Format {
 			continue
 		}
 		for _, subject := range s.Subjects {
 			takes[subject] = true
 		}
-		if s.Kind == lane.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
+		if s.Kind == layout.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
 			served = append(served, s.Name)
 		}
 	}
@@ -88,12 +88,12 @@ func servedLevels(names message.Names, found []lane.Spec, all map[string]*jetstr
 
 // retryLevels are those of the retry lanes that there are, or none where they are some of the default ones, of which the
 // others are missing then.
-func retryLevels(found []lane.Spec) []string {
+func retryLevels(found []layout.Spec) []string {
 	standard := strings.Fields(broker.DefaultRetry)
 	var all []string
 	foreign := false
 	for _, s := range found {
-		if s.Kind == lane.Retry && s.Broken == nil && s.Format <= lane.Format {
+		if s.Kind == layout.Retry && s.Broken == nil && s.Format <= layout.Format {
 			all = append(all, s.Name)
 			foreign = foreign || !slices.Contains(standard, s.Name)
 		}

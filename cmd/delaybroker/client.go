@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
-	"delaybroker/levels/leader"
 )
 
 // A session is a verb's way to NATS.
@@ -22,7 +22,7 @@ type session struct {
 	js        jetstream.JetStream
 	names     message.Names
 	apiPrefix string // of JetStream, as in "$JS.API"
-	leader    leader.Leaders
+	api       jsapi.Client
 
 	mu      sync.Mutex // guards what follows
 	fail    context.CancelCauseFunc
@@ -94,7 +94,7 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if s.nc, err = nats.Connect(c.access.url, append(options, c.access.options...)...); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", withoutUsers(c.access.url), err)
 	}
-	s.leader = leader.Leaders{Conn: s.nc, API: c.apiPrefix}
+	s.api = jsapi.Client{Conn: s.nc, API: c.apiPrefix}
 	if s.js, err = jetstream.NewWithAPIPrefix(s.nc, c.apiPrefix); err != nil {
 		s.close()
 		return nil, fmt.Errorf("use JetStream: %w", err)
@@ -141,7 +141,7 @@ func (s *session) heard() []error {
 func (s *session) stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
-	m, err := s.leader.Message(ctx, stream, sequence)
+	m, err := s.api.Message(ctx, stream, sequence)
 	if err != nil {
 		return message.Incoming{}, err
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 // errNoLetter is returned when a letter was named and is not there. It is an answer and has been printed.
@@ -54,8 +54,8 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 }
 
 // filter says it to the box. Now is the server's time, from which durations count back.
-func (c letterChoice) filter(now time.Time) (dead.Filter, error) {
-	var f dead.Filter
+func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
+	var f deadletter.Filter
 	known := message.Codes()
 	for _, code := range c.codes {
 		if !slices.Contains(known, message.Code(code)) {
@@ -127,8 +127,8 @@ func pastTime(flag, value string, now time.Time) (time.Time, error) {
 // A desk is where an operator handles dead letters.
 type desk struct {
 	*operator
-	box    *dead.Box
-	filter dead.Filter
+	box    *deadletter.Store
+	filter deadletter.Filter
 	now    time.Time // by the server's clock, when it was asked
 	asked  time.Time // by ours
 }
@@ -164,10 +164,10 @@ func (a *app) atDesk(ctx context.Context, c letterChoice, f func(ctx context.Con
 }
 
 // box is the dead letters of the broker that the settings describe.
-func (o *operator) box() *dead.Box {
-	retries := slices.DeleteFunc(o.wanted(), func(s lane.Spec) bool { return s.Kind != lane.Retry })
-	shortest := slices.MinFunc(retries, func(a, b lane.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
-	return dead.New(dead.Config{
+func (o *operator) box() *deadletter.Store {
+	retries := slices.DeleteFunc(o.wanted(), func(s layout.Spec) bool { return s.Kind != layout.Retry })
+	shortest := slices.MinFunc(retries, func(a, b layout.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
+	return deadletter.New(deadletter.Config{
 		Conn: o.nc, JetStream: o.js, APIPrefix: o.apiPrefix, Policy: o.streams.Policy(), Lane: shortest.Name,
 	})
 }

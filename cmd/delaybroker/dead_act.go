@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 )
 
 func (a *app) deadResendCommand() *cobra.Command {
 	var choice letterChoice
-	var change dead.Change
+	var change deadletter.Change
 	var dry bool
 	c := &cobra.Command{
 		Use:   "resend",
@@ -46,9 +46,9 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 					return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)
 				}
 				w := letterWork{desk: d, did: "resent", dry: dry, bodies: !dry}
-				w.do = func(ctx context.Context, l dead.Letter) error { return d.box.Resend(ctx, l, change, d.time()) }
+				w.do = func(ctx context.Context, l deadletter.Letter) error { return d.box.Resend(ctx, l, change, d.time()) }
 				if dry {
-					w.do = func(_ context.Context, l dead.Letter) error {
+					w.do = func(_ context.Context, l deadletter.Letter) error {
 						_, err := l.Again(policy, change, d.time())
 						return err
 					}
@@ -87,7 +87,7 @@ exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
 			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
 				w := letterWork{desk: d, did: "removed", dry: dry, do: d.box.Remove}
 				if dry {
-					w.do = func(context.Context, dead.Letter) error { return nil }
+					w.do = func(context.Context, deadletter.Letter) error { return nil }
 				}
 				return a.work(ctx, &w)
 			})

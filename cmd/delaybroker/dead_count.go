@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 )
 
 // What dead letters are counted by.
@@ -57,7 +57,7 @@ func (a *app) deadCount(ctx context.Context, d *desk, by []string, limit int) er
 	groups := make(map[key]*letterGroup)
 	count := letterCount{Groups: []*letterGroup{}}
 	watch := lookout{app: a, what: "dead letters"}
-	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, HeadersOnly: true, Progress: watch.look}) {
+	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: watch.look}) {
 		if err != nil {
 			watch.bar.stop()
 			return err
@@ -91,7 +91,7 @@ func (a *app) deadCount(ctx context.Context, d *desk, by []string, limit int) er
 	return a.showCount(count, d.filter, by, limit)
 }
 
-func (a *app) showCount(c letterCount, f dead.Filter, by []string, limit int) error {
+func (a *app) showCount(c letterCount, f deadletter.Filter, by []string, limit int) error {
 	if a.json {
 		return a.printJSON(c)
 	}

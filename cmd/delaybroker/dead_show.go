@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 )
 
@@ -41,7 +41,7 @@ type letterView struct {
 	Unproven     string              `json:"unproven,omitempty"` // why it may not be a broker's; show looks at the payload too
 }
 
-func viewOfLetter(l dead.Letter) letterView {
+func viewOfLetter(l deadletter.Letter) letterView {
 	v := letterView{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target, Subject: l.Letter.Subject,
 		Accepted: l.Accepted, Due: l.Due, Expires: l.Expires, Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
@@ -108,7 +108,7 @@ func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
 		watch.look(looked, of)
 	}
 	var failed error
-	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
+	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
 		if failed = err; err != nil {
 			break
 		}
@@ -147,14 +147,14 @@ func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
 	return failed
 }
 
-func none(f dead.Filter) string {
+func none(f deadletter.Filter) string {
 	if f.All() {
 		return "no dead letters"
 	}
 	return "no such dead letters"
 }
 
-func reasonOf(l dead.Letter) string {
+func reasonOf(l deadletter.Letter) string {
 	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
 		return "UNSEALED: " + l.Sentence
 	}
@@ -193,7 +193,7 @@ exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 func (a *app) deadShow(ctx context.Context, d *desk) error {
 	shown := 0
 	watch := lookout{app: a, rows: true}
-	for l, err := range d.box.List(ctx, dead.Query{Filter: d.filter, Progress: watch.look}) {
+	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, Progress: watch.look}) {
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (a *app) deadShow(ctx context.Context, d *desk) error {
 	return logged{errNoLetter}
 }
 
-func (a *app) showLetter(l dead.Letter) error {
+func (a *app) showLetter(l deadletter.Letter) error {
 	if a.json {
 		return a.printJSON(viewOfLetter(l))
 	}

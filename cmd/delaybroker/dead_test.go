@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 )
 
@@ -291,7 +291,7 @@ func TestDeadInterrupted(t *testing.T) {
 	a := &app{stdout: &out, stderr: io.Discard, json: true}
 	err = a.atDesk(t.Context(), letterChoice{all: true}, func(ctx context.Context, d *desk) error {
 		w := letterWork{desk: d, did: "removed"}
-		w.do = func(ctx context.Context, l dead.Letter) error {
+		w.do = func(ctx context.Context, l deadletter.Letter) error {
 			once.Do(func() {
 				if err := self.Signal(os.Interrupt); err != nil {
 					t.Error(err)

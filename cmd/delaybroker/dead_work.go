@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"delaybroker/broker/dead"
+	"delaybroker/broker/deadletter"
 )
 
 // deadHands is how many letters are dealt with at a time. One after the other, each would cost two round trips.
@@ -28,13 +28,13 @@ var advice = []struct {
 	err  error
 	what string
 }{
-	{dead.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
-	{dead.ErrNoTarget, "name one with --to"},
-	{dead.ErrForbidden, "allow it, or name another with --to"},
-	{dead.ErrNoTime, "--now delivers it at once"},
-	{dead.ErrPastExpiry, "--drop-expiry delivers it all the same"},
-	{dead.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
-	{dead.ErrUnreadable, "see delaybroker dead show"},
+	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
+	{deadletter.ErrNoTarget, "name one with --to"},
+	{deadletter.ErrForbidden, "allow it, or name another with --to"},
+	{deadletter.ErrNoTime, "--now delivers it at once"},
+	{deadletter.ErrPastExpiry, "--drop-expiry delivers it all the same"},
+	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
+	{deadletter.ErrUnreadable, "see delaybroker dead show"},
 }
 
 // letterWork is something that is done to many letters.
@@ -43,7 +43,7 @@ type letterWork struct {
 	did    string // what it is called when it is done
 	dry    bool   // nothing is
 	bodies bool   // do wants the payloads
-	do     func(ctx context.Context, l dead.Letter) error
+	do     func(ctx context.Context, l deadletter.Letter) error
 
 	mu       sync.Mutex // guards outcomes
 	outcomes []letterOutcome
@@ -72,7 +72,7 @@ func (a *app) work(ctx context.Context, w *letterWork) error {
 	stopping, fail := context.WithCancelCause(stopping)
 	defer fail(nil)
 	watch := lookout{app: a, what: "dead letters"}
-	letters := make(chan dead.Letter)
+	letters := make(chan deadletter.Letter)
 	var working sync.WaitGroup
 	for range deadHands {
 		working.Go(func() {
@@ -83,7 +83,7 @@ func (a *app) work(ctx context.Context, w *letterWork) error {
 			}
 		})
 	}
-	for l, err := range w.box.List(stopping, dead.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: watch.look}) {
+	for l, err := range w.box.List(stopping, deadletter.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: watch.look}) {
 		if err != nil {
 			fail(err)
 			break
@@ -110,12 +110,12 @@ func (a *app) work(ctx context.Context, w *letterWork) error {
 }
 
 // note counts what became of a letter, and returns an error that is not about this letter alone.
-func (w *letterWork) note(l dead.Letter, err error) error {
+func (w *letterWork) note(l deadletter.Letter, err error) error {
 	o := letterOutcome{Did: w.did}
 	switch {
-	case errors.Is(err, dead.ErrAbsent):
+	case errors.Is(err, deadletter.ErrAbsent):
 		o.Did = letterGone
-	case errors.Is(err, dead.ErrStays):
+	case errors.Is(err, deadletter.ErrStays):
 		o.Did, o.Number = letterLeft, l.Sequence
 		for _, a := range advice {
 			if errors.Is(err, a.err) {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 var (
@@ -132,7 +132,7 @@ type facts struct {
 	refused     []string   // what the server refused while we asked, in its words
 	account     *jetstream.AccountInfo
 	accountErr  error
-	want, found []lane.Spec
+	want, found []layout.Spec
 	all         map[string]*jetstream.StreamInfo // nil when unknown
 	findErr     error
 	instances   instances

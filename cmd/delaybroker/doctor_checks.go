@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 const (
@@ -124,7 +124,7 @@ func checkJetStream(f facts) []finding {
 	case f.accountErr != nil:
 		return verdict(name, critical, "look at the servers: without a leader, or with a full disk, JetStream does not answer", "no answer: %v", f.accountErr)
 	}
-	missing := len(lane.Compare(f.want, f.all).Missing)
+	missing := len(layout.Compare(f.want, f.all).Missing)
 	limit := f.account.Limits.MaxStreams
 	switch {
 	case f.all != nil && limit > 0 && f.account.Streams+missing > limit:

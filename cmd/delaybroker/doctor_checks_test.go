@@ -11,12 +11,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) laneView {
-	return laneView{Stream: cfg.Name, Kind: lane.Level, Owner: ownerRead, info: &jetstream.StreamInfo{Config: cfg}}
+	return laneView{Stream: cfg.Name, Kind: layout.Level, Owner: ownerRead, info: &jetstream.StreamInfo{Config: cfg}}
 }
 
 // asked is what a probe of this host says.
@@ -25,7 +25,7 @@ func asked(checks ...check) facts {
 }
 
 func viewWith(lanes ...laneView) facts {
-	return facts{all: map[string]*jetstream.StreamInfo{}, found: []lane.Spec{{}}, view: lanesView{Lanes: lanes}}
+	return facts{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}, view: lanesView{Lanes: lanes}}
 }
 
 // TestChecks is for what no server in a test can be made to be.
@@ -87,7 +87,7 @@ func TestChecks(t *testing.T) {
 		{"no list", checkStreams, facts{findErr: nats.ErrTimeout}, critical, "timeout"},
 		{"no leader", checkStreams, viewWith(laneView{Stream: "DELAY_1s", State: stateSilent, Error: "timeout"}), critical, "DELAY_1s does not answer"},
 		{"max_bytes demanded", checkJetStream, facts{
-			want: []lane.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
+			want: []layout.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
 			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 		}, warn, "max_bytes"},
 

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // permissions are a user's, as the server knows them. Without rules everything is allowed.
@@ -41,15 +42,15 @@ func (f facts) grants(links ...string) []grant {
 	for _, s := range f.want {
 		all = append(all, s.Stream)
 		switch s.Kind {
-		case lane.Owners:
+		case layout.Owners:
 			meet = append(meet, s.Stream)
 			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
 			continue
-		case lane.Level:
+		case layout.Level:
 			hops = append(hops, names.Hop(s.Name, "x"))
-		case lane.Retry:
+		case layout.Retry:
 			hops = append(hops, names.Retry(s.Name, "x"))
-		case lane.Dead:
+		case layout.Dead:
 			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
 			continue
 		}

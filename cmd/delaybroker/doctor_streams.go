@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 func checkStreams(f facts) []finding {
@@ -22,7 +22,7 @@ func checkStreams(f facts) []finding {
 		return nil
 	}
 	var all []finding
-	c := lane.Compare(f.want, f.all)
+	c := layout.Compare(f.want, f.all)
 	if len(c.Missing) > 0 {
 		all = append(all, verdict(name, critical, "run delaybroker provision, or start the broker once with DELAY_PROVISION=create",
 			"%d of %d are missing: %s", len(c.Missing), len(f.want), few(c.Missing))...)
@@ -30,7 +30,7 @@ func checkStreams(f facts) []finding {
 	if len(c.Foreign) > 0 {
 		all = append(all, verdict(name, critical, "rename them, or choose another DELAY_PREFIX", "not ours, with our names: %s", few(c.Foreign))...)
 	}
-	for _, s := range lane.FindStranded(f.prefix, f.all) {
+	for _, s := range layout.FindStranded(f.prefix, f.all) {
 		all = append(all, verdict(name, warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty, or delete them", "%s", s)...)
 	}
 	for _, l := range f.view.Lanes {
@@ -57,9 +57,9 @@ func checkDrift(f facts) []finding {
 	if f.all == nil {
 		return nil
 	}
-	drift := lane.Compare(f.want, f.all).Drift
+	drift := layout.Compare(f.want, f.all).Drift
 	for _, s := range f.found { // a retiring level must keep the promises too
-		if !slices.ContainsFunc(f.want, func(w lane.Spec) bool { return w.Stream == s.Stream }) && s.Format <= lane.Format && s.Broken == nil {
+		if !slices.ContainsFunc(f.want, func(w layout.Spec) bool { return w.Stream == s.Stream }) && s.Format <= layout.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.all[s.Stream].Config)...)
 		}
 	}
@@ -83,7 +83,7 @@ func checkSeal(f facts) []finding {
 	if f.all == nil || len(f.found) == 0 {
 		return nil
 	}
-	secrets, sealed := lane.Secrets(f.found)
+	secrets, sealed := layout.Secrets(f.found)
 	with := "DELAY_SECRET"
 	if len(f.cfg.broker.Secrets) == 0 {
 		with = "the secret in the streams' metadata"
@@ -245,7 +245,7 @@ func checkDeadLetters(f facts) []finding {
 		return nil
 	}
 	for _, l := range f.view.Lanes {
-		if l.Kind == lane.Dead && l.Pending > 0 {
+		if l.Kind == layout.Dead && l.Pending > 0 {
 			return verdict(name, warn, "see what and why: delaybroker dead ls --by code,target,reason", "%d in %s", l.Pending, l.Stream)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
 )
 
 // gather asks everything, and goes on when something is not answered.
@@ -231,7 +232,7 @@ func (i *inquiry) try(ctx context.Context, f *facts) trial {
 	}
 	var level string
 	for _, s := range f.found {
-		if s.Kind == lane.Level && s.Format <= lane.Format && s.Broken == nil {
+		if s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
 			level = s.Name
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // errNoJetStream is returned by verbs where nobody listens on the JetStream API: the server has none, or another domain.
@@ -36,7 +36,7 @@ func (s *session) prefixes(ctx context.Context) []string {
 	for info := range s.js.ListStreams(ctx).Info() {
 		all[info.Config.Name] = info
 	}
-	return lane.Prefixes(all)
+	return layout.Prefixes(all)
 }
 
 // hasJetStream asks. A server that refuses the question has it, as far as we know.

@@ -12,9 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
-	"delaybroker/levels/owners"
 )
 
 const (
@@ -51,26 +52,26 @@ const newerMessage = "written by a newer broker; it waits for one"
 
 // laneView is a stream of ours as one look shows it.
 type laneView struct {
-	Stream   string    `json:"stream"`
-	Kind     lane.Kind `json:"kind"`
-	Level    string    `json:"level,omitempty"`
-	Delay    float64   `json:"delay_seconds"`
-	Pending  uint64    `json:"pending"`
-	Bytes    uint64    `json:"bytes"`
-	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that the head is about to get
-	Overdue  float64   `json:"overdue_seconds"`            // since the head should have left the lane
-	Owner    string    `json:"owner,omitempty"`
-	Instance string    `json:"instance,omitempty"` // that owns it
-	Held     int       `json:"held"`               // messages that its instance has in memory
-	Read     uint64    `json:"read"`               // the last sequence that its instance has read
-	Resumes  time.Time `json:"resumes_at,omitzero"`
-	In       *float64  `json:"in_per_second,omitempty"`  // since the last look, where there was one
-	Out      *float64  `json:"out_per_second,omitempty"` // likewise
-	State    string    `json:"state"`
-	Error    string    `json:"error,omitempty"` // why less is known
+	Stream   string      `json:"stream"`
+	Kind     layout.Kind `json:"kind"`
+	Level    string      `json:"level,omitempty"`
+	Delay    float64     `json:"delay_seconds"`
+	Pending  uint64      `json:"pending"`
+	Bytes    uint64      `json:"bytes"`
+	HeadDue  time.Time   `json:"head_due,omitzero"`
+	HeadDead string      `json:"head_dead_letter,omitempty"` // the code that the head is about to get
+	Overdue  float64     `json:"overdue_seconds"`            // since the head should have left the lane
+	Owner    string      `json:"owner,omitempty"`
+	Instance string      `json:"instance,omitempty"` // that owns it
+	Held     int         `json:"held"`               // messages that its instance has in memory
+	Read     uint64      `json:"read"`               // the last sequence that its instance has read
+	Resumes  time.Time   `json:"resumes_at,omitzero"`
+	In       *float64    `json:"in_per_second,omitempty"`  // since the last look, where there was one
+	Out      *float64    `json:"out_per_second,omitempty"` // likewise
+	State    string      `json:"state"`
+	Error    string      `json:"error,omitempty"` // why less is known
 
-	spec lane.Spec
+	spec layout.Spec
 	info *jetstream.StreamInfo
 }
 
@@ -112,28 +113,28 @@ func (o *operator) look(ctx context.Context, patience time.Duration) (lanesView,
 }
 
 // lanesOf are the streams that an instance should own.
-func lanesOf(found []lane.Spec) []string {
+func lanesOf(found []layout.Spec) []string {
 	var all []string
 	for _, s := range found {
-		if s.Kind != lane.Dead && s.Kind != lane.Owners && s.Broken == nil && s.Format <= lane.Format {
+		if s.Kind != layout.Dead && s.Kind != layout.Owners && s.Broken == nil && s.Format <= layout.Format {
 			all = append(all, s.Stream)
 		}
 	}
 	return all
 }
 
-func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[string]*jetstream.StreamInfo, n instances) lanesView {
+func (o *operator) lookAt(ctx context.Context, want, found []layout.Spec, all map[string]*jetstream.StreamInfo, n instances) lanesView {
 	var v lanesView
 	_ = o.streams.Learn(found) // without a secret, no message is judged by its seal: doctor says so
 	for _, s := range found {
-		if s.Kind == lane.Owners {
+		if s.Kind == layout.Owners {
 			continue
 		}
 		l := viewOf(s, stateServing)
-		switch wanted := slices.ContainsFunc(want, func(w lane.Spec) bool { return w.Stream == s.Stream }); {
+		switch wanted := slices.ContainsFunc(want, func(w layout.Spec) bool { return w.Stream == s.Stream }); {
 		case s.Broken != nil:
 			l.State, l.Error = stateBroken, s.Broken.Error()
-		case s.Format > lane.Format:
+		case s.Format > layout.Format:
 			l.State = stateNewer
 		case !wanted:
 			l.State = stateRetiring
@@ -154,12 +155,12 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 		l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	}
 	v.settle()
-	c := lane.Compare(want, all)
+	c := layout.Compare(want, all)
 	for _, w := range want {
 		switch {
 		case slices.Contains(c.Missing, w.Stream):
 			v.Lanes = append(v.Lanes, viewOf(w, stateMissing))
-		case slices.Contains(c.Foreign, w.Stream) && !slices.ContainsFunc(found, func(s lane.Spec) bool { return s.Stream == w.Stream }):
+		case slices.Contains(c.Foreign, w.Stream) && !slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
 			v.Lanes = append(v.Lanes, viewOf(w, stateForeign))
 		}
 	}
@@ -168,13 +169,13 @@ func (o *operator) lookAt(ctx context.Context, want, found []lane.Spec, all map[
 	return v
 }
 
-func viewOf(s lane.Spec, state string) laneView {
+func viewOf(s layout.Spec, state string) laneView {
 	return laneView{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
 }
 
 // byWay orders lanes as messages pass them: the intake, the levels, retries, dead letters.
 func byWay(a, b laneView) int {
-	kinds := []lane.Kind{lane.Intake, lane.Level, lane.Retry, lane.Dead}
+	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Dead}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),
@@ -195,7 +196,7 @@ func (o *operator) fill(ctx context.Context, l *laneView, n instances) {
 	if l.State == stateServing && isFull(l.info) {
 		l.State = stateFull
 	}
-	if l.Kind == lane.Dead || l.State == stateBroken {
+	if l.Kind == layout.Dead || l.State == stateBroken {
 		return
 	}
 	if l.Pending > 0 {
@@ -281,27 +282,27 @@ func (o *operator) consumers(ctx context.Context, stream string, info *jetstream
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
-	err := o.leader.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
+	err := o.api.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
 }
 
 // table asks which instance owns what; where instances do not share the work there is nothing to ask.
-func (o *operator) table(ctx context.Context, found []lane.Spec) (owners.Table, error) {
-	i := slices.IndexFunc(found, func(s lane.Spec) bool { return s.Kind == lane.Owners && s.Format <= lane.Format })
+func (o *operator) table(ctx context.Context, found []layout.Spec) (lease.Table, error) {
+	i := slices.IndexFunc(found, func(s layout.Spec) bool { return s.Kind == layout.Owners && s.Format <= layout.Format })
 	if i < 0 {
-		return owners.Table{}, nil
+		return lease.Table{}, nil
 	}
 	names := o.streams.Policy().Names
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
-	m, err := o.leader.Last(ctx, found[i].Stream, names.OwnersTable())
+	m, err := o.api.Last(ctx, found[i].Stream, names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return owners.Table{}, nil
+		return lease.Table{}, nil
 	}
 	if err != nil {
-		return owners.Table{}, err
+		return lease.Table{}, err
 	}
-	return owners.ParseTable(m.Data)
+	return lease.ParseTable(m.Data)
 }
 
 // isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker that
@@ -326,7 +327,7 @@ func (v *lanesView) sum() {
 		if l.info != nil {
 			v.Time = l.info.TimeStamp
 		}
-		if l.Kind == lane.Dead {
+		if l.Kind == layout.Dead {
 			v.Totals.Dead += l.Pending
 			continue
 		}

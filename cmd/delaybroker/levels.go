@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // levelsOptions are the flags of levels.
@@ -192,8 +192,8 @@ func counted(n int, what string) string {
 
 // idle reports whether nothing is to be said of a lane. The first of all is always shown.
 func (l laneView) idle() bool {
-	return l.Pending == 0 && l.State == stateServing && l.Error == "" && l.Kind != lane.Intake &&
-		(l.Owner == ownerRead || l.Owner == ownerLater || l.Kind == lane.Dead) && (l.In == nil || *l.In == 0 && *l.Out == 0)
+	return l.Pending == 0 && l.State == stateServing && l.Error == "" && l.Kind != layout.Intake &&
+		(l.Owner == ownerRead || l.Owner == ownerLater || l.Kind == layout.Dead) && (l.In == nil || *l.In == 0 && *l.Out == 0)
 }
 
 func (l laneView) cells(now time.Time) []any {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 var (
@@ -41,7 +41,7 @@ func exitCode(err error) int {
 		return 0
 	}
 	for _, lasting := range []error{
-		errUsage, errConfig, errCritical, broker.ErrConfig, broker.ErrDrift, lane.ErrMissingStreams, lane.ErrForeignStream,
+		errUsage, errConfig, errCritical, broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

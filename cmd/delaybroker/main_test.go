@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // asProcess makes the test binary be the program, for what only a process of its own can show.
@@ -100,9 +100,9 @@ func TestExitCode(t *testing.T) {
 		{errConfig, 2},
 		{broker.ErrConfig, 2},
 		{broker.ErrDrift, 2},
-		{lane.ErrMissingStreams, 2},
-		{lane.ErrForeignStream, 2},
-		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", lane.ErrMissingStreams))}, 2},
+		{layout.ErrMissingStreams, 2},
+		{layout.ErrForeignStream, 2},
+		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", layout.ErrMissingStreams))}, 2},
 	} {
 		if got := exitCode(test.err); got != test.want {
 			t.Errorf("exit code of %v: got %d, want %d", test.err, got, test.want)

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
+	"delaybroker/broker/layout"
 	"delaybroker/levels"
-	"delaybroker/levels/lane"
 )
 
 // apiPatience is how long JetStream may take to answer an operator's question.
@@ -66,7 +66,7 @@ func (a *app) operateBySettings(ctx context.Context) (*operator, error) {
 // clustered reports whether new streams get replicas unless told otherwise.
 func (o *operator) clustered() bool { return o.nc.ConnectedClusterName() != "" }
 
-func (o *operator) wanted() []lane.Spec { return o.streams.Wanted(o.nc.MaxPayload(), o.clustered()) }
+func (o *operator) wanted() []layout.Spec { return o.streams.Wanted(o.nc.MaxPayload(), o.clustered()) }
 
 // because makes of an error what the server said meanwhile: it does not answer what it refuses.
 func because(ctx context.Context, err error) error {

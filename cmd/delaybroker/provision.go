@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // provisionPatience is for some forty streams, each with an election on a cluster.
@@ -125,7 +125,7 @@ func (a *app) showProvisioned(p provisioned) error {
 
 // A diary writes down what provisioning does.
 type diary struct {
-	lane.Streams
+	layout.Streams
 	before  map[string]*jetstream.StreamInfo
 	changes []change
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 const (
@@ -70,14 +71,14 @@ func (s *search) find(ctx context.Context, v lanesView) (whereabouts, error) {
 		s.pending += l.Pending
 	}
 	for _, l := range lanes {
-		if l.Kind == lane.Intake {
+		if l.Kind == layout.Intake {
 			continue // nothing hops into it
 		}
 		in, err := s.scan(ctx, l)
 		switch {
 		case err != nil:
 			return whereabouts{}, fmt.Errorf("search %s: %w", l.Stream, err)
-		case in != nil && l.Kind == lane.Dead:
+		case in != nil && l.Kind == layout.Dead:
 			return s.inDead(*in), nil
 		case in != nil:
 			return s.inLane(*in, v), nil
@@ -89,7 +90,7 @@ func (s *search) find(ctx context.Context, v lanesView) (whereabouts, error) {
 // alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to the
 // dead letters.
 func alongTheWay(a, b laneView) int {
-	if a.Kind == lane.Level && b.Kind == lane.Level {
+	if a.Kind == layout.Level && b.Kind == layout.Level {
 		return cmp.Compare(b.Delay, a.Delay)
 	}
 	return byWay(a, b)
@@ -209,9 +210,9 @@ func (s *search) scan(ctx context.Context, l laneView) (*message.Incoming, error
 		Conn: s.nc, JetStream: s.js, APIPrefix: s.apiPrefix, Stream: l.Stream, For: "where", Since: since, HeadersOnly: true,
 	}
 	switch l.Kind {
-	case lane.Level: // several subjects rather than one, which would take another permission
+	case layout.Level: // several subjects rather than one, which would take another permission
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
-	case lane.Retry:
+	case layout.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
 	}
 	asking, cancel := context.WithTimeout(ctx, apiPatience)

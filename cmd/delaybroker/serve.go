@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 const (
@@ -162,7 +162,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		}
 	})
 	err = b.Run(ctx)
-	if errors.Is(err, lane.ErrMissingStreams) {
+	if errors.Is(err, layout.ErrMissingStreams) {
 		err = fmt.Errorf("%w; run once with DELAY_PROVISION=create to create them", err)
 	}
 	return errors.Join(failure(signals, ctx), err)

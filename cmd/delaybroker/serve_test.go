@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 // The whole program: a delayed message, a stop, and another start that finds what was left.
@@ -84,7 +84,7 @@ func TestServeCreatesNothingUnasked(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	externalEnv(t, s.ClientURL())
 	err := start(t).end(t)
-	if !errors.Is(err, lane.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=create") {
+	if !errors.Is(err, layout.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=create") {
 		t.Errorf("got %v, want missing streams and what to do", err)
 	}
 	if got, want := exitCode(err), 2; got != want {

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"delaybroker/broker"
-	"delaybroker/levels/lane"
+	"delaybroker/broker/layout"
 )
 
 func (a *app) streamsCommand() *cobra.Command {
@@ -133,7 +133,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 	return "old"
 }
 
-func (a *app) printNACK(specs []lane.Spec) error {
+func (a *app) printNACK(specs []layout.Spec) error {
 	e := yaml.NewEncoder(a.stdout)
 	e.SetIndent(2)
 	for _, s := range specs {

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"delaybroker/broker"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/metrics"
-	"delaybroker/levels/lane"
 )
 
 // rules are alerts.yaml, as Prometheus reads it.
@@ -186,7 +186,7 @@ func shownMetrics(t *testing.T) map[string][]string {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1}},
 			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1}, Outcomes: map[string]uint64{"delivered": 1},
-			Lateness: map[lane.Kind]broker.Histogram{lane.Level: {}},
+			Lateness: map[layout.Kind]broker.Histogram{layout.Level: {}},
 		}
 	}})
 	families, err := registry.Gather()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 	"delaybroker/test/fault/history"
 )
 
@@ -20,8 +20,8 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)
 	for info := range list.Info() {
-		switch lane.Kind(info.Config.Metadata["delaybroker.kind"]) {
-		case lane.Intake, lane.Level, lane.Retry:
+		switch layout.Kind(info.Config.Metadata["delaybroker.kind"]) {
+		case layout.Intake, layout.Level, layout.Retry:
 			lanes[info.Config.Name] = int(info.State.Msgs)
 		}
 	}

@@ -53,14 +53,14 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a stream that was replaced is taken for the one before",
-		edits: map[string][]string{"levels/lane/reader.go": {"case verdict == Same:\n", "case verdict == Same, !r.created.IsZero():\n"}},
+		edits: map[string][]string{"broker/lane/reader.go": {"case verdict == Same:\n", "case verdict == Same, !r.created.IsZero():\n"}},
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
 		name: "a consumer's number is believed, and every gap",
 		edits: map[string][]string{
-			"levels/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n", "case stored < shown:\n\t\treturn true, nil\n"},
-			"levels/lane/pull.go": {"if s.consumer != p.consumer+1 {",
+			"broker/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n", "case stored < shown:\n\t\treturn true, nil\n"},
+			"broker/lane/pull.go": {"if s.consumer != p.consumer+1 {",
 				"if s.consumer <= p.consumer {\n\t\treturn nil\n\t}\n\tif s.consumer != p.consumer+1 {"},
 		},
 		scenario: madeAnew, want: history.Lost,

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/levels/lane"
 )
 
 // TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads nothing of a lane and to which the broker is

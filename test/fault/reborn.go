@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 	"delaybroker/test/fault/history"
 )
 

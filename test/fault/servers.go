@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/lane"
+	"delaybroker/broker/lane"
 	"delaybroker/test/fault/history"
 )
 

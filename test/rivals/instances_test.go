@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/levels/owners"
+	"delaybroker/broker/lease"
 )
 
 // BenchmarkInstances measures what one, two and three brokers that share the work do, on one server and on a cluster of
@@ -113,7 +113,7 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t, err := owners.ParseTable(m.Data)
+	t, err := lease.ParseTable(m.Data)
 	if err != nil {
 		return "", err
 	}

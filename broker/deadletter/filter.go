@@ -1,0 +1,88 @@
+package deadletter
+
+import (
+	"slices"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// clockSkew is how far the timestamps of one stream may fall back, since leaders and their clocks change.
+const clockSkew = time.Minute
+
+// Filter chooses letters. What is left empty chooses all; the parts are joined by "and", several codes, ids or sequences
+// by "or".
+type Filter struct {
+	Codes     []message.Code
+	Target    string       // a NATS pattern, wildcards allowed
+	Since     time.Time    // a dead letter since: not before
+	Until     time.Time    // and before
+	IDs       []message.ID // Delay-Ids, ...
+	Sequences []uint64     // or letters by their number
+}
+
+// All reports whether nothing is left out.
+func (f Filter) All() bool {
+	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
+}
+
+func (f Filter) named() bool { return len(f.IDs)+len(f.Sequences) > 0 }
+
+// Match reports whether a letter is chosen.
+func (f Filter) Match(l Letter) bool {
+	switch {
+	case len(f.Codes) > 0 && !slices.Contains(f.Codes, l.Code),
+		f.Target != "" && !message.Match(f.Target, l.Letter.Target),
+		!f.Since.IsZero() && l.At.Before(f.Since),
+		!f.Until.IsZero() && !l.At.Before(f.Until):
+		return false
+	}
+	return !f.named() || slices.Contains(f.Sequences, l.Sequence) ||
+		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
+}
+
+// subjects are those on which what is chosen may be stored: a part of the choice that the server can make. They do not
+// overlap, which a consumer would not allow.
+func (f Filter) subjects(n message.Names) []string {
+	codes := slices.Clone(f.Codes)
+	slices.Sort(codes)
+	codes = slices.Compact(codes)
+	switch {
+	case len(codes) == 0 && f.Target == "":
+		return nil
+	case len(codes) == 0:
+		codes = []message.Code{"*"}
+	}
+	var all []string
+	for _, c := range codes {
+		if f.Target == "" {
+			all = append(all, n.Dead(c, ""), n.Dead(c, ">"))
+			continue
+		}
+		all = append(all, n.Dead(c, f.Target))
+	}
+	return all
+}
+
+// bounds are the first and the last sequence to look at, where letters are named by sequence alone; otherwise zeros.
+func (f Filter) bounds() (first, last uint64) {
+	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
+		return 0, 0
+	}
+	return slices.Min(f.Sequences), slices.Max(f.Sequences)
+}
+
+// since is the time before which nothing chosen was stored, or zero.
+func (f Filter) since() time.Time {
+	earliest := f.Since
+	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // no message dies before it is accepted
+		accepted := slices.MinFunc(f.IDs, func(a, b message.ID) int { return a.At.Compare(b.At) }).At
+		if accepted.After(earliest) {
+			earliest = accepted
+		}
+	}
+	if earliest.IsZero() {
+		return earliest
+	}
+	return earliest.Add(-clockSkew)
+}

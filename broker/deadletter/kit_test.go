@@ -1,0 +1,173 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// kit is a box on a server that has the streams of a broker, and no broker.
+type kit struct {
+	*Store
+	t      *testing.T
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	policy message.Policy
+}
+
+func newKit(t *testing.T, s *natstest.Server) *kit {
+	t.Helper()
+	k := &kit{t: t, nc: s.Connect()}
+	k.js = s.JetStream(k.nc)
+	streams, err := broker.StreamsOf(broker.Config{Targets: []string{"orders.>", "payments.>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.policy = streams.Policy()
+	for _, spec := range streams.Wanted(k.nc.MaxPayload(), false) {
+		if spec.Stream != "DELAY_DEAD" && spec.Stream != "DELAY_RETRY_1s" {
+			continue
+		}
+		if _, err := k.js.CreateStream(k.ctx(), spec.Config()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Store = New(Config{Conn: k.nc, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy, Lane: "1s"})
+	return k
+}
+
+func (k *kit) ctx() context.Context { return context.Background() } // the bubble's own would be cancelled before the clean-up
+
+// request is what a client asked for on a subject of the level 1m, n messages ago.
+func (k *kit) request(n uint64, subject string, headers ...string) (message.Request, *message.Problem) {
+	h := make(message.Header)
+	for pair := range slices.Chunk(headers, 2) {
+		h[pair[0]] = []string{pair[1]}
+	}
+	return k.policy.Parse(message.Incoming{Stream: "DELAY_1m", Sequence: n, At: time.Now().UTC(), Subject: subject, Header: h})
+}
+
+// bury stores a letter as a broker does.
+func (k *kit) bury(r message.Request, p *message.Problem, body string) *jetstream.PubAck {
+	k.t.Helper()
+	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p)), Data: []byte(body)})
+}
+
+func (k *kit) store(m *nats.Msg) *jetstream.PubAck {
+	k.t.Helper()
+	ack, err := k.js.PublishMsg(k.ctx(), m)
+	if err != nil {
+		k.t.Fatalf("publish on %s: %v", m.Subject, err)
+	}
+	return ack
+}
+
+// undelivered stores the letter of a message to target, which was refused three times.
+func (k *kit) undelivered(n uint64, target, body string) message.Request {
+	k.t.Helper()
+	subject := "delay.1m." + target
+	r, problem := k.request(n, subject, "X-Order", "42")
+	if problem != nil {
+		k.t.Fatal(problem)
+	}
+	for range 3 {
+		r = r.Refused(time.Now().UTC(), time.Now().UTC())
+	}
+	r.Hop = 2
+	k.bury(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), body)
+	return r
+}
+
+// list returns what is listed, and fails on an error.
+func (k *kit) list(q Query) []Letter {
+	k.t.Helper()
+	var all []Letter
+	for l, err := range k.List(k.ctx(), q) {
+		if err != nil {
+			k.t.Fatalf("list: %v", err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func (k *kit) one(q Query) Letter {
+	k.t.Helper()
+	all := k.list(q)
+	if len(all) != 1 {
+		k.t.Fatalf("%d letters, want one", len(all))
+	}
+	return all[0]
+}
+
+func (k *kit) resend(l Letter, c Change) error {
+	k.t.Helper()
+	return k.Resend(k.ctx(), l, c, time.Now())
+}
+
+// count is how many messages a stream holds.
+func (k *kit) count(stream string) uint64 {
+	k.t.Helper()
+	s, err := k.js.Stream(k.ctx(), stream)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+func (k *kit) purge(stream string) {
+	k.t.Helper()
+	s, err := k.js.Stream(k.ctx(), stream)
+	if err == nil {
+		err = s.Purge(k.ctx())
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// resent are the messages in the retry lane, read as a broker reads them.
+func (k *kit) resent() []message.Request {
+	k.t.Helper()
+	s, err := k.js.Stream(k.ctx(), "DELAY_RETRY_1s")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var all []message.Request
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := s.GetMsg(k.ctx(), seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		r, problem := k.policy.Parse(message.Incoming{
+			Stream: "DELAY_RETRY_1s", Sequence: seq, At: m.Time, Subject: m.Subject, Header: maps.Clone(message.Header(m.Header)),
+		})
+		if problem != nil {
+			k.t.Errorf("a broker would bury it again: %v", problem)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func sequences(all []Letter) []uint64 {
+	var seqs []uint64
+	for _, l := range all {
+		seqs = append(seqs, l.Sequence)
+	}
+	return seqs
+}

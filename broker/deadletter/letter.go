@@ -1,0 +1,82 @@
+package deadletter
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+)
+
+// Letter is one dead letter.
+type Letter struct {
+	message.Letter
+	Sequence uint64           // in the stream of dead letters
+	At       time.Time        // when it became one, by the server's clock
+	Address  string           // its own subject, delaydead.<code>[.<target…>]
+	Size     int              // bytes of the payload
+	Data     []byte           // nil where only headers were read
+	Problem  *message.Problem // why some of it cannot be read; nil when all of it can
+	Unproven *message.Problem // why it may be somebody else's; nil when it is proven. Of headers alone, only what they tell.
+}
+
+// newLetter reads a stored message. HeadersOnly says that its body was left out.
+func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
+	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
+	if headersOnly {
+		l.Data = nil
+		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero where a server does not say
+	}
+	in := message.Incoming{
+		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, Undecodable: m.Undecodable,
+		Data: m.Data, BodyLeft: headersOnly, KeysRead: true,
+	}
+	l.Letter, l.Problem = policy.Names.ParseLetter(in)
+	l.Unproven = policy.Unproven(in)
+	return l
+}
+
+// Change is what is different about a message that is resent. The zero Change is nothing.
+type Change struct {
+	Target     string // another target; empty for the letter's own
+	AtOnce     bool   // deliver also what is not due yet, and what nobody knows the time of
+	DropExpiry bool   // deliver although Delay-Expires has passed
+	Unsealed   bool   // deliver what nobody has proven to be a broker's
+}
+
+// Again is what a letter would be resent as, or why it stays: an error that is ErrStays. It is a pure function; now is
+// the server's time. The stream may still refuse, and the broker looks at the policy again.
+func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter, error) {
+	again := l.Letter
+	if l.Problem != nil {
+		return again, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)
+	}
+	if l.Unproven != nil && !c.Unsealed {
+		return again, fmt.Errorf("%w: %s", ErrUnproven, l.Unproven.Sentence)
+	}
+	if c.Target != "" {
+		again.Target = c.Target
+	}
+	if again.Target == "" {
+		return again, ErrNoTarget
+	}
+	if problem := p.CheckTarget(again.Target); problem != nil {
+		return again, fmt.Errorf("%w: %s", ErrForbidden, problem.Sentence)
+	}
+	switch {
+	case c.AtOnce && again.Due.After(l.At):
+		again.Due = l.At
+	case !c.AtOnce && !l.Understood():
+		return again, ErrNoTime
+	}
+	if !again.Expires.IsZero() && now.After(again.Expires) {
+		if !c.DropExpiry {
+			return again, ErrPastExpiry
+		}
+		again.Expires = time.Time{}
+	}
+	return again, nil
+}

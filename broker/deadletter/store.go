@@ -1,0 +1,221 @@
+package deadletter
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+)
+
+const (
+	// patience is how long a stream may take to answer.
+	patience = 5 * time.Second
+	// busyWait is how soon a stream is asked again that said it was busy.
+	busyWait = 50 * time.Millisecond
+)
+
+// Config is what a box needs to know.
+type Config struct {
+	Conn      *nats.Conn
+	JetStream jetstream.JetStream
+	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
+	Policy    message.Policy // names the subjects, and says what may be delivered to
+	Lane      string         // the level of the retry lane by which messages are resent: the shortest there is
+}
+
+// Store is the stream of dead letters. It may be used by many at once.
+type Store struct {
+	cfg    Config
+	api    jsapi.Client
+	stream string
+}
+
+// New returns the box of a broker's dead letters. It asks nothing yet.
+func New(cfg Config) *Store {
+	return &Store{cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
+}
+
+// Now is the time by the clock of the stream's leader, which stamps the letters.
+func (b *Store) Now(ctx context.Context) (time.Time, error) {
+	info, err := b.info(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.TimeStamp, nil
+}
+
+// Query is what to list.
+type Query struct {
+	Filter
+	HeadersOnly bool // leaves the bodies where they are
+	// Progress, when set, is told of every letter looked at, chosen or not, and about how many there are to look at.
+	Progress func(looked, of uint64)
+}
+
+// List yields the letters that are there when it begins, in the order in which they came. It ends at the first error;
+// what the letters are like is none. It looks further when the last batch is dealt with, see lane.Scan.
+func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
+	return func(yield func(Letter, error) bool) {
+		info, err := b.info(ctx)
+		if err != nil {
+			yield(Letter{}, err)
+			return
+		}
+		if info.State.Msgs == 0 {
+			return
+		}
+		scan := lane.Scan{
+			Conn: b.cfg.Conn, JetStream: b.cfg.JetStream, APIPrefix: b.cfg.APIPrefix, Stream: b.stream, For: "dead",
+			Filters: q.subjects(b.cfg.Policy.Names), Since: q.since(), To: info.State.LastSeq, HeadersOnly: q.HeadersOnly,
+		}
+		if first, last := q.bounds(); last > 0 {
+			scan.From, scan.To = first, min(last, info.State.LastSeq)
+		}
+		var looked uint64
+		for m, err := range scan.All(ctx) {
+			if err != nil {
+				yield(Letter{}, fmt.Errorf("read %s: %w", b.stream, err))
+				return
+			}
+			if looked++; q.Progress != nil {
+				q.Progress(looked, looked+m.Behind)
+			}
+			if l := newLetter(b.cfg.Policy, b.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the letter.
+// The letter was listed with its body; now is the server's time. An error that is ErrStays is about this letter; after any
+// other error it may be stored in the lane too, and is to be resent again soon: see the package's doc.
+func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
+	if l.Data == nil && l.Size > 0 {
+		return errors.New("bug: resend a letter without its body")
+	}
+	again, err := l.Again(b.cfg.Policy, c, now)
+	if err != nil {
+		return err
+	}
+	if err := b.store(ctx, again, l.Data); err != nil {
+		return err
+	}
+	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // gone: somebody did the same
+		return fmt.Errorf("it is resent, but its letter is still there: %w", err)
+	}
+	return nil
+}
+
+// store publishes into the lane until the answer can be believed.
+func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error {
+	names := b.cfg.Policy.Names
+	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
+	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), data, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		ack, err := b.publish(ctx, m)
+		switch {
+		case errors.Is(err, nats.ErrMaxPayload), ack.Code == jsapi.CodeTooLarge:
+			return ErrTooLarge
+		case errors.Is(err, nats.ErrNoResponders):
+			return fmt.Errorf("%w: nothing listens on %s", ErrNoStream, m.Subject)
+		case err != nil:
+			return fmt.Errorf("publish on %s: %w", m.Subject, err)
+		case ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
+			if err := pause(ctx); err != nil {
+				return fmt.Errorf("publish on %s: %s: %w", m.Subject, ack.Description, err)
+			}
+			continue
+		case ack.Code != 0:
+			return fmt.Errorf("%s takes nothing: %s (%d)", m.Subject, ack.Description, ack.Code)
+		case ack.Stream != names.RetryStream(b.cfg.Lane):
+			return fmt.Errorf("the stream %s says that it has what was published on %s, which is not its", ack.Stream, m.Subject)
+		case !ack.Duplicate:
+			return nil
+		}
+		// A copy that is gone was an earlier resend of this letter, which a broker has moved on: nobody else publishes
+		// there, and no hop has such an id.
+		id, err := b.idAt(ctx, ack.Stream, ack.Sequence)
+		if err != nil || id == "" || id == l.ID {
+			return err
+		}
+		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+rand.Text())
+	}
+}
+
+func (b *Store) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
+	answer, err := b.cfg.Conn.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return jsapi.Ack{}, err
+	}
+	ack, ok := jsapi.ParseAck(answer)
+	if !ok {
+		return jsapi.Ack{}, errors.New("the answer is no stream's")
+	}
+	return ack, nil
+}
+
+// pause waits for a stream that is busy.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(busyWait):
+		return nil
+	}
+}
+
+// idAt is the Delay-Id of a message in a lane, by the stream's leader; empty when it is gone.
+func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := b.api.Message(ctx, stream, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	header, err := m.Header()
+	in := message.Incoming{Subject: m.Subject, Header: message.Header(header), Data: m.Data, At: m.Time}
+	if id := header.Get(message.HeaderID); err == nil && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
+		return id, nil
+	}
+	return "somebody else's", nil
+}
+
+// Remove deletes a letter for good, and nothing else. It returns ErrAbsent for one that is gone.
+func (b *Store) Remove(ctx context.Context, l Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := b.api.Delete(ctx, b.stream, l.Sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return ErrAbsent
+	}
+	return err
+}
+
+func (b *Store) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := b.cfg.JetStream.Stream(ctx, b.stream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, fmt.Errorf("%w: %s", ErrNoStream, b.stream)
+	case err != nil:
+		return nil, fmt.Errorf("look at %s: %w", b.stream, err)
+	}
+	return s.CachedInfo(), nil
+}

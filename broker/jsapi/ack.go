@@ -1,0 +1,100 @@
+package jsapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Error codes of nats-server's JetStream (server/errors.json) that call for something special.
+const (
+	CodeTooLarge = 10054 // message size exceeds maximum allowed
+	CodeInFlight = 10158 // the first copy of this id is not stored yet
+	CodeTooMany  = 10167 // the stream's queue is full
+
+	codeAccountFull = 10002 // resource limits exceeded for account
+	codeServerFull  = 10023 // insufficient resources
+	codeMemoryFull  = 10028 // insufficient memory resources available
+	codeStorageFull = 10047 // insufficient storage resources available
+)
+
+// Ack is what a stream, or the server in its place, answered to a publish.
+type Ack struct {
+	Stream    string
+	Sequence  uint64
+	Duplicate bool
+
+	// Code is the JetStream error code of a refusal, Description its text. Without responders, Code is 503.
+	Code        int
+	Description string
+}
+
+// Refused reports whether the message was not stored.
+func (a Ack) Refused() bool { return a.Code != 0 }
+
+// NoRoom reports whether the account or the server, and not the stream, is at a limit: no fault of the message, nor of the
+// stream.
+func (a Ack) NoRoom() bool {
+	switch a.Code {
+	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
+		return true
+	}
+	return false
+}
+
+// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server. What is stored has
+// a sequence of at least one.
+func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
+	if len(m.Data) == 0 {
+		if m.Header.Get("Status") == "503" {
+			return Ack{Code: 503, Description: "nobody listens on the subject"}, true
+		}
+		return Ack{}, false
+	}
+	if ack, ok := parsePlain(m.Data); ok {
+		return ack, true
+	}
+	var body struct {
+		Stream    string `json:"stream"`
+		Sequence  uint64 `json:"seq"`
+		Duplicate bool   `json:"duplicate"`
+		Error     *struct {
+			ErrCode     int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(m.Data, &body) != nil {
+		return Ack{}, false
+	}
+	if e := body.Error; e != nil {
+		// Without err_code it is some service's error, and not JetStream's.
+		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
+	}
+	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != "" && body.Sequence > 0
+}
+
+// parsePlain reads the answer that all but a few are, {"stream":"ORDERS","seq":7} or with a space before "seq", at a
+// tenth of the decoder's price, which was 9 % of the broker's. Anything else is left to the decoder.
+func parsePlain(data []byte) (Ack, bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`))
+	name, rest, found := bytes.Cut(rest, []byte(`",`))
+	digits, numbered := bytes.CutPrefix(bytes.TrimPrefix(rest, []byte(" ")), []byte(`"seq":`))
+	digits, closed := bytes.CutSuffix(digits, []byte(`}`))
+	if !ok || !found || !numbered || !closed || !plainName(name) || len(digits) > 1 && digits[0] == '0' {
+		return Ack{}, false
+	}
+	sequence, err := strconv.ParseUint(string(digits), 10, 64)
+	return Ack{Stream: string(name), Sequence: sequence}, err == nil && sequence > 0
+}
+
+// plainName reports whether a name stands in JSON as it is.
+func plainName(name []byte) bool {
+	for _, c := range name {
+		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return len(name) > 0
+}

@@ -1,0 +1,50 @@
+package jsapi
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+func TestParseAck(t *testing.T) {
+	none := nats.Header{}
+	for _, tt := range []struct {
+		name   string
+		header nats.Header
+		body   string
+		want   Ack
+		ok     bool
+	}{
+		{"stored", none, `{"stream":"S","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
+		{"stored before", none, `{"stream":"S","seq":7,"duplicate":true}`, Ack{Stream: "S", Sequence: 7, Duplicate: true}, true},
+		{"in a domain", none, `{"stream":"S","domain":"hub","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
+		{"full", none, `{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`,
+			Ack{Stream: "S", Code: 10077, Description: "maximum messages exceeded"}, true},
+		{"a service's error, without err_code", none, `{"error":{"code":503,"description":"x"}}`, Ack{Description: "x"}, false},
+		{"no responders", nats.Header{"Status": {"503"}}, "", Ack{Code: 503, Description: "nobody listens on the subject"}, true},
+
+		{"an error without any code", none, `{"error":{"description":"x"}}`, Ack{}, false},
+		{"a status with a body", nats.Header{"Status": {"503"}}, "busy", Ack{}, false},
+		{"another status", nats.Header{"Status": {"408"}}, "", Ack{}, false},
+		{"empty", none, "", Ack{}, false},
+		{"no stream", none, `{"seq":7}`, Ack{}, false},
+		{"an empty object", none, `{}`, Ack{}, false},
+		{"a service's answer", none, `{"ok":true}`, Ack{}, false},
+		{"a service's error", none, `{"error":"no such order"}`, Ack{}, false},
+		{"a number", none, `7`, Ack{}, false},
+		{"an array", none, `["S",7]`, Ack{}, false},
+		{"a negative sequence", none, `{"stream":"S","seq":-7}`, Ack{}, false},
+		{"no sequence", none, `{"stream":"S"}`, Ack{}, false},
+		{"no such sequence", none, `{"stream":"S","seq":0}`, Ack{}, false},
+		{"no such sequence, of a copy", none, `{"stream":"S","seq":0,"duplicate":true}`, Ack{}, false},
+		{"no JSON", none, `+OK`, Ack{}, false},
+	} {
+		got, ok := ParseAck(&nats.Msg{Header: tt.header, Data: []byte(tt.body)})
+		if ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%s: %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+		if ok && got.Refused() != (tt.want.Code != 0) {
+			t.Errorf("%s: refused is %v", tt.name, got.Refused())
+		}
+	}
+}

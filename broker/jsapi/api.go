@@ -1,0 +1,179 @@
+// Package leader asks the leaders of streams what only they know: a replica may lag, and a direct get may be answered by
+// one. It is a thin layer over the JetStream API (nats-server, server/jetstream_api.go), whose Go client has no such
+// questions, or asks for a stream's info first, which takes one more permission.
+package jsapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Client asks on one connection. A question that is refused for want of a right is not answered, and ends with ctx.
+type Client struct {
+	Conn *nats.Conn
+	API  string // "$JS.API" unless a domain or an import says otherwise
+}
+
+// Message is a stored message.
+type Message struct {
+	Subject  string    `json:"subject"`
+	Sequence uint64    `json:"seq"`
+	Block    []byte    `json:"hdrs"` // the header as it is stored
+	Data     []byte    `json:"data"`
+	Time     time.Time `json:"time"`
+}
+
+// Header decodes the header as nats.go does for who receives it.
+func (m Message) Header() (nats.Header, error) {
+	if len(m.Block) == 0 {
+		return nil, nil
+	}
+	return nats.DecodeHeadersMsg(m.Block)
+}
+
+// Message reads the message at a sequence, and believes no other. This, Next and Last return jetstream.ErrMsgNotFound when there is none.
+func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
+	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
+	if err == nil && m.Sequence != sequence {
+		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, errAnswer)
+	}
+	return m, err
+}
+
+// Next reads the first message at or above a sequence whose subject matches a filter.
+func (l Client) Next(ctx context.Context, stream string, sequence uint64, filter string) (Message, error) {
+	return l.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
+}
+
+// Last reads the last message of a subject.
+func (l Client) Last(ctx context.Context, stream, subject string) (Message, error) {
+	return l.get(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+func (l Client) get(ctx context.Context, stream string, request any) (Message, error) {
+	var answer struct {
+		Message Message `json:"message"`
+	}
+	err := l.Ask(ctx, "STREAM.MSG.GET."+stream, request, &answer)
+	return answer.Message, err
+}
+
+// Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound for one that is gone, which the server has
+// several words for.
+func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
+	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
+		if _, look := l.Message(ctx, stream, sequence); errors.Is(look, jetstream.ErrMsgNotFound) {
+			return jetstream.ErrMsgNotFound
+		}
+	}
+	return err
+}
+
+// Purge removes everything below a sequence, which must not be 0 or 1: before 2.12.12, nats-server takes 1 for everything.
+func (l Client) Purge(ctx context.Context, stream string, below uint64) error {
+	if below <= 1 {
+		return nil
+	}
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
+}
+
+// PurgeSubject removes all messages of a subject.
+func (l Client) PurgeSubject(ctx context.Context, stream, subject string) error {
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
+}
+
+// PurgeBelow removes the messages below a sequence whose subject matches a filter.
+func (l Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
+	if below <= 1 {
+		return nil // see Purge
+	}
+	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
+}
+
+// Streams lists the account's streams. Away are those that are there and have no leader to describe them, by name: nats.go's
+// lister leaves them out without a word.
+func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
+	described := make(map[string]bool)
+	for offset, more := 0, true; more; {
+		var page struct {
+			Total   int                     `json:"total"`
+			Streams []*jetstream.StreamInfo `json:"streams"`
+			Missing []string                `json:"missing"`
+		}
+		if err := l.Ask(ctx, "STREAM.LIST", map[string]int{"offset": offset}, &page); err != nil {
+			return nil, nil, err
+		}
+		for _, info := range page.Streams {
+			described[info.Config.Name] = true
+		}
+		all, away = append(all, page.Streams...), append(away, page.Missing...)
+		n := len(page.Streams) + len(page.Missing)
+		offset += n
+		more = n > 0 && offset < page.Total
+	}
+	away = slices.DeleteFunc(away, func(name string) bool { return described[name] })
+	return all, away, nil
+}
+
+// Ask makes one request of the API, whose subject is given without the prefix, and decodes the answer unless it is nil. A
+// refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
+func (l Client) Ask(ctx context.Context, subject string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("bug: encode %s: %w", subject, err)
+	}
+	m, err := l.Conn.RequestWithContext(ctx, l.API+"."+subject, body)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	var refusal struct {
+		Type  string              `json:"type"`
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &refusal); err != nil {
+		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+	}
+	if refusal.Type != answerType(subject) {
+		return fmt.Errorf("%s: the answer is a %.60q: %w", subject, refusal.Type, errAnswer)
+	}
+	switch e := refusal.Error; {
+	case e == nil:
+	case e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return jetstream.ErrMsgNotFound
+	case e.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+		return fmt.Errorf("%s: %w", subject, jetstream.ErrStreamNotFound)
+	default:
+		return fmt.Errorf("%s: %w", subject, e)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(m.Data, answer); err != nil {
+		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+	}
+	return nil
+}
+
+// errAnswer is returned for an answer to something else. Whoever knows the inbox may have one put there: an acknowledgement
+// of a publish would otherwise pass for the one of a purge.
+var errAnswer = errors.New("the answer is not to what was asked")
+
+// answerType is what the server calls its answers to a subject: "STREAM.MSG.GET.<stream>" has
+// "io.nats.jetstream.api.v1.stream_msg_get_response", and "STREAM.LIST", which names no stream, "….stream_list_response".
+func answerType(subject string) string {
+	operation := subject
+	if subject != "STREAM.LIST" {
+		operation = subject[:strings.LastIndexByte(subject, '.')]
+	}
+	name := strings.ReplaceAll(strings.ToLower(operation), ".", "_")
+	return "io.nats.jetstream.api.v1." + name + "_response"
+}

@@ -1,0 +1,253 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+	"delaybroker/test/natstest"
+)
+
+// level is the lane that most tests read.
+func level() layout.Spec {
+	return layout.Spec{
+		Stream: "DELAY_30m", Kind: layout.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay", Format: layout.Format,
+		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second,
+	}
+}
+
+// rig is a stream, somebody who publishes to it, and the owner of a reader.
+type rig struct {
+	t      testing.TB
+	server *natstest.Server
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	spec   layout.Spec
+}
+
+func newRig(t testing.TB, s *natstest.Server) *rig {
+	t.Helper()
+	nc := s.Connect(nats.Name("client"))
+	r := &rig{t: t, server: s, nc: nc, js: s.JetStream(nc), spec: level()}
+	r.create()
+	return r
+}
+
+func (r *rig) create() {
+	r.t.Helper()
+	if _, err := r.js.CreateStream(context.Background(), r.spec.Config()); err != nil {
+		r.t.Fatalf("create %s: %v", r.spec.Stream, err)
+	}
+}
+
+// publish stores messages named from to to, both included.
+func (r *rig) publish(from, to int) {
+	r.t.Helper()
+	for i := from; i <= to; i++ {
+		r.store(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, i)})
+	}
+}
+
+func (r *rig) store(m *nats.Msg) {
+	r.t.Helper()
+	if _, err := r.js.PublishMsg(context.Background(), m); err != nil {
+		r.t.Fatalf("publish: %v", err)
+	}
+}
+
+// burst stores messages so close behind one another that the first is delivered while others follow.
+func (r *rig) burst(from, to int) {
+	r.t.Helper()
+	for i := from; i <= to; i++ {
+		if err := r.nc.Publish("delay.30m.x", fmt.Append(nil, i)); err != nil {
+			r.t.Fatalf("publish: %v", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := r.nc.FlushWithContext(ctx); err != nil {
+		r.t.Fatalf("flush: %v", err)
+	}
+}
+
+func (r *rig) purge(opts ...jetstream.StreamPurgeOpt) {
+	r.t.Helper()
+	s, err := r.js.Stream(context.Background(), r.spec.Stream)
+	if err == nil {
+		err = s.Purge(context.Background(), opts...)
+	}
+	if err != nil {
+		r.t.Fatalf("purge: %v", err)
+	}
+}
+
+func (r *rig) deleteConsumers() {
+	r.t.Helper()
+	for _, name := range r.consumers() {
+		if err := r.js.DeleteConsumer(context.Background(), r.spec.Stream, name); err != nil {
+			r.t.Fatalf("delete the consumer: %v", err)
+		}
+	}
+}
+
+func (r *rig) consumers() []string {
+	r.t.Helper()
+	st, err := r.js.Stream(context.Background(), r.spec.Stream)
+	if err != nil {
+		r.t.Fatalf("stream: %v", err)
+	}
+	var names []string
+	for name := range st.ConsumerNames(context.Background()).Name() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// replace makes another stream of the same name.
+func (r *rig) replace() {
+	r.t.Helper()
+	if err := r.js.DeleteStream(context.Background(), r.spec.Stream); err != nil {
+		r.t.Fatalf("delete: %v", err)
+	}
+	time.Sleep(100 * time.Millisecond) // the server removes the files in its own time
+	r.create()
+}
+
+// retry publishes until the server takes it.
+func (r *rig) retry(m *nats.Msg) {
+	for {
+		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// owner takes what a reader hands over.
+type owner struct {
+	*Reader
+	t    testing.TB
+	stop context.CancelFunc
+
+	mu     sync.Mutex
+	got    []string // bodies in order
+	epochs []Epoch
+	stored []Stored
+}
+
+// read starts a reader, and an owner that takes everything at once.
+func (r *rig) read(nc *nats.Conn, from uint64) *owner {
+	r.t.Helper()
+	o := r.reader(nc, from)
+	go o.take(1 << 30)
+	return o
+}
+
+// reader starts a reader whose owner takes nothing yet.
+func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
+	r.t.Helper()
+	return r.readerWith(nc, r.server.JetStream(nc), from)
+}
+
+func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *owner {
+	r.t.Helper()
+	return r.readerOf(ReaderConfig{Conn: nc, JetStream: js, From: from})
+}
+
+func (r *rig) readerOf(cfg ReaderConfig) *owner {
+	r.t.Helper()
+	cfg.APIPrefix, cfg.Inbox, cfg.Stream, cfg.Delay = "$JS.API", "_INBOX", r.spec.Stream, r.spec.Delay
+	cfg.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	o := &owner{t: r.t, Reader: NewReader(cfg)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); o.Run(ctx) }()
+	go o.adopt(done)
+	o.stop = func() { cancel(); <-done; close(o.items) }
+	r.t.Cleanup(func() { o.stop() })
+	return o
+}
+
+// adopt takes every epoch at once, as an owner must.
+func (o *owner) adopt(done <-chan struct{}) {
+	for {
+		select {
+		case e := <-o.Epochs():
+			o.mu.Lock()
+			o.epochs = append(o.epochs, e)
+			o.mu.Unlock()
+		case <-done:
+			return
+		}
+	}
+}
+
+// take takes up to n items, and ends when the reader has been stopped.
+func (o *owner) take(n int) {
+	for range n {
+		it, ok := <-o.Items()
+		if !ok {
+			return
+		}
+		o.Took(it)
+		o.mu.Lock()
+		o.got = append(o.got, string(it.Data))
+		o.stored = append(o.stored, it.Stored)
+		o.mu.Unlock()
+	}
+}
+
+// check compares what came with the messages named.
+func (o *owner) check(from, to int) {
+	o.t.Helper()
+	var want []string
+	for i := from; i <= to; i++ {
+		want = append(want, fmt.Sprint(i))
+	}
+	o.checkBodies(want...)
+}
+
+func (o *owner) checkBodies(want ...string) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Equal(o.got, want) {
+		o.t.Fatalf("read %s, want %s", brief(o.got), brief(want))
+	}
+}
+
+// checkEpochs compares how each epoch began: "fresh" or "same".
+func (o *owner) checkEpochs(want ...string) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var got []string
+	for i, e := range o.epochs {
+		if e.Number != uint64(i+1) {
+			o.t.Errorf("epoch %d has number %d", i+1, e.Number)
+		}
+		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.Fresh])
+	}
+	if !slices.Equal(got, want) {
+		o.t.Fatalf("epochs %s, want %s", brief(got), brief(want))
+	}
+}
+
+func brief(all []string) string {
+	if len(all) <= 12 {
+		return fmt.Sprintf("[%s]", strings.Join(all, " "))
+	}
+	return fmt.Sprintf("%d: [%s … %s]", len(all), strings.Join(all[:5], " "), strings.Join(all[len(all)-5:], " "))
+}

@@ -1,0 +1,259 @@
+package layout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+)
+
+// stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its servers,
+// answers nothing and forgets what it was asked, so who waits longer waits in vain.
+const stepTimeout = 5 * time.Second
+
+// Streams is the part of JetStream that provisioning needs.
+type Streams interface {
+	Conn() *nats.Conn
+	Options() jetstream.JetStreamOptions
+	ListStreams(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamInfoLister
+	CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
+	UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
+}
+
+// Provisioner brings the streams of one prefix into being.
+type Provisioner struct {
+	Streams Streams
+	Prefix  string
+	Roots   []string                                  // the first tokens of our subjects; others are the operator's
+	Delay   func(level string) (time.Duration, error) // reads the name of a level
+	// Retired gives the subjects that a level keeps when it takes no new messages: only those between lanes.
+	Retired func(level Spec) []string
+	// Create allows to create and change streams. Otherwise a missing stream is an error.
+	Create bool
+	// Patient makes it an error, ErrAway, that streams of ours have no leader who could describe them. Otherwise those that
+	// are wanted are taken to be as wanted, and others are left out.
+	Patient bool
+	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
+	OwnSecret bool
+
+	away map[string]bool // for Provision: streams of ours that were found to have no leader
+}
+
+// Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
+// wants any more included: the streams are the truth, and a level that left the configuration is served until it is
+// empty. Of existing streams it changes the subjects of those it marked itself, the bounds on what they hold if any are
+// asked for, what they say of seals if they say nothing, and nothing else.
+//
+// A subject may move from one stream to another: see move.
+func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
+	p.away = make(map[string]bool)
+	found, all, err := p.Find(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Create {
+		if err := p.bring(ctx, p.present(want), found, all); err != nil {
+			return nil, nil, err
+		}
+		if found, all, err = p.Find(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	c := Compare(p.present(want), all)
+	if len(c.Foreign) > 0 {
+		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
+	}
+	if len(c.Missing) > 0 {
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want), strings.Join(c.Missing, " "))
+	}
+	for _, s := range want {
+		if p.away[s.Stream] && all[s.Stream] == nil {
+			found = append(found, s)
+		}
+	}
+	return found, c.Drift, nil
+}
+
+// present are the wanted streams but those that nobody can describe now: what is in them is not to be changed unseen.
+func (p Provisioner) present(want []Spec) []Spec {
+	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
+}
+
+// bring makes the streams what they are to be.
+func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
+	target := make(map[string]Spec, len(want))
+	for _, s := range want {
+		target[s.Stream] = s
+	}
+	for _, s := range found {
+		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format && s.Broken == nil {
+			s.Subjects = p.Retired(s)
+			target[s.Stream] = s
+		}
+	}
+	want, changed, err := p.seal(ctx, want, found, all)
+	if err != nil {
+		return err
+	}
+	if changed {
+		if _, all, err = p.Find(ctx); err != nil {
+			return err
+		}
+	}
+	return p.reconcile(ctx, want, target, all)
+}
+
+// Comparison is how the streams that there are differ from those that are wanted.
+type Comparison struct {
+	Missing []string // do not exist
+	Foreign []string // have the name of one of ours and not its marks
+	Drift   []Drift
+}
+
+// Compare holds what is wanted against all streams there are. A stream of a newer format is not ours to judge.
+func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
+	var c Comparison
+	for _, s := range want {
+		has, ok := all[s.Stream]
+		switch {
+		case !ok:
+			c.Missing = append(c.Missing, s.Stream)
+		case newer(has.Config):
+		case !sameMarks(s.Config(), has.Config):
+			c.Foreign = append(c.Foreign, s.Stream)
+		default:
+			c.Drift = append(c.Drift, s.Drift(has.Config)...)
+		}
+	}
+	return c
+}
+
+// Find lists the streams that carry our marks, broken ones included, by name, and looks at all there are. It changes
+// nothing.
+func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
+	var found []Spec
+	all := make(map[string]*jetstream.StreamInfo)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
+	list, away, err := leaders.Streams(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list streams: %w", err)
+	}
+	for _, info := range list {
+		all[info.Config.Name] = info
+		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
+			found = append(found, spec)
+		}
+	}
+	away = slices.DeleteFunc(away, func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
+	if len(away) > 0 && p.Patient {
+		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(away, " "))
+	}
+	if p.away != nil {
+		for _, name := range away {
+			p.away[name] = true
+		}
+	}
+	slices.SortFunc(found, func(a, b Spec) int { return strings.Compare(a.Stream, b.Stream) })
+	return found, all, nil
+}
+
+// reconcile moves what is to be moved, creates, and bounds.
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig), giver: make(map[string]string)}
+	missing := make(map[string]bool)
+	for name, s := range target {
+		info, exists := all[name]
+		if exists && !sameMarks(s.Config(), info.Config) {
+			continue
+		}
+		var has []string
+		if exists {
+			m.has[name], has = &info.Config, info.Config.Subjects
+		}
+		for _, subject := range minus(s.Subjects, has) {
+			missing[subject] = true
+		}
+		for _, subject := range ours(p.Roots, minus(has, s.Subjects)) {
+			m.giver[subject] = name
+		}
+	}
+	// What nobody takes is let go first: it may overlap with what somebody does.
+	for subject, name := range m.giver {
+		if !missing[subject] {
+			if err := m.letGo(ctx, name, subject); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range want { // the intake is behind the levels
+		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
+			continue // somebody else's; Compare says so
+		}
+		err := m.bring(ctx, want[i])
+		if taken(err) {
+			err = p.adopt(ctx, want[i:])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for name, s := range target { // levels that are served until they are empty
+		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
+			if err := m.bring(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// limit applies the bounds that are asked for; without one, what is there stays. A bound below what a stream holds removes
+// nothing where it discards new messages.
+func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
+	if has.Discard != jetstream.DiscardNew {
+		return false // then it would; the drift says so
+	}
+	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
+		has.MaxMsgs, changed = want.MaxMsgs, true
+	}
+	if want.MaxBytes > 0 && has.MaxBytes != want.MaxBytes {
+		has.MaxBytes, changed = want.MaxBytes, true
+	}
+	return changed
+}
+
+func (p Provisioner) create(ctx context.Context, s Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if _, err := p.Streams.CreateStream(ctx, s.Config()); err != nil {
+		return fmt.Errorf("create stream %s: %w", s.Stream, err)
+	}
+	return nil
+}
+
+func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	_, err := p.Streams.UpdateStream(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("update stream %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+// ours are the subjects below our roots; an operator may have added others.
+func ours(roots, subjects []string) []string {
+	return slices.DeleteFunc(subjects, func(s string) bool {
+		root, _, _ := strings.Cut(s, ".")
+		return !slices.Contains(roots, root)
+	})
+}

@@ -1,0 +1,163 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Format is the version of what our streams hold. A broker serves no stream of a newer format: it might misread it.
+const Format = 1
+
+// The metadata that marks a stream as ours. Other keys belong to others and are left alone.
+const (
+	metaKind   = "delaybroker.kind"
+	metaLevel  = "delaybroker.level"
+	metaPrefix = "delaybroker.prefix"
+	metaFormat = "delaybroker.format"
+	metaSecret = "delaybroker.secret" // see Secrets
+	metaSealed = "delaybroker.sealed"
+)
+
+// Kind is what a stream is for.
+type Kind string
+
+// The kinds of stream.
+const (
+	Intake Kind = "intake"
+	Level  Kind = "level"
+	Retry  Kind = "retry"
+	Dead   Kind = "dead"   // not a lane: nobody reads it in order
+	Owners Kind = "owners" // not a lane: it holds no messages, but who reads which lane
+)
+
+// Spec is one of our streams, as wanted or as found.
+type Spec struct {
+	Stream   string
+	Kind     Kind
+	Name     string        // the level's name as it stands in subjects, "30m"; empty for the intake and dead letters
+	Delay    time.Duration // what every message waits here; zero for the intake
+	Prefix   string
+	Format   int
+	Subjects []string
+
+	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
+	MaxMsgs    int64         // messages pending; zero for no bound
+	MaxBytes   int64         // and their bytes; zero for no bound
+	Replicas   int           // copies in a cluster; not compared, so that operators may change it
+	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
+
+	// Secret is what the brokers' seals are made of, and Sealed the time from which a message without one is not believed.
+	// They are only looked at and kept: see Secrets.
+	Secret string
+	Sealed time.Time
+
+	// Broken says what is wrong with the marks of a stream that was found. Such a stream is nobody's to serve or change:
+	// what it holds might be misread.
+	Broken error
+}
+
+// Config is the stream to create.
+func (s Spec) Config() jetstream.StreamConfig {
+	cfg := jetstream.StreamConfig{
+		Name:        s.Stream,
+		Description: s.description(),
+		Subjects:    s.Subjects,
+		Storage:     jetstream.FileStorage,
+		Retention:   jetstream.LimitsPolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxMsgSize:  s.MaxMsgSize,
+		MaxMsgs:     cmp.Or(s.MaxMsgs, -1),
+		MaxBytes:    cmp.Or(s.MaxBytes, -1),
+		Replicas:    s.Replicas,
+		Duplicates:  s.Duplicates,
+		AllowDirect: true, // for viewing; the broker itself never reads that way
+		Metadata: map[string]string{
+			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
+		},
+	}
+	if s.Kind == Owners {
+		cfg.MaxMsgsPerSubject = 1 // the last word counts
+	}
+	s.sealMarks(cfg.Metadata)
+	return cfg
+}
+
+func (s Spec) description() string {
+	switch s.Kind {
+	case Intake:
+		return "delaybroker: messages on their way to a level; do not purge"
+	case Level:
+		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
+	case Retry:
+		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	case Owners:
+		return "delaybroker: which instance owns which lane"
+	}
+	return "delaybroker: what could not be delivered, and why"
+}
+
+// specOf reads the marks of a stream; ok is false for a stream that is not ours.
+func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool) {
+	kind := Kind(cfg.Metadata[metaKind])
+	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
+		return Spec{}, false
+	}
+	spec = Spec{
+		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
+	}
+	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // what cannot be read is no time
+	var err error
+	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
+		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
+		return spec, true
+	}
+	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may name its levels otherwise
+		if spec.Delay, err = delay(spec.Name); err != nil {
+			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
+		}
+	}
+	return spec, true
+}
+
+// minus is what a holds and b does not.
+func minus(a, b []string) []string {
+	in := make(map[string]bool, len(b))
+	for _, s := range b {
+		in[s] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+}
+
+// newer reports whether a newer broker made the stream.
+func newer(has jetstream.StreamConfig) bool {
+	format, err := parseFormat(has.Metadata[metaFormat])
+	return err == nil && format > Format
+}
+
+// parseFormat reads a version as it is written: another spelling is somebody else's.
+func parseFormat(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || strconv.Itoa(n) != s {
+		return 0, fmt.Errorf("%.20q is no version: want 1 or more", s)
+	}
+	return n, nil
+}
+
+// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not matter.
+func sameMarks(want, has jetstream.StreamConfig) bool {
+	marks := func(cfg jetstream.StreamConfig) map[string]string {
+		ours := maps.Clone(cfg.Metadata)
+		maps.DeleteFunc(ours, func(k, _ string) bool {
+			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
+		})
+		return ours
+	}
+	return maps.Equal(marks(has), marks(want))
+}

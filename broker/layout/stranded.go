@@ -1,0 +1,54 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Stranded is what waits in the lanes of another prefix that no broker reads, because the prefix was changed, or its broker
+// switched off.
+type Stranded struct {
+	Prefix   string
+	Streams  []string // that hold messages, by name
+	Messages uint64
+}
+
+func (s Stranded) String() string {
+	return fmt.Sprintf("%d messages wait in %d streams of prefix %q, such as %s, and no broker reads them",
+		s.Messages, len(s.Streams), s.Prefix, s.Streams[0])
+}
+
+// FindStranded looks for them among all streams there are. A broker that runs has a consumer on some lane at least: only
+// in those where nothing is due for long it may have none.
+func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Stranded {
+	found := make(map[string]*Stranded)
+	read := make(map[string]bool)
+	for name, info := range all {
+		other := info.Config.Metadata[metaPrefix]
+		if kind := (Spec{Kind: Kind(info.Config.Metadata[metaKind])}); other == prefix || !kind.isLane() {
+			continue
+		}
+		read[other] = read[other] || info.State.Consumers > 0
+		if info.State.Msgs == 0 {
+			continue
+		}
+		s := found[other]
+		if s == nil {
+			s = &Stranded{Prefix: other}
+			found[other] = s
+		}
+		s.Streams, s.Messages = append(s.Streams, name), s.Messages+info.State.Msgs
+	}
+	var stranded []Stranded
+	for other, s := range found {
+		if !read[other] {
+			slices.Sort(s.Streams)
+			stranded = append(stranded, *s)
+		}
+	}
+	slices.SortFunc(stranded, func(a, b Stranded) int { return cmp.Compare(a.Prefix, b.Prefix) })
+	return stranded
+}

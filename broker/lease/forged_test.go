@@ -1,0 +1,197 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// acknowledgement is what a client can have put on any subject: JetStream's answer to a message of its own.
+const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
+
+// flood has something put on a subject so often, until it is stopped.
+func flood(t *testing.T, s *natstest.Server, subject func() string, every time.Duration) (stop func()) {
+	t.Helper()
+	nc := s.Connect()
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(every + rand.N(every/10)):
+				if err := nc.Publish(subject(), []byte(acknowledgement)); err != nil {
+					t.Errorf("flood: %v", err)
+				}
+			}
+		}
+	}()
+	stop = sync.OnceFunc(func() { close(end); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+func onTable() string { return meeting.Table }
+
+// TestForgedTable: a client that has something put where the table is moves no lane, keeps nobody from joining or leaving,
+// and nobody from taking over from the dead.
+func TestForgedTable(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
+		t.Run(every.String(), func(t *testing.T) {
+			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+				a, b := startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed)
+				time.Sleep(10 * time.Second)
+				hadA, hadB := a.all(), b.all()
+				stop := flood(t, s, onTable, every)
+				checkFor(t, 5*time.Minute, "3 3", a, b)
+				checkStays(t, hadA, a)
+				checkStays(t, hadB, b)
+
+				c := startPeer(t, s, lanes(6), sealed)
+				time.Sleep(20 * time.Second)
+				checkFor(t, 10*time.Second, "2 2 2", a, b, c)
+				a.crash()
+				if took := awaitHolds(t, 7*time.Second, 6, b, c); took > 6*time.Second {
+					t.Errorf("taken over after %s", took)
+				}
+				time.Sleep(time.Second)
+				b.stop()
+				awaitHolds(t, time.Second, 6, c)
+				stop()
+				checkFor(t, time.Minute, "6", c)
+			})
+		})
+	}
+}
+
+// TestForgedBeforeAnybody: where something is stored as the table and nobody is there who knows better, who starts waits
+// 5 s, and founds it anew; two do not take the same lanes.
+func TestForgedBeforeAnybody(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		stop := flood(t, s, onTable, 10*time.Millisecond)
+		time.Sleep(time.Second)
+		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+		time.Sleep(stableAfter - settle)
+		checkHolds(t, "0 0", a, b)
+		awaitHolds(t, 2*stableAfter, 4, a, b)
+		time.Sleep(10 * time.Second)
+		checkFor(t, time.Minute, "2 2", a, b)
+		stop()
+	})
+}
+
+// TestForgedCounter: a client that hides the counters of instances gets none of them taken for dead, and one that brings
+// back an old counter does not keep the dead alive.
+func TestForgedCounter(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+		time.Sleep(10 * time.Second)
+		hadA, hadB := a.all(), b.all()
+		n := 0
+		subject := func() string { n++; return meeting.Beat + []*peer{a, b}[n%2].Instance() }
+		stop := flood(t, s, subject, 5*time.Millisecond)
+		checkFor(t, time.Minute, "2 2", a, b)
+		checkStays(t, hadA, a)
+		checkStays(t, hadB, b)
+		stop()
+		time.Sleep(3 * time.Second)
+
+		m, _, err := b.bucket.last(context.Background(), meeting.Beat+a.Instance())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.crash()
+		nc := s.Connect()
+		again := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{sealHeader: {secret("ours").Seal(m.Subject, m.Data)}}}
+		took := time.Now()
+		for len(b.holds()) < 4 {
+			if time.Since(took) > 6*time.Second {
+				t.Fatalf("the dead is alive after %s", time.Since(took))
+			}
+			if err := nc.PublishMsg(again); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// TestOldTable: whoever brings back a table that was sealed earlier gains nothing.
+func TestOldTable(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(6), sealed)
+		time.Sleep(10 * time.Second)
+		m, ours, err := a.bucket.last(context.Background(), meeting.Table)
+		if err != nil || !ours {
+			t.Fatalf("the table: ours: %t, %v", ours, err)
+		}
+		header, err := m.Header()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := startPeer(t, s, lanes(6), sealed)
+		time.Sleep(20 * time.Second)
+		checkHolds(t, "3 3", a, b)
+		hadA, hadB := a.all(), b.all()
+		nc := s.Connect()
+		for range 100 {
+			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{sealHeader: header[sealHeader]}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(97 * time.Millisecond)
+			checkHolds(t, "3 3", a, b)
+		}
+		checkStays(t, hadA, a)
+		checkStays(t, hadB, b)
+		c := startPeer(t, s, lanes(6), sealed)
+		time.Sleep(20 * time.Second)
+		checkHolds(t, "2 2 2", a, b, c)
+	})
+}
+
+// TestForgedElsewhere: what a client has put beside the counters, under however many names, costs nothing, and is removed
+// when an instance is.
+func TestForgedElsewhere(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+		time.Sleep(10 * time.Second)
+		n := 0
+		stop := flood(t, s, func() string { n++; return fmt.Sprint(meeting.Beat, n) }, time.Millisecond)
+		before, begun := a.nc.Stats().OutMsgs, time.Now()
+		checkFor(t, 30*time.Second, "2 2", a, b)
+		stop()
+		if got := float64(a.nc.Stats().OutMsgs-before) / time.Since(begun).Seconds(); got > 10 {
+			t.Errorf("it sends %.1f messages a second, want those of a round", got)
+		}
+		b.crash()
+		time.Sleep(time.Minute)
+		if list := subjects(t, js); len(list) != 2 {
+			t.Errorf("there are %d messages, want the table and one counter", len(list))
+		}
+	})
+}
+
+// TestForgedCalls: calls that are not ours wake nobody.
+func TestForgedCalls(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), sealed)
+		time.Sleep(10 * time.Second)
+		before := lastSequence(t, js)
+		stop := flood(t, s, func() string { return meeting.Call }, time.Millisecond)
+		time.Sleep(10 * time.Second)
+		stop()
+		if got := lastSequence(t, js) - before; got != 0 {
+			t.Errorf("it stored %d messages", got)
+		}
+		checkHolds(t, "4", a)
+	})
+}

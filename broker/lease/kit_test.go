@@ -1,0 +1,130 @@
+package lease
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// secret is a Sealer.
+type secret string
+
+func (s secret) Seal(subject string, body []byte) string {
+	h := hmac.New(sha256.New, []byte(s))
+	h.Write([]byte(subject + "\n"))
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (s secret) Sealed(subject string, body []byte, seal string) bool {
+	return hmac.Equal([]byte(s.Seal(subject, body)), []byte(seal))
+}
+
+func sealed(c *SharedConfig) { c.Seal = secret("ours") }
+
+// deaf is an instance that hears no call, and whose calls nobody hears, as across a link that is down.
+func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
+
+func at(name string) option { return func(c *SharedConfig) { c.Place = name } }
+func locked(name string) option {
+	return func(c *SharedConfig) { c.Place, c.Locked = name, true }
+}
+
+func failing(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
+
+// muted is a way to JetStream's API on which no answer comes while it is muted, as from a stream without a leader.
+type muted struct{ atomic.Bool }
+
+func (m *muted) option(t *testing.T, s *natstest.Server) option {
+	nc := s.Connect()
+	if _, err := nc.Subscribe("mutable.>", func(q *nats.Msg) {
+		if m.Load() {
+			return
+		}
+		_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API" + q.Subject[len("mutable"):], Reply: q.Reply, Data: q.Data})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := nc.FlushWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *SharedConfig) { c.APIPrefix = "mutable" }
+}
+
+// bound gives the stream no more room than it takes, or all there is.
+func bound(t *testing.T, js jetstream.JetStream, full bool) {
+	t.Helper()
+	st, err := js.Stream(context.Background(), meeting.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := st.CachedInfo().Config
+	cfg.Discard, cfg.MaxBytes = jetstream.DiscardNew, -1
+	if full {
+		cfg.MaxBytes = int64(max(st.CachedInfo().State.Bytes, 1))
+	}
+	if _, err := js.UpdateStream(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkFor looks every second, for so long, that the peers hold so many lanes, each of them one peer's.
+func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
+	t.Helper()
+	for range int(long / time.Second) {
+		checkHolds(t, want, peers...)
+		if t.Failed() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// awaitHolds waits until the peers hold all lanes, and returns how long that took.
+func awaitHolds(t *testing.T, most time.Duration, n int, peers ...*peer) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for {
+		held := make(map[string]bool)
+		for _, p := range peers {
+			for _, lane := range p.holds() {
+				held[lane] = true
+			}
+		}
+		took := time.Since(start)
+		if len(held) == n {
+			return took
+		}
+		if took > most {
+			t.Fatalf("after %s %d lanes of %d are held", took, len(held), n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// checkStays fails if a lease of before is not one of now.
+func checkStays(t *testing.T, before map[string]Lease, p *peer) {
+	t.Helper()
+	now := p.all()
+	var moved []string
+	for lane, l := range before {
+		if now[lane] != l {
+			moved = append(moved, lane)
+		}
+	}
+	if slices.Sort(moved); len(moved) > 0 {
+		t.Errorf("%v have been given up", moved)
+	}
+}

@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// TestPlaceIsResumed: who comes back where an instance died takes over from it as soon as that did not answer, and at once
+// where nobody else can be.
+func TestPlaceIsResumed(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		place option
+		most  time.Duration
+	}{{"address", at("h 127.0.0.1:8422"), namesakeAfter + settle}, {"directory", locked("h /data"), settle}} {
+		t.Run(test.name, func(t *testing.T) {
+			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+				a := startPeer(t, s, lanes(4), test.place, sealed)
+				time.Sleep(time.Minute)
+				a.crash()
+				b := startPeer(t, s, lanes(4), test.place, sealed)
+				if took := awaitHolds(t, time.Second, 4, b); took > test.most {
+					t.Errorf("resumed after %s, want %s", took, test.most)
+				}
+				other := startPeer(t, s, lanes(4), test.place, sealed)
+				other.crash()
+			})
+		})
+	}
+}
+
+// TestNamesakeStops: of two that live under one name that an operator gave them the younger stops, before it owns anything.
+func TestNamesakeStops(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			a := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { t.Errorf("the elder: %v", err) }))
+			others := []*peer{}
+			if !alone {
+				others = append(others, startPeer(t, s, lanes(4), sealed))
+			}
+			time.Sleep(10 * time.Second)
+			had := a.all()
+			var why atomic.Value
+			b := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { why.Store(err) }))
+			time.Sleep(time.Second)
+			if err, _ := why.Load().(error); !errors.Is(err, ErrNamesake) {
+				t.Errorf("the younger: got %v, want ErrNamesake", err)
+			}
+			checkHolds(t, "0", b)
+			checkStays(t, had, a)
+			b.stop()
+			checkFor(t, time.Minute, map[bool]string{true: "4", false: "2 2"}[alone], append([]*peer{a}, others...)...)
+		})
+	}
+}
+
+// TestNamesakesThatMissedEachOther: two that live under one name and did not hear of each other, so that the younger took
+// over, find out, and one is left.
+func TestNamesakesThatMissedEachOther(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)
+		time.Sleep(time.Minute + glanceEvery/2)
+		stopped := make(chan error, 1)
+		b := startPeer(t, s, lanes(4), named("one"), deaf, sealed, failing(func(err error) { stopped <- err }))
+		awaitHolds(t, time.Second, 4, b)
+		select {
+		case <-stopped:
+		case <-time.After(glanceEvery + 2*signEvery):
+			t.Fatal("nobody stops")
+		}
+		b.stop()
+		time.Sleep(lookEvery + settle) // it does not hear that either
+		checkFor(t, time.Minute, "4", a)
+	})
+}
+
+// TestSamePlaceByMistake: two that live and believe that they run at the same place share like any others.
+func TestSamePlaceByMistake(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		fail := failing(func(err error) { t.Errorf("stopped by %v", err) })
+		a := startPeer(t, s, lanes(4), at("localhost 127.0.0.1:8422"), fail)
+		time.Sleep(time.Minute)
+		had := len(a.all())
+		b := startPeer(t, s, lanes(4), at("localhost 127.0.0.1:8422"), fail)
+		for range 4 {
+			time.Sleep(time.Second)
+			checkHolds(t, "4 0", a, b)
+		}
+		time.Sleep(10 * time.Second)
+		checkHolds(t, "2 2", a, b)
+		if had != 4 {
+			t.Errorf("alone it had %d lanes", had)
+		}
+		a.crash()
+		awaitHolds(t, 6*time.Second, 4, b)
+	})
+}

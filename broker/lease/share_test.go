@@ -1,0 +1,161 @@
+package lease
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// world is a table with so many instances, all of which would work all lanes.
+func world(r *rand.Rand, instances, lanes int) Table {
+	t := Table{}.clone()
+	var names []string
+	for n := range lanes {
+		names = append(names, fmt.Sprintf("L%02d", n))
+	}
+	for n := range instances {
+		t.join(fmt.Sprintf("i%d", n), Instance{Lanes: names})
+	}
+	for _, lane := range names {
+		if n := r.IntN(instances + 2); n < instances { // otherwise free, or in no table yet
+			t.claim(lane, fmt.Sprintf("i%d", n))
+		} else if n == instances {
+			t.free(lane, Cursor{})
+		}
+	}
+	return t
+}
+
+func counts(share map[string]string) map[string]int {
+	c := make(map[string]int)
+	for _, id := range share {
+		c[id]++
+	}
+	return c
+}
+
+// moves are the lanes that change from one owner that is there to another.
+func moves(t Table, share map[string]string) int {
+	n := 0
+	for lane, id := range share {
+		if owner := t.Lanes[lane].Instance; owner != "" && owner != id {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSharesAreEven: every lane has an owner, at most so many instances own any, their numbers differ by one at most,
+// and no fewer moves would do.
+func TestSharesAreEven(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		instances, lanes, most := 1+r.IntN(6), r.IntN(30), 1+r.IntN(4)
+		w := world(r, instances, lanes)
+		share := shares(w, most)
+		if len(share) != lanes {
+			t.Fatalf("%d of %d lanes have an owner", len(share), lanes)
+		}
+		c := counts(share)
+		owners := min(instances, most)
+		want := min(owners, lanes)
+		if len(c) != want {
+			t.Fatalf("%d instances own lanes, want %d: %v", len(c), want, c)
+		}
+		for id, n := range c {
+			if n < lanes/owners || n > (lanes+owners-1)/owners {
+				t.Fatalf("%s owns %d of %d lanes among %d", id, n, lanes, owners)
+			}
+		}
+		if got, least := moves(w, share), fewestMoves(w, lanes, owners); got != least {
+			t.Fatalf("%d moves, %d would do: %v to %v", got, least, w.Lanes, share)
+		}
+		if !maps.Equal(share, shares(w.clone(), most)) {
+			t.Fatal("the same table gave other shares")
+		}
+	}
+}
+
+// fewestMoves is what leaving everything it may keep to whoever owns most costs.
+func fewestMoves(t Table, lanes, owners int) int {
+	owned := make(map[string]int)
+	total := 0
+	for _, c := range t.Lanes {
+		if c.Instance != "" {
+			owned[c.Instance]++
+			total++
+		}
+	}
+	kept := 0
+	for i, n := range slices.Backward(slices.Sorted(maps.Values(owned))) {
+		if rank := len(owned) - 1 - i; rank < owners {
+			quota := lanes / owners
+			if rank < lanes%owners {
+				quota++
+			}
+			kept += min(n, quota)
+		}
+	}
+	return total - kept
+}
+
+// TestSharesSettle: each instance looks at its own time and decides at once about all that it owns, while others are still
+// about to give up what they decided on. Whatever the order, no lane moves that need not.
+func TestSharesSettle(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		instances, most := 1+r.IntN(5), 1+r.IntN(4)
+		w := world(r, instances, r.IntN(30))
+		least, moved := moves(w, shares(w, most)), 0
+		ending := make(map[string]bool) // what its owner has decided to give up
+		settled := func() bool {
+			share := shares(w, most)
+			return len(ending) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(share)), func(lane string) bool {
+				return w.Lanes[lane].Instance != share[lane]
+			})
+		}
+		for step := 0; !settled(); step++ {
+			if step == 10_000 {
+				t.Fatal("they do not come to rest")
+			}
+			me := fmt.Sprintf("i%d", r.IntN(instances))
+			for lane, id := range shares(w, most) {
+				switch owner := w.Lanes[lane].Instance; {
+				case owner == me && id != me:
+					ending[lane] = true
+				case owner == "" && id == me:
+					w.claim(lane, me)
+				}
+			}
+			for _, lane := range slices.Sorted(maps.Keys(ending)) {
+				if r.IntN(4) == 0 {
+					delete(ending, lane)
+					w.free(lane, Cursor{})
+					moved++
+				}
+			}
+		}
+		if moved != least {
+			t.Fatalf("%d lanes moved, %d would do", moved, least)
+		}
+	}
+}
+
+// TestSharesOfUnlike: in the middle of an upgrade not every instance would work every lane. Each lane goes to one that
+// would, those that stand by included; a lane that nobody would work has no owner.
+func TestSharesOfUnlike(t *testing.T) {
+	w := Table{}.clone()
+	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})
+	w.join("new", Instance{Lanes: []string{"A", "B", "C", "D", "E"}})
+	w.claim("A", "old")
+	w.claim("X", "gone")
+	got := shares(w, 1)
+	if want := map[string]string{"A": "old", "B": "old", "C": "old", "D": "old", "E": "new"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := shares(Table{}, 3); len(got) != 0 {
+		t.Errorf("nobody is there, and owns %v", got)
+	}
+}

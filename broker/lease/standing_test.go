@@ -1,0 +1,80 @@
+package lease
+
+import (
+	"testing"
+	"time"
+)
+
+// TestStanding: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat; one that is
+// alone stops when it gave no sign of life for 4 s, or has no connection.
+func TestStanding(t *testing.T) {
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(mono, wall time.Duration) instant { return instant{wall: start.Add(wall), mono: mono} }
+	both := func(d time.Duration) instant { return at(d, d) }
+	silent := func(d time.Duration) *instant { i := both(d); return &i }
+	const ms, offline = time.Millisecond, false
+	for _, test := range []struct {
+		name      string
+		standing  *standing
+		now       instant
+		connected bool
+		want      bool
+	}{
+		{"nothing known", nil, both(0), true, false},
+		{"beat", &standing{since: both(0)}, both(5000*ms - 1), true, true},
+		{"no beat", &standing{since: both(0)}, both(5000 * ms), true, false},
+		{"beat, and offline since", &standing{since: both(0)}, both(5000*ms - 1), offline, true},
+		{"suspended", &standing{since: both(0)}, at(100*ms, 5000*ms), true, false},
+		{"the wall clock set back", &standing{since: both(0)}, at(100*ms, -time.Hour), true, true},
+		{"stopped, and the wall clock set back", &standing{since: both(0)}, at(5000*ms, -time.Hour), true, false},
+		{"nobody answers", &standing{since: both(0), silent: silent(14000 * ms)}, both(15000*ms - 1), true, true},
+		{"nobody answers for an hour", &standing{since: both(0), silent: silent(time.Hour - time.Second)}, both(time.Hour), true, true},
+		{"nobody answered, then stopped", &standing{since: both(0), silent: silent(2000 * ms)}, both(7000 * ms), true, false},
+		{"nobody can be asked", &standing{since: both(0), silent: silent(4000 * ms)}, both(5000 * ms), offline, false},
+		{"alone", &standing{since: both(0), alone: true}, both(4000*ms - 1), true, true},
+		{"alone and stopped", &standing{since: both(0), alone: true}, both(4000 * ms), true, false},
+		{"alone and suspended", &standing{since: both(0), alone: true}, at(0, 4000*ms), true, false},
+		{"alone and offline", &standing{since: both(0), alone: true}, both(1), offline, false},
+	} {
+		if got := test.standing.good(test.now, test.connected); got != test.want {
+			t.Errorf("%s: got %t", test.name, got)
+		}
+	}
+}
+
+// TestRoster: a counter stands still from when it was read as it is, by rounds that were answered, without a gap.
+func TestRoster(t *testing.T) {
+	start := time.Now()
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	r := roster{seen: make(map[string]sighting)}
+	check := func(what string, still time.Duration, lives bool) {
+		t.Helper()
+		if got := r.still("a"); got != still || r.lives("a") != lives {
+			t.Errorf("%s: still for %s, lives: %t; want %s, %t", what, got, r.lives("a"), still, lives)
+		}
+	}
+	check("never heard of", 0, false)
+	r.saw("a", 7, false, at(0))
+	check("found", 0, false)
+	r.round(at(0), at(0), nil)
+	r.saw("a", 7, false, at(3))
+	r.round(at(4), at(4), nil)
+	check("as it was", 4*time.Second, false)
+	r.saw("a", 8, false, at(5))
+	r.saw("a", 8, false, at(6))
+	r.saw("a", 7, true, at(6)) // again
+	r.round(at(5), at(6), nil)
+	check("moved", 0, true)
+	r.round(at(9), at(9), nil)
+	check("still", 4*time.Second, true)
+	r.failed()
+	check("nobody answers", 0, true)
+	r.round(at(20), at(21), nil)
+	r.round(at(23), at(23), nil)
+	check("counted anew", 2*time.Second, true)
+	r.round(at(24), at(24), []string{"b"})
+	r.round(at(26), at(26), []string{"b"})
+	if got := r.still("b"); got != 2*time.Second {
+		t.Errorf("without a counter: still for %s, want 2s", got)
+	}
+}

@@ -1,0 +1,37 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// TestStatic: a lane of the set is ours at once and for good; any other is waited for until the end.
+func TestStatic(t *testing.T) {
+	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
+		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("said to be waiting for B") })
+		if err != nil || lease.From() != (Cursor{}) || !lease.Held() {
+			t.Errorf("B: got %v, %v; want a lease from the first message on", lease, err)
+		}
+		if err := lease.Release(context.Background(), Cursor{Next: 7}); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		waiting, ended := 0, make(chan error, 1)
+		go func() {
+			_, err := Static{Lanes: []string{"A"}}.Acquire(ctx, "B", func() { waiting++ })
+			ended <- err
+		}()
+		synctest.Wait()
+		if waiting != 1 || len(ended) != 0 {
+			t.Errorf("said to be waiting %d times and ended %d times, want 1 and 0", waiting, len(ended))
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v, want the context's error", err)
+		}
+	})
+}

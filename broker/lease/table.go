@@ -1,0 +1,121 @@
+package lease
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and only
+// if it is still the one that was read.
+type Table struct {
+	// Version rises with every change, and is at least the writer's time in milliseconds: what is founded later is newer.
+	// A table that is written back as it was keeps it.
+	Version uint64 `json:"version,omitempty"`
+	// Replaces is the sequence of the message that this one replaced. It makes a copy of an old table known as one.
+	Replaces  uint64              `json:"replaces,omitempty"`
+	Instances map[string]Instance `json:"instances"`
+	Lanes     map[string]Claim    `json:"lanes"`
+}
+
+// Instance is a running broker.
+type Instance struct {
+	Name    string   `json:"name,omitempty"`    // as the operator calls it
+	Place   string   `json:"place,omitempty"`   // where it runs, if no other instance should run there
+	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
+	Joined  uint64   `json:"joined"`            // rises with every instance that joins
+	Lanes   []string `json:"lanes"`             // those it would work, sorted
+}
+
+// Claim is the ownership of a lane.
+type Claim struct {
+	Instance string    `json:"instance,omitempty"` // empty when the lane is free
+	Epoch    uint64    `json:"epoch"`              // rises with every owner
+	Next     uint64    `json:"next,omitempty"`     // see Cursor
+	Created  time.Time `json:"created,omitzero"`   // see Cursor
+}
+
+// ParseTable reads a table. No bytes are an empty one.
+func ParseTable(data []byte) (Table, error) {
+	var t Table
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &t); err != nil {
+			return Table{}, err
+		}
+	}
+	return t.clone(), nil
+}
+
+func (t Table) clone() Table {
+	c := Table{Version: t.Version, Replaces: t.Replaces, Instances: maps.Clone(t.Instances), Lanes: maps.Clone(t.Lanes)}
+	if c.Instances == nil {
+		c.Instances = make(map[string]Instance)
+	}
+	if c.Lanes == nil {
+		c.Lanes = make(map[string]Claim)
+	}
+	return c
+}
+
+// supersedes reports whether a table that was found is newer than the one that is known, or the same one.
+func (t Table) supersedes(known Table) bool {
+	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
+}
+
+// equal compares what two tables say.
+func (t Table) equal(other Table) bool {
+	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
+		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
+	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
+		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
+	})
+}
+
+// join enters an instance, or what it would work now.
+func (t Table) join(id string, as Instance) {
+	entry, in := t.Instances[id]
+	if !in {
+		for _, other := range t.Instances {
+			entry.Joined = max(entry.Joined, other.Joined)
+		}
+		entry.Joined++
+	}
+	as.Joined = entry.Joined
+	t.Instances[id] = as
+}
+
+// drop removes an instance and frees what it owned.
+func (t Table) drop(id string) {
+	delete(t.Instances, id)
+	for lane, c := range t.Lanes {
+		if c.Instance == id {
+			t.free(lane, Cursor{})
+		}
+	}
+}
+
+// free ends a claim. A cursor that is not known leaves the one before, which is lower and so good still.
+func (t Table) free(lane string, at Cursor) {
+	c := t.Lanes[lane]
+	c.Instance = ""
+	if at.Next > 0 {
+		c.Next, c.Created = at.Next, at.Created
+	}
+	t.Lanes[lane] = c
+}
+
+func (t Table) claim(lane, id string) {
+	c := t.Lanes[lane]
+	c.Instance = id
+	c.Epoch++
+	t.Lanes[lane] = c
+}
+
+// members are the instances in the order in which they joined.
+func (t Table) members() []string {
+	return slices.SortedFunc(maps.Keys(t.Instances), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined), cmp.Compare(a, b))
+	})
+}
