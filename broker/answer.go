@@ -59,8 +59,8 @@ func (b *Broker) Answer() Answer {
 // where nobody takes anything for more than it is.
 func (b *Broker) answer(ctx context.Context) {
 	asked := make(chan string, answersWaiting)
-	sub, err := b.links.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
-		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) {
+	sub, err := b.conns.Control.Subscribe(b.streams.names.StatusCall(), func(m *nats.Msg) {
+		if !strings.HasPrefix(m.Reply, b.streams.names.StatusAnswers()) {
 			return
 		}
 		select {
@@ -95,5 +95,5 @@ func (b *Broker) tell(subject string) error {
 	if err != nil {
 		return err
 	}
-	return b.links.Control.Publish(subject, body)
+	return b.conns.Control.Publish(subject, body)
 }

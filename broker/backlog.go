@@ -28,112 +28,90 @@ const (
 // long overdue. While it is open, all that is due waits on the wheel, which puts it in order. It closes when the lane is
 // read as far as it was overdue, or when the time is up. A lane with nothing long overdue waits for nobody.
 type backlog struct {
+	muster *muster
+	wake   func() // makes the loop turn; may be called from any goroutine
+
 	open     bool
-	together bool      // with other lanes
-	long     bool      // something was long overdue
-	since    time.Time // local; since when it could have been sent; zero while it could not
-	began    time.Time // the leader's time then
+	together bool       // with other lanes
+	long     bool       // something was long overdue
+	since    time.Time  // local; since when it could have been sent; zero while it could not
+	began    leaderTime // then
 }
+
+func newBacklog(m *muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
 
 // holdBack opens the backlog, if it is not open, together with other lanes: for now nothing can be sent.
-func (w *worker) holdBack() {
-	if b := &w.backlog; !b.open {
-		*b = backlog{open: true, together: true}
-		w.muster.join(w)
+func (b *backlog) holdBack() {
+	if !b.open {
+		b.begin(backlog{open: true, together: true})
+		b.muster.join(b)
 	}
-	w.backlog.since = time.Time{}
+	b.since = time.Time{}
 }
 
-// gather keeps a message that is due while the backlog is open, and reports whether it did. One that is long overdue
-// opens it.
-func (w *worker) gather(h *held, now, local time.Time) bool {
-	b := &w.backlog
-	late := now.Sub(h.request.When())
-	if h.problem != nil || late < 0 || !b.open && late < backlogLate {
+func (b *backlog) begin(as backlog) {
+	as.muster, as.wake = b.muster, b.wake
+	*b = as
+}
+
+// gather reports whether a message that was just read, and should have left so long ago, is to wait on the wheel until the
+// backlog allows it to be sent. One that is long overdue opens the backlog.
+func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local time.Time) bool {
+	if late < 0 || !b.open && late < backlogLate {
 		return false
 	}
 	switch {
 	case !b.open:
-		*b = backlog{open: true, since: local, began: now}
-	case !b.together && w.lane.Delay > 0:
+		b.begin(backlog{open: true, since: local, began: now})
+	case !b.together && level:
 		b.since = local // it gets on
 	}
-	w.wheel.Add(h.request.When(), h)
 	return true
 }
 
-// send acts on what is due, as far as the backlog allows, and returns how long that may keep something back.
-func (w *worker) send(now, local time.Time) time.Duration {
-	for {
-		until, wait := w.sendable(now, local)
-		if sent := w.advance(until, now); !sent || !w.backlog.open {
-			return wait
-		}
-	}
-}
-
-// sendable returns up to when what is due may be sent, and how long until that may have changed by itself.
-func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Duration) {
-	b := &w.backlog
+// sendable returns up to when what is due may be sent, and how long until that may have changed by itself. Stuck means that
+// no more can be read before something is sent.
+func (b *backlog) sendable(r *reading, f *flights, stuck bool, now leaderTime, local time.Time) (until leaderTime, wait time.Duration) {
 	if !b.open {
 		return now, forever
 	}
 	if b.since.IsZero() {
 		b.since, b.began = local, now
 	}
-	next, any := w.wheel.Next()
-	b.long = b.long || any && now.Sub(next) >= backlogLate
-	nothing := !b.long || !any || next.After(now)
+	first, any := f.next()
+	b.long = b.long || any && now.Sub(first) >= backlogLate
+	nothing := !b.long || !any || first.After(now)
+	caughtUp := r.caughtUp(b.began)
 	switch up := !local.Before(b.since.Add(backlogWait)); {
-	case w.caughtUp() && (nothing || up), up && !b.together, up && w.lane.Delay == 0:
-		w.endBacklog()
+	case caughtUp && (nothing || up), up && !b.together, up && r.delay == 0:
+		b.end()
 		return now, forever
 	case up:
-		w.muster.leave(w)
+		b.muster.leave(b)
 		b.together, b.since = false, local
 	}
-	until = w.settled(now)
+	switch settled, ok := r.settled(); {
+	case caughtUp || stuck:
+		until = now
+	case ok && settled.Before(now):
+		until = settled
+	}
 	if b.together {
 		mark := until
-		if any && next.Before(mark) {
-			mark = next
+		if any && first.Before(mark) {
+			mark = first
 		}
-		if floor := w.muster.say(w, mark); floor.Before(until) {
+		if floor := b.muster.say(b, mark); floor.Before(until) {
 			until = floor
 		}
 	}
 	return until, b.since.Add(backlogWait).Sub(local)
 }
 
-// settled is up to when all that is due has been read, or now where no more can be read before something is sent.
-func (w *worker) settled(now time.Time) time.Time {
-	if w.caughtUp() || w.full() && w.underway <= w.held/2 { // not none: a slow target always has something underway
-		return now
+// end closes it.
+func (b *backlog) end() {
+	if b.together {
+		b.muster.leave(b)
 	}
-	if w.lane.Delay > 0 && w.last.Sequence > 0 {
-		if leaves := w.last.At.Add(w.lane.Delay - lookahead); leaves.Before(now) {
-			return leaves
-		}
-	}
-	return time.Time{}
-}
-
-// caughtUp reports whether everything has been read that was due when the backlog could first be sent.
-func (w *worker) caughtUp() bool {
-	switch {
-	case w.epoch == 0 || w.reader.Live() != w.epoch:
-		return false // its stream has not been looked at since
-	case w.last.Sequence == 0:
-		return w.seen.Messages == 0 || w.seen.LastSeq < w.from
-	case w.last.Behind == 0:
-		return true
-	}
-	return !w.last.At.Add(max(0, w.lane.Delay-lookahead)).Before(w.backlog.began)
-}
-
-func (w *worker) endBacklog() {
-	if w.backlog.together {
-		w.muster.leave(w)
-	}
-	w.backlog = backlog{}
+	b.begin(backlog{})
 }

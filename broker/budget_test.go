@@ -68,8 +68,8 @@ func TestBuffersFit(t *testing.T) {
 	}
 }
 
-// TestHeldCost holds what is accounted for a message against what the heap says.
-func TestHeldCost(t *testing.T) {
+// TestFlightCost holds what is accounted for a message against what the heap says.
+func TestFlightCost(t *testing.T) {
 	names, err := message.NewNames("delay")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestHeldCost(t *testing.T) {
 				s.Size += len(name) + len(value) + 4
 			}
 			accounted += cost(s)
-			h := &held{Stored: s, size: cost(s)}
+			h := &flight{Stored: s, size: cost(s)}
 			policy := message.Policy{Names: names, MaxDelay: DefaultMaxDelay}
 			h.request, h.problem = policy.Parse(message.Incoming{Stream: "DELAY_10s", Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header})
 			kept = append(kept, h, h.request.HopHeader(), h.request.TargetHeader())

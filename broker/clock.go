@@ -54,20 +54,20 @@ func (c *clock) look(s lane.Sample) {
 	if s.Leader != c.leader {
 		c.leader, c.best = s.Leader, [2]bound{} // another clock
 	}
-	c.known, c.looked, c.last = true, c.offset(s.ServerTime, s.Received), s.LastSeq
+	c.known, c.looked, c.last = true, c.offset(byLeader(s.ServerTime), s.Received), s.LastSeq
 	c.prove(c.looked, s.Received)
 }
 
 // observe takes in the timestamp of a message that was just received. One that was stored long ago says nothing, and one
 // that was there at the last look may say too much: another leader stamped it, or this one before its clock was put right.
-func (c *clock) observe(sequence uint64, stored, received time.Time) {
+func (c *clock) observe(sequence uint64, stored leaderTime, received time.Time) {
 	if offset := c.offset(stored, received); c.known && sequence > c.last && offset > c.looked-clockTight {
 		c.prove(offset, received)
 	}
 }
 
-func (c *clock) offset(server, received time.Time) time.Duration {
-	return server.Sub(c.base.Round(0)) - received.Sub(c.base)
+func (c *clock) offset(at leaderTime, received time.Time) time.Duration {
+	return at.stamp.Sub(c.base.Round(0)) - received.Sub(c.base)
 }
 
 func (c *clock) prove(offset time.Duration, received time.Time) {
@@ -83,7 +83,7 @@ func (c *clock) prove(offset time.Duration, received time.Time) {
 
 // now is the leader's time, at least, when ours is local. Without a fresh proof it is an estimate, good to plan by and
 // not to fire by.
-func (c *clock) now(local time.Time) (server time.Time, fresh bool) {
+func (c *clock) now(local time.Time) (now leaderTime, fresh bool) {
 	mono := local.Sub(c.base)
 	offset := c.looked
 	for _, b := range c.best {
@@ -91,7 +91,7 @@ func (c *clock) now(local time.Time) (server time.Time, fresh bool) {
 			offset, fresh = b.offset, true
 		}
 	}
-	return c.base.Round(0).Add(mono + offset), fresh
+	return byLeader(c.base.Round(0).Add(mono + offset)), fresh
 }
 
 // suspended reports whether wall and monotonic clock have come apart since the last look, as they do while a machine
@@ -109,3 +109,16 @@ func (c *clock) age(local time.Time) time.Duration {
 	}
 	return local.Sub(c.base) - c.proved
 }
+
+// leaderClock is the clock of a lane, and the looks that keep it proven. It belongs to the lane's loop.
+type leaderClock struct {
+	*clock
+	looking bool      // a look is underway
+	retry   time.Time // local; not before, after a look that failed
+	counted time.Time // local; when the last look for the sake of counting began
+}
+
+func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{clock: newClock(local)} }
+
+// lookNow lets the next look come at once, although the last one failed.
+func (c *leaderClock) lookNow() { c.retry = time.Time{} }

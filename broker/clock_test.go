@@ -43,10 +43,10 @@ func TestClockIsALowerBound(t *testing.T) {
 					if rng.IntN(2) == 0 {
 						stored -= time.Duration(rng.Int64N(int64(mono) + 1))
 					}
-					c.observe(seq, server(stored), base.Add(mono))
+					c.observe(seq, byLeader(server(stored)), base.Add(mono))
 				}
 				now, fresh := c.now(base.Add(mono))
-				ahead := now.Sub(server(mono))
+				ahead := now.Sub(byLeader(server(mono)))
 				if !fresh {
 					continue
 				}
@@ -68,8 +68,8 @@ func look(base time.Time, after, ahead time.Duration, leader string) lane.Sample
 func checkClock(t *testing.T, c *clock, base time.Time, after, ahead time.Duration, fresh bool) {
 	t.Helper()
 	now, ok := c.now(base.Add(after))
-	if want := base.Round(0).Add(after + ahead); !now.Equal(want) || ok != fresh {
-		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, now.Sub(base.Round(0).Add(after)), ok, ahead, fresh)
+	if want := base.Round(0).Add(after + ahead); !now.stamp.Equal(want) || ok != fresh {
+		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, now.stamp.Sub(base.Round(0).Add(after)), ok, ahead, fresh)
 	}
 }
 
@@ -78,12 +78,12 @@ func TestClockFreshness(t *testing.T) {
 	base := time.Now()
 	c := newClock(base)
 	checkClock(t, c, base, 0, 0, false)
-	c.observe(1, base.Round(0).Add(time.Hour), base)
+	c.observe(1, byLeader(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, false)
 	c.look(look(base, 0, time.Second, ""))
 	checkClock(t, c, base, clockTrust, time.Second, true)
 	checkClock(t, c, base, clockTrust+1, time.Second, false)
-	c.observe(1, base.Round(0).Add(2*time.Second), base.Add(time.Second)) // stored just now
+	c.observe(1, byLeader(base.Round(0).Add(2*time.Second)), base.Add(time.Second)) // stored just now
 	checkClock(t, c, base, time.Second+clockTrust, time.Second, true)
 	checkClock(t, c, base, time.Second+clockTrust+1, time.Second, false)
 	if got, want := c.age(base.Add(3*time.Second)), 2*time.Second; got != want {
@@ -112,7 +112,7 @@ func TestClockOfOldMessages(t *testing.T) {
 	for behind, fresh := range map[time.Duration]bool{0: true, clockTight - 1: true, clockTight: false, time.Hour: false} {
 		c := newClock(base)
 		c.look(look(base, 0, 0, ""))
-		c.observe(1, base.Round(0).Add(time.Second-behind), base.Add(time.Second))
+		c.observe(1, byLeader(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
 		if _, got := c.now(base.Add(time.Second)); got != fresh {
 			t.Errorf("a message of %s ago: fresh %v, want %v", behind, got, fresh)
 		}
@@ -129,9 +129,9 @@ func TestClockOfAnotherLeader(t *testing.T) {
 	s.LastSeq = 10
 	c.look(s)
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.observe(10, base.Round(0).Add(5*time.Second), base.Add(10*ms)) // stamped by the fast one, read only now
+	c.observe(10, byLeader(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the fast one, read only now
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.observe(11, base.Round(0).Add(11*ms), base.Add(10*ms)) // stored since
+	c.observe(11, byLeader(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored since
 	checkClock(t, c, base, 10*ms, ms, true)
 }
 
@@ -142,8 +142,8 @@ func TestClockThatWasPutRight(t *testing.T) {
 	s := look(base, 0, 0, "")
 	s.LastSeq = 3
 	c.look(s)
-	c.observe(1, base.Round(0).Add(time.Hour), base)
-	c.observe(3, base.Round(0).Add(time.Hour), base)
+	c.observe(1, byLeader(base.Round(0).Add(time.Hour)), base)
+	c.observe(3, byLeader(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, true)
 }
 
@@ -155,8 +155,8 @@ func TestClockAfterSteps(t *testing.T) {
 		c := newClock(base)
 		c.look(look(base, 0, 0, ""))
 		now, fresh := c.now(stepped(base.Add(clockTrust), step))
-		if want := base.Round(0).Add(clockTrust); !now.Equal(want) || !fresh {
-			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.Sub(want), fresh)
+		if want := base.Round(0).Add(clockTrust); !now.stamp.Equal(want) || !fresh {
+			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.stamp.Sub(want), fresh)
 		}
 	}
 }

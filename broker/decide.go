@@ -1,12 +1,26 @@
 package broker
 
 import (
+	"errors"
+	"log/slog"
 	"time"
 
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
 	"delaybroker/levels"
 )
+
+// This file decides what becomes of a message. Its functions are pure: they are told the lane's plan, what the worker knows
+// at this moment, the message, and what an answer said; they return the next step, and change nothing. See settle.go for who
+// takes the step.
+//
+//	read, or its time has come    next
+//	a stream of ours answered     afterStore
+//	a stream's copy was read      afterCheck
+//	a delivery ended              afterDelivery
 
 const (
 	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is
@@ -17,79 +31,363 @@ const (
 	hopSlack = lookahead / 2
 	// newerWait is how often a message of a newer format is looked at again.
 	newerWait = time.Minute
+	// near is how soon a message must be due to be held in memory even when memory is short.
+	near = 250 * time.Millisecond
+	// silentTries is how often a target that should acknowledge may say nothing before that counts as a refusal.
+	silentTries = 3
+	// mostDeferred is longer than any retry lane.
+	mostDeferred = forever
 )
 
-// Step is what to do with a message next.
-type Step struct {
-	Kind    StepKind
-	At      time.Time        // Hold: when to decide again
-	Level   levels.Level     // Hop: where to
-	Problem *message.Problem // Dead: why
+// plan is what is the same for all messages of a lane.
+type plan struct {
+	kind     layout.Kind
+	delay    time.Duration // what every message waits in the lane
+	ladder   levels.Ladder
+	retries  levels.Ladder
+	attempts int // deliveries that may be refused
 }
 
-// StepKind is one of a closed set: a new feature is a new decision, not a new loop.
-type StepKind int
+// moment is what a worker knows when it decides.
+type moment struct {
+	now      leaderTime
+	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
+	inFlight int  // messages in memory
+	crowded  bool // much is in memory already
+}
+
+// step is what to do with a message next.
+type step struct {
+	kind  stepKind
+	at    leaderTime       // hold, backOff: until then
+	level levels.Level     // hop, retry: where to
+	as    *message.Request // retry, dead, pace: what the message says of itself from then on
+	why   *message.Problem // dead
+	note  *note            // to be logged, if not too often
+}
+
+// stepKind is one of a closed set: a new feature is a new decision, not a new loop.
+type stepKind int
 
 // The steps.
 const (
-	Hold  StepKind = iota // on the wheel until At
-	Hop                   // into a level
-	Fire                  // to the target
-	Retry                 // into a retry lane, after a refusal
-	Dead                  // to the dead letters
+	hold     stepKind = iota // on the wheel until then; the next step is decided anew
+	backOff                  // likewise, and the wait grows from time to time
+	pace                     // wait for a turn at the target's rate
+	awaitKey                 // wait until its seal can be judged
+	hop                      // into a level
+	retry                    // into a retry lane
+	dead                     // to the dead letters
+	repeat                   // the same publish once more
+	check                    // read the copy that a stream says it has
+	renew                    // the same publish under another id
+	fire                     // to the target
+	arrive                   // it is elsewhere: let it go
 )
 
-// decide says what to do with a message of a lane, stored at the given time and asking for r, when it is now. It is a
-// pure function of its arguments: due travels with the message, so any ladder may continue what another began.
+// note is something to log.
+type note struct {
+	level slog.Level
+	text  string
+	args  []any
+}
+
+// next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message, so any
+// ladder may continue a way that another began.
 //
 //	     stored                              leaves            due
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
 //	       │◀──────── the lane's delay ────────▶│
 //	                                lookahead ▶│◀  rest: hop, or below the horizon hold
-func decide(l layout.Spec, ladder levels.Ladder, stored time.Time, r message.Request, problem *message.Problem, now time.Time) Step {
-	if problem != nil {
-		if problem.Code == message.NewerFormat || problem.Code == message.UnknownKey {
-			return Step{Kind: Hold, At: now.Add(newerWait)}
+func next(p plan, m moment, f *flight) step {
+	if f.sent != nil {
+		if f.sent.found > 0 {
+			return step{kind: check}
 		}
-		return Step{Kind: Dead, Problem: problem}
+		return step{kind: repeat}
 	}
-	if !r.Expires.IsZero() && now.After(r.Expires) {
-		return Step{Kind: Dead, Problem: message.Problemf(message.Expired,
-			"it was still here when Delay-Expires %s had passed", r.Expires.UTC().Format(time.RFC3339Nano))}
+	if f.problem != nil {
+		return unfit(m, f)
 	}
-	when := r.When()
-	left := when.Sub(now)
-	if left <= 0 {
-		return Step{Kind: Fire}
+	if expires := f.request.Expires; !expires.IsZero() && m.now.After(byLeader(expires)) {
+		return step{kind: dead, why: message.Problemf(message.Expired,
+			"it was still here when Delay-Expires %s had passed", expires.UTC().Format(time.RFC3339Nano))}
 	}
-	horizon := ladder.Horizon() + lookahead
-	leaves := stored.Add(l.Delay - lookahead)
+	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
+	left := when.Sub(m.now)
+	if left <= 0 && m.proven {
+		return step{kind: fire}
+	}
+	horizon := p.ladder.Horizon() + lookahead
 	if left <= horizon || when.Sub(leaves) <= horizon {
-		return Step{Kind: Hold, At: when}
+		return holdOrSpill(p, m, f, when)
 	}
-	if now.Before(leaves) {
-		return Step{Kind: Hold, At: leaves}
+	if m.now.Before(leaves) {
+		return holdOrSpill(p, m, f, leaves)
 	}
-	level, ok := ladder.Next(left + hopSlack)
+	level, ok := p.ladder.Next(left + hopSlack)
 	if !ok {
-		return Step{Kind: Hold, At: when}
+		return holdOrSpill(p, m, f, when)
 	}
-	return Step{Kind: Hop, Level: level}
+	return step{kind: hop, level: p.smaller(level, f.refused)}
 }
 
-// decideRefused says what to do with a message whose delivery was refused.
-func decideRefused(retry levels.Ladder, attempts int, r message.Request, now time.Time, reason string) Step {
-	failed := r.Attempts + 1
-	if failed >= attempts {
-		return Step{Kind: Dead, Problem: message.Problemf(message.Undelivered,
-			"the target refused all of %d attempts, lastly: %s", failed, reason)}
+// unfit decides about a message that cannot be delivered as it is.
+func unfit(m moment, f *flight) step {
+	switch f.problem.Code {
+	case message.UnknownKey:
+		return step{kind: awaitKey}
+	case message.NewerFormat:
+		return step{kind: hold, at: m.now.Add(newerWait), note: &note{slog.LevelWarn,
+			"a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done",
+			[]any{"sequence", f.Sequence, "reason", f.problem.Sentence}}}
 	}
-	waits := retry.Levels()
+	return step{kind: dead, why: f.problem}
+}
+
+// holdOrSpill holds a message in memory, or stores it in a level when much is in memory already. A lane without a delay
+// must not stop reading because of messages that are far from due, or those behind them that are near would be late. So
+// while memory is short a message that is not near goes into the longest level that fits, and waits among its like. Where none
+// fits, the shortest level will do if it is read at once; any other would keep the message behind later ones. Then it stays,
+// and the intake may come to read no further until something is due. In a level all messages are about equally far from due,
+// so it simply reads on later.
+func holdOrSpill(p plan, m moment, f *flight, at leaderTime) step {
+	left := at.Sub(m.now)
+	if p.delay > 0 || !m.crowded || left < near {
+		return step{kind: hold, at: at}
+	}
+	all := p.ladder.Levels()
+	fits := all[0]
+	for _, l := range all[1:] {
+		if l.Delay > left {
+			break
+		}
+		fits = l
+	}
+	if fits.Delay > max(left, readAhead) {
+		return step{kind: hold, at: at}
+	}
+	return step{kind: hop, level: p.smaller(fits, f.refused)}
+}
+
+// smaller is the level to try, or the next smaller one if it or a smaller one has just refused.
+func (p plan) smaller(level levels.Level, refused string) levels.Level {
+	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
+		if below, ok := p.ladder.Below(no); ok {
+			return below
+		}
+	}
+	return level
+}
+
+// storeAnswer is what became of a publish into one of our streams.
+type storeAnswer struct {
+	ack   jsapi.Ack
+	err   error // there was no answer
+	local bool  // refused by our own client, and never sent
+}
+
+// refusal reports whether the stream did not store it, and can be believed.
+func (a storeAnswer) refusal() bool {
+	return a.err == nil && a.ack.Refused() && a.ack.Code != jsapi.CodeInFlight && a.ack.Code != jsapi.CodeTooMany
+}
+
+// afterStore decides when one of our streams has answered, or has not. Without an answer the same is published again, under
+// the same id, and it counts as no attempt. Sent is the publish; after a refusal the flight has none any more.
+func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
+	switch {
+	case a.refusal():
+		return afterRefusal(p, m, f, sent, a.ack)
+	case a.err != nil || a.ack.Refused():
+		s := repeatLater(m, f, a.err)
+		if errors.Is(a.err, outbox.ErrTimeout) {
+			s.note = &note{slog.LevelWarn,
+				"a lane does not acknowledge; trying again: look at the stream's leader, the servers' disks, and the right to publish there",
+				[]any{"subject", sent.subject}}
+		}
+		return s
+	case a.ack.Duplicate:
+		return step{kind: check}
+	}
+	s := step{kind: arrive}
+	if sent.kind == dead {
+		s.note = &note{slog.LevelInfo, "dead letter", []any{"code", sent.why.Code, "id", f.request.ID, "reason", sent.why.Sentence}}
+	}
+	return s
+}
+
+// afterRefusal decides when one of our streams did not take a message. An attempt counts when it has been stored: a message
+// that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds for the dead
+// letter of a last attempt: the target may take the message before there is room for the letter.
+func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
+	tooLarge := no.Code == jsapi.CodeTooLarge
+	s := wait(m, f)
+	switch sent.kind {
+	case hop:
+		_, hasSmaller := p.ladder.Below(sent.level)
+		switch {
+		case tooLarge && f.request.Paced != "": // it is in its last lane, and only its target's rate makes it wait
+			return step{kind: hold, at: f.when()}
+		case tooLarge:
+			return step{kind: dead, why: tooLargeForLevels(f)}
+		case hasSmaller:
+			return next(p, m, f) // which knows the level that refused
+		}
+		s.note = &note{slog.LevelWarn, "no level takes messages; trying again", []any{"level", sent.level.Name, "reason", no.Description}}
+	case retry:
+		if tooLarge && sent.as.Attempts > f.request.Attempts { // or it would be refused for ever
+			return step{kind: dead, why: tooLargeForLevels(f), as: &sent.as}
+		}
+		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here", []any{"lane", sent.level.Name, "reason", no.Description}}
+	case dead:
+		s.note = &note{slog.LevelError, "dead letters are not stored; trying again", []any{"code", sent.why.Code, "reason", no.Description}}
+	default:
+		panic("bug: nothing else is stored")
+	}
+	return s
+}
+
+func tooLargeForLevels(f *flight) *message.Problem {
+	return message.Problemf(message.TooLarge, "%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
+}
+
+// afterCheck decides when a stream said that it has a message already, and its copy was read. Ours means that the copy is
+// ours. Otherwise somebody used the id before us, and the message goes out under another one, at worst as a duplicate.
+func afterCheck(m moment, f *flight, ours bool, err error) step {
+	switch {
+	case err != nil:
+		return wait(m, f)
+	case ours:
+		return step{kind: arrive}
+	}
+	return step{kind: renew}
+}
+
+// heard turns the third silence of a target that should acknowledge into a refusal.
+func heard(f *flight, r deliver.Result) deliver.Result {
+	if silence(r) && f.silent >= silentTries {
+		return deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
+	}
+	return r
+}
+
+func silence(r deliver.Result) bool {
+	return r.Outcome == deliver.Unknown && errors.Is(r.Err, outbox.ErrTimeout)
+}
+
+// afterDelivery decides when a delivery has ended. Turn is how long until the time that the result names.
+func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
+	switch r.Outcome {
+	case deliver.Delivered:
+		return step{kind: arrive}
+	case deliver.Unknown: // the target did not refuse it: repeat under the same id
+		return repeatLater(m, f, r.Err)
+	case deliver.Paced:
+		as := f.request
+		as.RetryAt, as.Paced = m.now.Add(turn).stamp, r.Pacer
+		return step{kind: pace, as: &as}
+	case deliver.Expired:
+		return step{kind: dead, why: message.Problemf(message.Expired, "there was no turn for it at its target before Delay-Expires %s",
+			f.request.Expires.UTC().Format(time.RFC3339Nano))}
+	case deliver.NoRoom:
+		s := deferred(p, m, f, mostDeferred)
+		s.note = &note{slog.LevelError,
+			"JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some",
+			[]any{"reason", r.Reason}}
+		return s
+	case deliver.Stalled:
+		return deferred(p, m, f, turn)
+	case deliver.Refused:
+		if r.Code == jsapi.CodeTooLarge {
+			return step{kind: dead, why: message.Problemf(message.TooLarge, "%d bytes and headers are more than the target takes: %s", len(f.Data), r.Reason)}
+		}
+		return refusedByTarget(p, m, f, r.Reason)
+	}
+	panic("bug: unknown outcome of a delivery")
+}
+
+// refusedByTarget sends a message to its next attempt, or to the dead letters after the last.
+func refusedByTarget(p plan, m moment, f *flight, reason string) step {
+	failed := f.request.Attempts + 1
+	waits := p.retries.Levels()
 	wait := waits[min(failed, len(waits))-1]
-	if !r.Expires.IsZero() && now.Add(wait.Delay).After(r.Expires) {
-		return Step{Kind: Dead, Problem: message.Problemf(message.Expired,
+	again, expires := m.now.Add(wait.Delay), f.request.Expires
+	last := f.request.Refused(m.now.stamp, time.Time{})
+	switch {
+	case failed >= p.attempts:
+		return step{kind: dead, as: &last, why: message.Problemf(message.Undelivered,
+			"the target refused all of %d attempts, lastly: %s", failed, reason)}
+	case !expires.IsZero() && again.After(byLeader(expires)):
+		return step{kind: dead, as: &last, why: message.Problemf(message.Expired,
 			"refused %d times, and the next attempt would come after Delay-Expires %s, lastly: %s",
-			failed, r.Expires.UTC().Format(time.RFC3339Nano), reason)}
+			failed, expires.UTC().Format(time.RFC3339Nano), reason)}
 	}
-	return Step{Kind: Retry, Level: wait, At: now.Add(wait.Delay)}
+	as := f.request.Refused(m.now.stamp, again.stamp)
+	return step{kind: retry, level: wait, as: &as}
+}
+
+// deferred gets a message out of the way, into a retry lane, and counts no attempt: the target has not refused it. It comes
+// again after the wait, or after that of the last retry lane if that is shorter.
+func deferred(p plan, m moment, f *flight, wait time.Duration) step {
+	waits := p.retries.Levels()
+	wait = min(wait, waits[len(waits)-1].Delay)
+	to := waits[0]
+	for _, l := range waits[1:] {
+		if l.Delay <= wait {
+			to = l
+		}
+	}
+	as := f.request
+	as.RetryAt, as.Paced = m.now.Add(wait).stamp, "" // a turn is over by then
+	return step{kind: retry, level: to, as: &as}
+}
+
+// repeatLater repeats what was not answered: as soon as there is a connection again, if that was the reason.
+func repeatLater(m moment, f *flight, err error) step {
+	if outbox.Offline(err) {
+		return step{kind: hold, at: m.now}
+	}
+	return wait(m, f)
+}
+
+// wait backs off. The wait grows from 50 ms to 3.2 s, or so far that a lane with thousands of such messages repeats one of
+// them every millisecond: a server that is full should not have more to do than one that is not. It ends when the message
+// is due: the target may take what no level takes.
+func wait(m moment, f *flight) step {
+	wait := 50 * time.Millisecond << min(f.tries, 6)
+	if f.tries > 6 {
+		wait = max(wait, time.Duration(m.inFlight)*time.Millisecond)
+	}
+	at := m.now.Add(wait)
+	if due := f.when(); due.After(m.now) && due.Before(at) {
+		at = due
+	}
+	return step{kind: backOff, at: at}
+}
+
+// overdueSince is since when a message should have left, once a step is taken; ok is false while it is not. A message that waits in a
+// retry lane, refused or deferred, is late from when it was due, however often it waits. One that its target's rate makes
+// wait is late from its turn.
+func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
+	again := f.request.Attempts > 0 || p.kind == layout.Retry
+	if s.kind == hold && (!again || f.request.Paced != "") {
+		return leaderTime{}, false
+	}
+	switch {
+	case f.request.Due.IsZero(): // it could not be read
+		return f.storedAt(), true
+	case again:
+		return byLeader(f.request.Due), true
+	}
+	return p.leaves(f.storedAt(), f.request), true
+}
+
+// leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little left for
+// another hop, delivered.
+func (p plan) leaves(stored leaderTime, r message.Request) leaderTime {
+	end := stored.Add(p.delay)
+	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() {
+		return when
+	}
+	return end
 }

@@ -1,13 +1,19 @@
 package broker
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
 	"delaybroker/levels"
 )
 
@@ -20,22 +26,32 @@ func mustLadder(t *testing.T, spec string) levels.Ladder {
 	return l
 }
 
-func (s Step) String() string {
-	switch s.Kind {
-	case Hold:
-		return "hold until " + s.At.Sub(epoch).String()
-	case Hop:
-		return "hop into " + s.Level.Name
-	case Fire:
-		return "fire"
-	case Retry:
-		return "retry in " + s.Level.Name + " at " + s.At.Sub(epoch).String()
+func (s step) String() string {
+	switch s.kind {
+	case hold:
+		return "hold until " + s.at.Sub(epoch).String()
+	case backOff:
+		return "back off until " + s.at.Sub(epoch).String()
+	case pace:
+		return "wait for a turn at " + byLeader(s.as.RetryAt).Sub(epoch).String() + " of " + s.as.Paced
+	case hop:
+		return "hop into " + s.level.Name
+	case retry:
+		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, byLeader(s.as.RetryAt).Sub(epoch), s.as.Attempts)
+	case dead:
+		if s.as != nil {
+			return fmt.Sprintf("dead: %s after %d", s.why.Code, s.as.Attempts)
+		}
+		return "dead: " + string(s.why.Code)
 	}
-	return "dead: " + string(s.Problem.Code)
+	return map[stepKind]string{awaitKey: "await its key", repeat: "repeat", check: "check", renew: "renew", fire: "fire", arrive: "arrive"}[s.kind]
 }
 
 // epoch is when the message of a test was stored.
-var epoch = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+var epoch = byLeader(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+
+// after is so long after that, as a message carries it.
+func after(d time.Duration) time.Time { return epoch.Add(d).stamp }
 
 // TestDecide is the intake and a level at their exact edges. The horizon of this ladder is 3 s, and 50 ms more.
 func TestDecide(t *testing.T) {
@@ -71,48 +87,192 @@ func TestDecide(t *testing.T) {
 		{name: "when it may leave, less remains", lane: 30 * time.Minute, due: time.Hour - 76*ms, now: 30*time.Minute - 50*ms, want: "hop into 1m"},
 		{name: "due before the level's end", lane: 30 * time.Minute, due: time.Minute, now: 0, want: "hold until 1m0s"},
 
-		{name: "a retry", due: 0, now: time.Second, request: message.Request{RetryAt: epoch.Add(2 * time.Second)}, want: "hold until 2s"},
-		{name: "a retry, due", due: 0, now: 2 * time.Second, request: message.Request{RetryAt: epoch.Add(2 * time.Second)}, want: "fire"},
-		{name: "a retry before due", due: 3 * time.Second, now: 2 * time.Second, request: message.Request{RetryAt: epoch.Add(2 * time.Second)}, want: "hold until 3s"},
+		{name: "a retry", due: 0, now: time.Second, request: message.Request{RetryAt: after(2 * time.Second)}, want: "hold until 2s"},
+		{name: "a retry, due", due: 0, now: 2 * time.Second, request: message.Request{RetryAt: after(2 * time.Second)}, want: "fire"},
+		{name: "a retry before due", due: 3 * time.Second, now: 2 * time.Second, request: message.Request{RetryAt: after(2 * time.Second)}, want: "hold until 3s"},
 
-		{name: "expires now", due: time.Second, now: 2 * time.Second, request: message.Request{Expires: epoch.Add(2 * time.Second)}, want: "fire"},
-		{name: "has expired", due: time.Second, now: 2*time.Second + 1, request: message.Request{Expires: epoch.Add(2 * time.Second)}, want: "dead: expired"},
+		{name: "expires now", due: time.Second, now: 2 * time.Second, request: message.Request{Expires: after(2 * time.Second)}, want: "fire"},
+		{name: "has expired", due: time.Second, now: 2*time.Second + 1, request: message.Request{Expires: after(2 * time.Second)}, want: "dead: expired"},
 		{name: "bad", due: time.Hour, now: 0, problem: bad, want: "dead: bad_time"},
-		{name: "bad and expired", now: time.Hour, request: message.Request{Expires: epoch}, problem: bad, want: "dead: bad_time"},
+		{name: "bad and expired", now: time.Hour, request: message.Request{Expires: after(0)}, problem: bad, want: "dead: bad_time"},
 		{name: "of a newer format", now: time.Second, problem: newer, want: "hold until 1m1s"},
 	} {
-		tt.request.Due = epoch.Add(tt.due)
-		got := decide(layout.Spec{Delay: tt.lane}, ladder, epoch, tt.request, tt.problem, epoch.Add(tt.now)).String()
+		tt.request.Due = after(tt.due)
+		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem}
+		got := next(plan{delay: tt.lane, ladder: ladder}, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-func TestDecideRefused(t *testing.T) {
-	retry := mustLadder(t, "1s 5s 30s")
+// TestNothingFiresUnproven: an estimate of the leader's time is good to plan by, and not to fire by.
+func TestNothingFiresUnproven(t *testing.T) {
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(time.Second)}}
+	p := plan{ladder: mustLadder(t, "1s 5s")}
+	for now, want := range map[time.Duration]string{0: "hold until 1s", time.Second: "hold until 1s", time.Hour: "hold until 1s"} {
+		if got := next(p, moment{now: epoch.Add(now)}, f).String(); got != want {
+			t.Errorf("%s later: %s, want %s", now, got, want)
+		}
+	}
+}
+
+// TestSpill: a message that is far from due does not stay in a crowded intake.
+func TestSpill(t *testing.T) {
+	p := plan{ladder: mustLadder(t, "1s 5s 1m")}
+	for _, tt := range []struct {
+		name    string
+		delay   time.Duration // of the lane
+		due     time.Duration
+		refused string
+		want    string
+	}{
+		{name: "near", due: near - 1, want: "hold until 249.999999ms"},
+		{name: "not near", due: near, want: "hop into 1s"},
+		{name: "the longest level that fits", due: 3 * time.Second, want: "hop into 1s"},
+		{name: "none smaller to try", due: 3 * time.Second, refused: "1s", want: "hop into 1s"},
+		{name: "in a level", delay: time.Minute, due: 61 * time.Second, want: "hold until 1m1s"},
+	} {
+		f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(tt.due)}, refused: tt.refused}
+		p := p
+		p.delay = tt.delay
+		if got := next(p, moment{now: epoch, proven: true, crowded: true}, f).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	long := plan{ladder: mustLadder(t, "10s 1m")} // it would not be read at once
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
+	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
+		t.Errorf("with no level that is read at once: %s, want %s", got, want)
+	}
+}
+
+// TestRepeatsUnchanged: a message that a stream may have already is not decided about anew, whatever it is like by now.
+func TestRepeatsUnchanged(t *testing.T) {
+	p := plan{ladder: mustLadder(t, "1s 5s")}
+	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {
+		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{found: found}}
+		if got := next(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {
+			t.Errorf("found at %d: %s, want %s", found, got, want)
+		}
+	}
+	f := &flight{problem: message.Problemf(message.UnknownKey, "x")}
+	if got, want := next(p, moment{}, f).String(), "await its key"; got != want {
+		t.Errorf("with a seal of an unknown key: %s, want %s", got, want)
+	}
+}
+
+// TestAfterStore is what becomes of a message when one of our streams has answered, or has not.
+func TestAfterStore(t *testing.T) {
+	p := plan{ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
+	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
+	const full = 10077 // the stream's own limit
+	hopTo := func(level string) publish {
+		l, _ := p.ladder.Lookup(level)
+		return publish{kind: hop, level: l}
+	}
+	for _, tt := range []struct {
+		name    string
+		sent    publish
+		request message.Request // due in ten seconds
+		tries   int
+		answer  storeAnswer
+		want    string
+	}{
+		{name: "stored", sent: hopTo("5s"), answer: storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}, want: "arrive"},
+		{name: "it says it has it", sent: hopTo("5s"), answer: storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}, want: "check"},
+		{name: "no answer", sent: hopTo("5s"), answer: storeAnswer{err: outbox.ErrTimeout}, want: "back off until 50ms"},
+		{name: "no answer again and again", sent: hopTo("5s"), tries: 6, answer: storeAnswer{err: outbox.ErrTimeout}, want: "back off until 3.2s"},
+		{name: "no answer to one of many", sent: hopTo("5s"), tries: 7, answer: storeAnswer{err: outbox.ErrTimeout}, want: "back off until 9s"},
+		{name: "no answer until it is due", sent: hopTo("5s"), tries: 6, request: message.Request{Due: after(time.Second)}, answer: storeAnswer{err: outbox.ErrTimeout}, want: "back off until 1s"},
+		{name: "disconnected", sent: hopTo("5s"), answer: storeAnswer{err: outbox.ErrDisconnected}, want: "hold until 0s"},
+		{name: "the first copy is being stored", sent: hopTo("5s"), answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
+		{name: "the stream is busy", sent: hopTo("5s"), answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
+
+		{name: "a level is full", sent: hopTo("5s"), answer: no(full), want: "hop into 1s"},
+		{name: "the smallest level is full", sent: hopTo("1s"), answer: no(full), want: "back off until 50ms"},
+		{name: "a level is full, and it is due", sent: hopTo("5s"), request: message.Request{Due: after(0)}, answer: no(full), want: "hold until 0s"},
+		{name: "too large for levels", sent: hopTo("5s"), answer: no(jsapi.CodeTooLarge), want: "dead: too_large"},
+		{name: "too large to wait for its turn", sent: hopTo("5s"), request: message.Request{Paced: "x", RetryAt: after(20 * time.Second)}, answer: no(jsapi.CodeTooLarge), want: "hold until 20s"},
+
+		{name: "a retry lane is full", sent: publish{kind: retry, as: message.Request{Attempts: 1}}, answer: no(full), want: "back off until 50ms"},
+		{name: "too large for a retry lane", sent: publish{kind: retry, as: message.Request{Attempts: 1}}, answer: no(jsapi.CodeTooLarge), want: "dead: too_large after 1"},
+		{name: "too large to be deferred", sent: publish{kind: retry}, answer: no(jsapi.CodeTooLarge), want: "back off until 50ms"},
+
+		{name: "no room for a dead letter", sent: publish{kind: dead, why: message.Problemf(message.Expired, "x")}, answer: no(full), want: "back off until 50ms"},
+	} {
+		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, tries: tt.tries}
+		if f.request.Due.IsZero() {
+			f.request.Due = after(10 * time.Second)
+		}
+		if tt.answer.refusal() && tt.sent.kind == hop {
+			f.refused = tt.sent.level.Name
+		}
+		m := moment{now: epoch, inFlight: 9000}
+		if got := afterStore(p, m, f, &tt.sent, tt.answer).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAfterCheck: only a copy of ours counts, and a question that was not answered is asked again.
+func TestAfterCheck(t *testing.T) {
+	f := &flight{request: message.Request{Due: after(time.Second)}}
+	for _, tt := range []struct {
+		ours bool
+		err  error
+		want string
+	}{{true, nil, "arrive"}, {false, nil, "renew"}, {false, outbox.ErrTimeout, "back off until 50ms"}} {
+		if got := afterCheck(moment{now: epoch}, f, tt.ours, tt.err).String(); got != tt.want {
+			t.Errorf("ours %v, %v: %s, want %s", tt.ours, tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestAfterDelivery is what becomes of a message when its delivery has ended, in every way it can.
+func TestAfterDelivery(t *testing.T) {
+	p := plan{retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
+	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
+	silent := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}
 	for _, tt := range []struct {
 		name     string
-		attempts int
+		result   deliver.Result
+		turn     time.Duration
+		attempts int // allowed; zero for five
 		failed   int
+		silent   int // times, with this one
 		expires  time.Duration
 		want     string
 	}{
-		{"the first", 5, 0, 0, "retry in 1s at 1s"},
-		{"the second", 5, 1, 0, "retry in 5s at 5s"},
-		{"the last wait", 5, 2, 0, "retry in 30s at 30s"},
-		{"the last wait again", 5, 3, 0, "retry in 30s at 30s"},
-		{"the last attempt", 5, 4, 0, "dead: undelivered"},
-		{"beyond it", 5, 7, 0, "dead: undelivered"},
-		{"one attempt only", 1, 0, 0, "dead: undelivered"},
-		{"just before it expires", 5, 0, time.Second, "retry in 1s at 1s"},
-		{"just after it expires", 5, 0, time.Second - 1, "dead: expired"},
+		{name: "delivered", result: deliver.Result{Outcome: deliver.Delivered}, want: "arrive"},
+		{name: "silent", result: silent, silent: 1, want: "back off until 50ms"},
+		{name: "silent for the third time", result: silent, silent: silentTries, want: "retry in 1s at 1s after 1"},
+		{name: "disconnected", result: deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrDisconnected}, silent: 9, want: "hold until 0s"},
+		{name: "busy", result: deliver.Result{Outcome: deliver.Unknown, Err: errors.New("busy")}, silent: 9, want: "back off until 50ms"},
+		{name: "paced", result: deliver.Result{Outcome: deliver.Paced, Pacer: "x"}, turn: time.Minute, want: "wait for a turn at 1m0s of x"},
+		{name: "expired while it waited", result: deliver.Result{Outcome: deliver.Expired}, want: "dead: expired"},
+		{name: "no room", result: deliver.Result{Outcome: deliver.NoRoom}, failed: 2, want: "retry in 30s at 30s after 2"},
+		{name: "stalled", result: deliver.Result{Outcome: deliver.Stalled}, turn: 7 * time.Second, failed: 2, want: "retry in 5s at 7s after 2"},
+		{name: "stalled for a moment", result: deliver.Result{Outcome: deliver.Stalled}, turn: time.Millisecond, want: "retry in 1s at 1ms after 0"},
+		{name: "too large for its target", result: deliver.Result{Outcome: deliver.Refused, Code: jsapi.CodeTooLarge}, want: "dead: too_large"},
+
+		{name: "refused for the first time", result: refused, want: "retry in 1s at 1s after 1"},
+		{name: "the second", result: refused, failed: 1, want: "retry in 5s at 5s after 2"},
+		{name: "the last wait", result: refused, failed: 2, want: "retry in 30s at 30s after 3"},
+		{name: "the last wait again", result: refused, failed: 3, want: "retry in 30s at 30s after 4"},
+		{name: "the last attempt", result: refused, failed: 4, want: "dead: undelivered after 5"},
+		{name: "beyond it", result: refused, failed: 7, want: "dead: undelivered after 8"},
+		{name: "one attempt only", result: refused, attempts: 1, want: "dead: undelivered after 1"},
+		{name: "just before it expires", result: refused, expires: time.Second, want: "retry in 1s at 1s after 1"},
+		{name: "just after it expires", result: refused, expires: time.Second - 1, want: "dead: expired after 1"},
 	} {
-		r := message.Request{Attempts: tt.failed}
+		p := p
+		p.attempts = cmp.Or(tt.attempts, p.attempts)
+		f := &flight{request: message.Request{Due: after(-time.Second), Attempts: tt.failed}, silent: tt.silent}
 		if tt.expires > 0 {
-			r.Expires = epoch.Add(tt.expires)
+			f.request.Expires = after(tt.expires)
 		}
-		if got := decideRefused(retry, tt.attempts, r, epoch, "full").String(); got != tt.want {
+		if got := afterDelivery(p, moment{now: epoch}, f, heard(f, tt.result), tt.turn).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -160,35 +320,36 @@ func mostHops(ladder levels.Ladder, wait time.Duration) int {
 }
 
 func walk(ladder levels.Ladder, at layout.Spec, wait time.Duration, rng *rand.Rand) error {
-	r := message.Request{Due: epoch.Add(wait)}
+	r := message.Request{Due: after(wait)}
 	latency := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond)) }
 	most := mostHops(ladder, wait)
 	stored := epoch
 	now := stored.Add(latency())
 	hops, holds := 0, 0
 	for {
-		switch s := decide(at, ladder, stored, r, nil, now); s.Kind {
-		case Fire:
-			if now.Before(r.When()) {
-				return fmt.Errorf("fires %s early", r.When().Sub(now))
+		f := &flight{Stored: lane.Stored{At: stored.stamp}, request: r}
+		switch s := next(plan{delay: at.Delay, ladder: ladder}, moment{now: now, proven: true}, f); s.kind {
+		case fire:
+			if now.Before(f.when()) {
+				return fmt.Errorf("fires %s early", f.when().Sub(now))
 			}
-			if late := now.Sub(r.When()); late > 100*time.Millisecond {
+			if late := now.Sub(f.when()); late > 100*time.Millisecond {
 				return fmt.Errorf("fires %s late after %d hops", late, hops)
 			}
 			if hops > most {
 				return fmt.Errorf("%d hops, want at most %d", hops, most)
 			}
 			return nil
-		case Hop:
+		case hop:
 			hops, holds = hops+1, 0
 			stored = now.Add(latency())
 			now = stored.Add(latency())
-			at = layout.Spec{Name: s.Level.Name, Delay: s.Level.Delay}
-		case Hold:
-			if holds++; holds > 2 || !s.At.After(now) {
-				return fmt.Errorf("held %d times in one lane, now until %s from %s", holds, s.At, now)
+			at = layout.Spec{Name: s.level.Name, Delay: s.level.Delay}
+		case hold:
+			if holds++; holds > 2 || !s.at.After(now) {
+				return fmt.Errorf("held %d times in one lane, now until %s from %s", holds, s.at, now)
 			}
-			now = s.At
+			now = s.at
 			if rng.IntN(2) == 0 {
 				now = now.Add(latency())
 			}

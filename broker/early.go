@@ -67,9 +67,9 @@ func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 func (w *worker) judge(s lane.Sample) {
 	told, wasEarly := w.early.judge(w.clock.base, s)
 	if told {
-		w.tally.judged.Add(1)
+		w.shared.tally.judged.Add(1)
 	}
 	if wasEarly {
-		w.tally.early.Add(1)
+		w.shared.tally.early.Add(1)
 	}
 }

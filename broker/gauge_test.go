@@ -7,23 +7,12 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
-	"delaybroker/wheel"
 )
 
-// idle is a worker whose loop a test plays, at work since now.
+// idle is a worker of a level of an hour.
 func idle(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	cfg, err := Config{}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &worker{
-		engine: &engine{cfg: cfg}, lane: layout.Spec{Delay: time.Hour}, clock: newClock(now),
-		wheel: wheel.New[*held](), late: wheel.New[struct{}](), gauge: &gauge{base: now},
-		account: newBudget(DefaultHoldBytes, 1).open(freeShare, func() {}),
-	}
-	w.looked(lane.Sample{ServerTime: now, Received: now})
-	return w
+	return atWork(t, layout.Spec{Kind: layout.Level, Delay: time.Hour}, now)
 }
 
 func (w *worker) statusAt(local time.Time) LaneStatus {
@@ -36,17 +25,15 @@ func (w *worker) statusAt(local time.Time) LaneStatus {
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
-	w.wheel.Add(now.Add(-time.Hour), &held{}) // read an hour after it was stored
-	w.undated = true
+	w.flights.untimed = append(w.flights.untimed, &flight{}) // read an hour after it was stored
 	w.report(now)
 	if got := w.statusAt(now.Add(time.Minute)).Overdue; got != 0 {
 		t.Errorf("overdue by %s, and nothing is", got)
 	}
 	w = idle(t, now)
-	w.wheel.Add(now.Add(time.Second), &held{})
+	w.flights.hold(&flight{}, byLeader(now.Add(time.Second)))
 	w.report(now)
-	w.wheel.Add(now.Add(-time.Hour), &held{})
-	w.undated = true
+	w.flights.untimed = append(w.flights.untimed, &flight{})
 	w.report(now)
 	if got, want := w.statusAt(now.Add(time.Minute)).Overdue, 59*time.Second-lookahead; got != want {
 		t.Errorf("overdue by %s, want %s", got, want)
@@ -65,12 +52,13 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	}{
 		{"waits for the first time", layout.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
 		{"refused", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
-		{"parked", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
+		{"deferred", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
 		{"paced", layout.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
 	} {
 		w := idle(t, now)
-		w.lane.Kind = test.kind
-		w.act(&held{request: test.request}, Step{Kind: Hold, At: now.Add(20 * time.Second)}, now)
+		w.plan.kind = test.kind
+		f := &flight{Stored: lane.Stored{At: now}, request: test.request}
+		w.proceed(f, moment{now: byLeader(now), proven: true})
 		w.report(now)
 		if got := w.statusAt(now).Overdue; got != test.want {
 			t.Errorf("%s: overdue by %s, want %s", test.name, got, test.want)
@@ -82,8 +70,8 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
-	w.late.Add(now.Add(-time.Second), struct{}{})
-	w.cursor.Done(w.cursor.Begin(1))
+	w.flights.date(&flight{}, byLeader(now.Add(-time.Second)), true)
+	w.reading.cursor.Done(w.reading.cursor.Begin(1))
 	w.report(now)
 	w.report(now.Add(time.Minute))
 	l := w.statusAt(now.Add(time.Hour))

@@ -8,40 +8,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 )
 
-// ownersSpec is the stream in which instances agree who owns what.
-func (e *engine) ownersSpec(replicas int) layout.Spec {
-	return layout.Spec{
-		Kind: layout.Owners, Stream: e.names.OwnersStream(), Subjects: []string{e.names.OwnersFilter()},
-		Prefix: e.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: e.cfg.DedupWindow, MaxMsgSize: -1,
-	}
-}
-
 // newLeaser is the one that the configuration asks for.
-func (e *engine) newLeaser() lease.Leaser {
+func (b *Broker) newLeaser() lease.Leaser {
 	switch {
-	case e.cfg.Leaser != nil:
-		return e.cfg.Leaser
-	case e.cfg.MaxOwners == 0:
+	case b.streams.cfg.Leaser != nil:
+		return b.streams.cfg.Leaser
+	case b.streams.cfg.MaxOwners == 0:
 		return lease.Static{}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "delaybroker" // what is added makes it unique
 	}
+	names := b.streams.names
 	cfg := lease.SharedConfig{
-		Conn: e.links.Control, APIPrefix: e.cfg.APIPrefix, Connected: e.controlling.up.Load, Seal: e.policy.Keys, MaxOwners: e.cfg.MaxOwners, Log: e.log,
-		Name: e.cfg.Instance, Host: host, Place: e.cfg.Place.Name, Locked: e.cfg.Place.Locked, Fail: e.quit,
+		Conn: b.conns.Control, APIPrefix: b.streams.cfg.APIPrefix, Connected: b.links.control.up.Load, Seal: b.streams.keys.policy.Keys, MaxOwners: b.streams.cfg.MaxOwners, Log: b.log,
+		Name: b.streams.cfg.Instance, Host: host, Place: b.streams.cfg.Place.Name, Locked: b.streams.cfg.Place.Locked, Fail: b.quit,
 		Subjects: lease.Subjects{
-			Stream: e.names.OwnersStream(), All: e.names.OwnersFilter(), Table: e.names.OwnersTable(),
-			Beat: e.names.OwnersBeat(), Call: e.names.OwnersCall(),
+			Stream: names.OwnersStream(), All: names.OwnersFilter(), Table: names.OwnersTable(),
+			Beat: names.OwnersBeat(), Call: names.OwnersCall(),
 		},
 	}
-	if e.cfg.Provision {
-		cfg.Create = e.createOwners
+	if b.streams.cfg.Provision {
+		cfg.Create = b.createOwners
 	}
 	return lease.NewShared(cfg)
 }
@@ -55,13 +47,13 @@ func instanceOf(o lease.Leaser) string {
 }
 
 // createOwners makes the stream anew. Another instance may have been faster.
-func (e *engine) createOwners(ctx context.Context) error {
+func (b *Broker) createOwners(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	replicas := e.cfg.replicas(e.links.Control.ConnectedClusterName() != "")
-	_, err := e.js.CreateStream(ctx, e.marked(e.ownersSpec(replicas)).Config())
-	if e.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
-		_, err = e.js.CreateStream(ctx, e.marked(e.ownersSpec(1)).Config())
+	replicas := b.streams.cfg.replicas(b.conns.Control.ConnectedClusterName() != "")
+	_, err := b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(b.streams.ownersSpec(replicas)).Config())
+	if b.streams.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
+		_, err = b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(b.streams.ownersSpec(1)).Config())
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil

@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/lease"
 )
+
+// probeEvery is how often all consumers are looked after because some stream answers again.
+const probeEvery = 10 * time.Second
 
 // linkState is what is known of a connection without asking it. nats.go answers under a lock that a publish holds while
 // its socket takes nothing, so a loop that asked would stand still for as long.
@@ -16,21 +21,35 @@ type linkState struct {
 	up   atomic.Bool
 }
 
-// online reports whether there is anywhere to publish to.
-func (e *engine) online() bool { return e.writing.up.Load() && e.delivering.up.Load() }
+// linkStates are the states of the connections that a worker depends on.
+type linkStates struct{ write, deliver, control linkState }
 
-// watchLinks keeps account of the connections until ctx ends, and wakes the workers when one is back: what became due
-// meanwhile goes out at once. When JetStream is back behind a connection that stayed, their consumers may be gone.
-func (b *Broker) watchLinks(ctx context.Context) {
-	var watching sync.WaitGroup
-	for _, l := range []*linkState{b.writing, b.delivering, b.controlling} {
-		watching.Go(func() { b.watchLink(ctx, l) })
+func newLinkStates(l Links) *linkStates {
+	return &linkStates{write: linkState{conn: l.Write}, deliver: linkState{conn: l.Deliver}, control: linkState{conn: l.Control}}
+}
+
+func (l *linkStates) all() []*linkState { return []*linkState{&l.write, &l.deliver, &l.control} }
+
+// online reports whether there is anywhere to publish to.
+func (l *linkStates) online() bool { return l.write.up.Load() && l.deliver.up.Load() }
+
+// look asks the connections. It is for the time before they are watched.
+func (l *linkStates) look() {
+	for _, s := range l.all() {
+		s.up.Store(s.conn.IsConnected())
 	}
-	b.watchJetStream(ctx)
+}
+
+// watch keeps account of the connections until ctx ends, and calls back when one is up again.
+func (l *linkStates) watch(ctx context.Context, back func()) {
+	var watching sync.WaitGroup
+	for _, s := range l.all() {
+		watching.Go(func() { s.watch(ctx, back) })
+	}
 	watching.Wait()
 }
 
-func (b *Broker) watchLink(ctx context.Context, l *linkState) {
+func (l *linkState) watch(ctx context.Context, back func()) {
 	status := l.conn.StatusChanged()
 	defer l.conn.RemoveStatusListener(status)
 	l.up.Store(l.conn.IsConnected()) // it may have changed before we listened
@@ -50,33 +69,39 @@ func (b *Broker) watchLink(ctx context.Context, l *linkState) {
 		if len(status) == 0 { // nats.go drops what a listener has no place for
 			up = up || l.conn.IsConnected()
 		}
-		l.up.Store(up)
-		if !up {
-			continue
-		}
-		for _, w := range b.enlisted() {
-			w.mail.put(func(time.Time) { w.relook = time.Time{} })
+		if l.up.Store(up); up {
+			back()
 		}
 	}
 }
 
-// watchJetStream has the owners and all consumers looked after when some stream answers again, the latter not too often.
-func (b *Broker) watchJetStream(ctx context.Context) {
-	var doubt <-chan time.Time // nil unless consumers are to be looked after
-	var doubted time.Time
+// watchLinks wakes the workers when a connection is back, until ctx ends: what became due meanwhile goes out at once.
+func (b *Broker) watchLinks(ctx context.Context) {
+	b.links.watch(ctx, func() {
+		for _, w := range b.enlisted() {
+			w.mail.put(linkBack{})
+		}
+	})
+}
+
+// watchJetStream has the leaser and all consumers looked after when some stream answers again behind a connection that
+// stayed: the consumers may be gone. These are not looked after too often.
+func (b *Broker) watchJetStream(ctx context.Context, leaser lease.Leaser) {
+	var probe <-chan time.Time // nil unless consumers are to be looked after
+	var probed time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.back:
-			b.leaser.Probe()
-			if doubt == nil {
-				doubt = time.After(time.Until(doubted.Add(doubtEvery)))
+		case <-b.jetstream.back:
+			leaser.Probe()
+			if probe == nil {
+				probe = time.After(time.Until(probed.Add(probeEvery)))
 			}
-		case <-doubt:
-			doubt, doubted = nil, time.Now()
+		case <-probe:
+			probe, probed = nil, time.Now()
 			for _, w := range b.enlisted() {
-				w.reader.Probe()
+				w.reading.Probe()
 			}
 		}
 	}

@@ -13,9 +13,9 @@ const musterStep = 100 * time.Millisecond
 // that does not get on is waited for is the business of those who wait: see backlogWait. The zero muster is ready.
 type muster struct {
 	mu    sync.Mutex
-	marks map[*worker]time.Time // zero where nothing has been read yet
-	floor time.Time             // the oldest, rounded down to a step
-	open  int                   // lanes of which it is not known yet whether they are to be worked here
+	marks map[*backlog]leaderTime // zero where nothing has been read yet
+	floor leaderTime              // the oldest, rounded down to a step
+	open  int                     // lanes of which it is not known yet whether they are to be worked here
 }
 
 // expect says how many lanes are about to join, or not to. Until all of them have, nobody sends.
@@ -30,45 +30,45 @@ func (m *muster) known() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.open--; m.open == 0 {
-		for w := range m.marks {
-			w.wake()
+		for b := range m.marks {
+			b.wake()
 		}
 	}
 }
 
 // join begins to wait for a lane.
-func (m *muster) join(w *worker) {
+func (m *muster) join(b *backlog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.marks == nil {
-		m.marks = make(map[*worker]time.Time)
+		m.marks = make(map[*backlog]leaderTime)
 	}
-	m.marks[w], m.floor = time.Time{}, time.Time{}
+	m.marks[b], m.floor = leaderTime{}, leaderTime{}
 }
 
 // say tells what a lane has come to, and returns up to when it may send what is due.
-func (m *muster) say(w *worker, mark time.Time) time.Time {
+func (m *muster) say(b *backlog, mark leaderTime) leaderTime {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.marks[w] = mark
-	m.settleLocked(w)
+	m.marks[b] = mark
+	m.settleLocked(b)
 	if m.open > 0 || m.floor.IsZero() {
-		return time.Time{}
+		return leaderTime{}
 	}
 	return m.floor.Add(musterStep)
 }
 
 // leave ends the waiting for a lane.
-func (m *muster) leave(w *worker) {
+func (m *muster) leave(b *backlog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.marks, w)
-	m.settleLocked(w)
+	delete(m.marks, b)
+	m.settleLocked(b)
 }
 
 // settleLocked finds the floor anew, and wakes the others when it has risen.
-func (m *muster) settleLocked(by *worker) {
-	var floor time.Time
+func (m *muster) settleLocked(by *backlog) {
+	var floor leaderTime
 	first := true
 	for _, mark := range m.marks {
 		if first || mark.Before(floor) {
@@ -80,9 +80,9 @@ func (m *muster) settleLocked(by *worker) {
 		return
 	}
 	m.floor = floor
-	for w := range m.marks {
-		if w != by {
-			w.wake()
+	for b := range m.marks {
+		if b != by {
+			b.wake()
 		}
 	}
 }

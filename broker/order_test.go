@@ -2,15 +2,11 @@ package broker
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
-	"delaybroker/broker/deliver"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
-	"delaybroker/broker/lease"
-	"delaybroker/wheel"
 )
 
 // TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: those
@@ -28,12 +24,13 @@ func TestStampsThatFallBack(t *testing.T) {
 		}
 		store(seq+2, 8*time.Second)
 	}
-	if next, ok := w.wheel.Next(); !ok || next.Sub(base.Round(0)) > 2*time.Second+time.Millisecond {
-		t.Fatalf("the next one is due %s from now, want 2s: those behind the first", next.Sub(base.Round(0)))
+	now := byLeader(base.Round(0))
+	if next, ok := w.flights.next(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
+		t.Fatalf("the next one is due %s from now, want 2s: those behind the first", next.Sub(now))
 	}
 	n := 0
-	for _, h := range w.wheel.Advance(base.Round(0).Add(2 * time.Second)) {
-		if h.Sequence == 1 {
+	for _, f := range w.flights.due(now.Add(2 * time.Second)) {
+		if f.Sequence == 1 {
 			t.Error("the first came before it was due")
 		}
 		n++
@@ -50,8 +47,6 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := time.Now()
 			w := tenSeconds(t, base)
-			var sent recorder
-			w.deliver = &sent
 			const count = 300
 			for i := range count { // due from 10 ms after base on, one every 10 µs; the last third are read when all are due
 				at := base
@@ -62,7 +57,10 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 			}
 			then := base.Add(busy)
 			w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
-			w.send(then.Round(0), then)
+			m := w.moment(then)
+			w.timed(m)
+			w.send(m, then)
+			sent := *w.shared.deliver.(*recorder)
 			if len(sent) != count {
 				t.Fatalf("%d were sent, want %d", len(sent), count)
 			}
@@ -75,13 +73,6 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 	}
 }
 
-// recorder is a deliverer that answers nothing.
-type recorder []deliver.Message
-
-func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
-func (r *recorder) Recall(deliver.Owner)                              {}
-func (r *recorder) Drain()                                            {}
-
 // storedAgo is one of the messages of a level of ten seconds, as it is read.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Stored: lane.Stored{
@@ -89,27 +80,8 @@ func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	}}
 }
 
-// tenSeconds is a worker of such a level, of which the leader said at the time base what the time is.
-func tenSeconds(t *testing.T, base time.Time) *worker {
+// tenSeconds is a worker of such a level.
+func tenSeconds(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	cfg, err := Config{}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := StreamsOf(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := layout.Spec{Stream: "DELAY_10s", Kind: layout.Level, Name: "10s", Delay: 10 * time.Second}
-	lease, err := lease.Static{}.Acquire(t.Context(), spec.Stream, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &worker{
-		engine: s.e, lane: spec, lease: lease, log: slog.New(slog.DiscardHandler), reader: lane.NewReader(lane.ReaderConfig{Stream: spec.Stream, Delay: spec.Delay}),
-		clock: newClock(base), wheel: wheel.New[*held](), late: wheel.New[struct{}](), complaints: make(map[string]complaint), gauge: new(gauge),
-	}
-	w.account = newBudget(DefaultHoldBytes, 1).open(freeShare, func() {})
-	w.clock.look(lane.Sample{ServerTime: base.Round(0), Received: base, LastSeq: 300})
-	return w
+	return atWork(t, layout.Spec{Stream: "DELAY_10s", Kind: layout.Level, Name: "10s", Delay: 10 * time.Second}, now)
 }

@@ -79,7 +79,7 @@ type LinkStatus struct {
 // Status looks at all lanes. It takes no lock that a loop holds, and asks NATS nothing.
 func (b *Broker) Status() Status {
 	s := Status{
-		Draining: b.draining.Load(), Links: b.links.status(),
+		Draining: b.draining.Load(), Links: b.conns.status(),
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
 		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
 		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
@@ -107,7 +107,7 @@ func (b *Broker) Status() Status {
 		l := c.status()
 		l.Owner = b.leaser.Owner(l.Stream)
 		if w := owned[l.Stream]; w != nil {
-			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reader.Live() != 0
+			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.fill(&l, now)
 		}
 		s.Lanes = append(s.Lanes, l)

@@ -4,14 +4,18 @@ import (
 	"context"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/levels"
 )
 
-// Streams is what a configuration says about streams, for those who look at them without running a broker.
-type Streams struct{ e *engine }
+// Streams is what a configuration says about streams: which there are to be, how their messages are read, and when a message
+// should have left one. It looks at them without running a broker.
+type Streams struct {
+	cfg   Config
+	names message.Names
+	keys  *keyring
+}
 
 // StreamsOf checks the configuration as New does.
 func StreamsOf(cfg Config) (Streams, error) {
@@ -23,57 +27,46 @@ func StreamsOf(cfg Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	return Streams{&engine{cfg: cfg, names: names, policy: cfg.policy(names)}}, nil
+	keys := &keyring{policy: cfg.policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
+	return Streams{cfg: cfg, names: names, keys: keys}, nil
 }
 
 // Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
 func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
-	return s.e.specs(maxPayload, s.e.cfg.replicas(clustered))
+	return s.specs(maxPayload, s.cfg.replicas(clustered))
 }
 
 // Provisioner brings them into being, or only finds them.
-func (s Streams) Provisioner(js layout.Streams) layout.Provisioner { return s.e.provisioner(js) }
+func (s Streams) Provisioner(js layout.Streams) layout.Provisioner {
+	return layout.Provisioner{
+		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
+		OwnSecret: len(s.cfg.Secrets) > 0,
+		Retired:   func(l layout.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
+	}
+}
 
-// ReadKeys looks for the secrets in the metadata of the streams, so that Policy can tell what is ours.
+// ReadKeys looks for the secrets in the metadata of the streams, so that Policy can tell which messages are ours.
 func (s Streams) ReadKeys(ctx context.Context, js layout.Streams) error {
-	found, _, err := s.e.provisioner(js).Find(ctx)
+	found, _, err := s.Provisioner(js).Find(ctx)
 	if err != nil {
 		return err
 	}
 	return s.Learn(found)
 }
 
-// Learn is ReadKeys for who has found the streams already.
-func (s Streams) Learn(found []layout.Spec) error { return s.e.learn(found) }
+// Learn is ReadKeys for a caller who has found the streams already.
+func (s Streams) Learn(found []layout.Spec) error { return s.keys.learn(found) }
 
 // Policy reads the messages in them. Until ReadKeys it knows only the secrets of the configuration.
-func (s Streams) Policy() message.Policy { return s.e.policy }
+func (s Streams) Policy() message.Policy { return s.keys.policy }
 
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
 // on or, with too little left for another hop, delivered.
 func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
-	return s.e.leaves(l, stored, r)
+	return s.plan(l).leaves(byLeader(stored), r).stamp
 }
 
-func (e *engine) leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
-	end := stored.Add(l.Delay)
-	if when := r.When(); when.Sub(end) <= e.cfg.Ladder.Horizon() {
-		return when
-	}
-	return end
-}
-
-// StreamConfigs are those of all streams of ours that keep messages, dead letters included, as they are now.
-func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
-	found, all, err := b.provisioner(b.js).Find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var configs []jetstream.StreamConfig
-	for _, s := range found {
-		if s.Kind != layout.Owners {
-			configs = append(configs, all[s.Stream].Config)
-		}
-	}
-	return configs, nil
+// plan is by what the messages of a lane are decided about.
+func (s Streams) plan(l layout.Spec) plan {
+	return plan{kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, attempts: s.cfg.Attempts}
 }

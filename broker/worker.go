@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,106 +13,124 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
-	"delaybroker/wheel"
+	"delaybroker/broker/outbox"
 )
 
-// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
-const lookTimeout = 2 * time.Second
+const (
+	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
+	lookTimeout = 2 * time.Second
+	// lookRetry is how soon a look that failed is repeated.
+	lookRetry = time.Second
+	// lookUp is how long the loop sleeps at most while messages are in memory: a machine that was suspended meanwhile is
+	// late by no more.
+	lookUp = time.Minute
+	// turnItems is how much is read before the loop looks at the time again.
+	turnItems = 256
+
+	forever = time.Duration(1<<63 - 1)
+)
+
+// instance is what the workers of an instance share.
+type instance struct {
+	names     message.Names
+	keys      *keyring
+	jetstream *jetStream
+	write     *outbox.Outbox
+	deliver   Deliverer
+	links     *linkStates
+	muster    *muster
+	tally     *tally
+
+	holdMessages int           // how many messages a lane keeps: see Config
+	grace        time.Duration // how long a stop waits for answers
+}
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
-// say otherwise. Nothing in the loop waits for an answer: what is asked elsewhere comes back through the mailbox.
+// say otherwise. The loop waits for no answer: answers come back through the mailbox.
 type worker struct {
-	*engine
-	lane  layout.Spec
-	lease lease.Lease
-	log   *slog.Logger
+	shared *instance
+	lane   layout.Spec
+	plan   plan
+	lease  lease.Lease
+	log    *slog.Logger
+	said   *limitedLog
 
-	reader    *lane.Reader
-	committer lane.Committer
-	cursor    lane.Cursor
-	clock     *clock
-	wheel     *wheel.Wheel[*held]
-	late      *wheel.Wheel[struct{}] // when what is being moved, or waits again, should have gone
-	mail      *mailbox[event]
-	ping      chan struct{}  // asks whether the loop turns
-	gone      chan struct{}  // closed when the loop has ended
-	wg        sync.WaitGroup // the reader, and questions asked elsewhere; all end before run returns
-
-	epoch     uint64      // of the last message read
-	created   time.Time   // when its stream was
-	fresh     uint64      // the epoch that began the present history
-	adopted   func()      // called at each epoch; the first call counts
-	last      lane.Stored // the last message read, without its body
-	from      uint64      // the first sequence that the previous owner left
-	backlog   backlog
-	held      int // messages in memory
-	heldBytes int
-	account   *account // what the lane has of the instance's memory
-	underway  int      // publishes not yet answered
-	commit    commitState
-	verifying int      // questions about duplicates underway
-	doubtful  []func() // those that wait for their turn
-
-	strangers      int // messages held whose seal is by an unknown key
-	strangersBytes int
-
-	looking bool
-	relook  time.Time   // not before, after a failed look
-	seen    lane.Sample // the last look
-	counted time.Time   // local; when we last looked for the sake of counting
-	undated bool        // something is on the wheel for want of the time, not when it is due
+	reading *reading
+	flights *flights
+	backlog *backlog
+	commits *committer
+	clock   *leaderClock
 	early   early
-	stopped atomic.Bool // nothing more is sent
+	gauge   *gauge     // read by Status
+	counts  *laneCount // read by Status
 
-	complaints map[string]complaint
-	gauge      *gauge     // read by Status
-	counts     *laneCount // read by Status
+	loop
 }
 
-// held is a message in memory, from being read to having arrived elsewhere.
-type held struct {
-	lane.Stored
-	request message.Request
-	problem *message.Problem
-	mark    lane.Mark
-	size    int    // bytes accounted: see cost
-	tries   int    // publishes in a row that told us nothing, or had no room
-	silent  int    // deliveries that a target did not answer although it should
-	below   string // the level that last refused a hop; the next smaller one is tried
-	doubt   func() // repeats a publish into a lane that told us nothing
-	late    wheel.Handle
-
-	incoming message.Incoming // as it was stored, while the key of its seal is not known
-	strange  time.Time        // local; since when it is not
-	moves    *atomic.Uint64   // counts it when the stream it goes to has it; nil when nobody does
+// loop is what keeps a worker turning.
+type loop struct {
+	mail    *mailbox[event]
+	ping    chan struct{}  // asks whether the loop turns
+	gone    chan struct{}  // closed when the loop has ended
+	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
+	adopted func()         // called at each epoch; the first call counts
+	stopped atomic.Bool    // nothing more is sent
 }
 
-// event is what comes back to the loop.
-type event func(now time.Time)
+// event is what comes back to the loop: a value of one of the types below, or of settle.go.
+type event any
+
+type (
+	woken    struct{} // the loop should turn
+	linkBack struct{} // a connection is back
+	looked   struct { // a look at the stream has ended
+		sample lane.Sample
+		err    error
+	}
+	committed struct{ commitAnswer }
+)
+
+// newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run closes.
+func newWorker(i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *account, counts *laneCount, log *slog.Logger) *worker {
+	clock := newLeaderClock(time.Now())
+	w := &worker{
+		shared: i, lane: l, plan: p, lease: by, log: log, said: newLimitedLog(log),
+		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
+		commits: newCommitter(l.Stream, i.jetstream.api, i.jetstream.sample),
+		gauge:   &gauge{base: clock.base}, counts: counts,
+		loop: loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+	}
+	room.wake = w.wake
+	w.backlog = newBacklog(i.muster, w.wake)
+	return w
+}
+
+// wake makes the loop turn. It may be called on any goroutine.
+func (w *worker) wake() { w.mail.put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
-	defer w.account.close()
-	defer w.endBacklog()
+	defer w.flights.account.close()
+	defer w.backlog.end()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { w.reader.Run(reading) })
-	w.loop(ctx)
+	reader.Go(func() { w.reading.Run(reading) })
+	w.turn(ctx)
 	close(w.gone)
 	stop()
 	reader.Wait()
 	return w.drain()
 }
 
-// loop is one pass after the other, with a sleep between.
-func (w *worker) loop(ctx context.Context) {
+// turn is one pass after the other, with a sleep between.
+func (w *worker) turn(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		timer.Reset(w.pass(time.Now()))
-		items := w.reader.Items()
+		items := w.reading.Items()
 		if !w.hungry(time.Now()) || !w.lease.Held() {
 			items = nil
 		}
@@ -123,7 +143,7 @@ func (w *worker) loop(ctx context.Context) {
 		case <-w.ping:
 		case <-w.mail.bell:
 		case <-timer.C:
-		case e := <-w.reader.Epochs():
+		case e := <-w.reading.Epochs():
 			w.adopt(e)
 		case item := <-items:
 			w.readSome(item)
@@ -133,59 +153,119 @@ func (w *worker) loop(ctx context.Context) {
 
 // pass does everything that can be done now, and returns how long nothing else can.
 func (w *worker) pass(local time.Time) time.Duration {
-	now, _ := w.clock.now(local)
-	for _, happened := range w.mail.take() {
-		happened(now)
-	}
-	now, fresh := w.clock.now(local)
-	able := w.online() && w.lease.Held() // otherwise the connection, or a beat, wakes the loop when it is back
+	w.takeMail(local)
+	m := w.moment(local)
+	able := w.shared.links.online() && w.lease.Held() // otherwise the connection, or a beat, wakes the loop when it is back
 	if !able {
-		w.holdBack()
+		w.backlog.holdBack()
 	}
 	wait, kept := w.commitSoon(local), forever
-	if fresh && able {
-		kept = w.send(now, local)
+	if m.proven && able {
+		w.timed(m)
+		kept = w.send(m, local)
 	}
-	if next, ok := w.wheel.Next(); ok && able {
-		left := next.Sub(now)
+	if next, ok := w.nextDue(m.now); ok && able {
+		left := next.Sub(m.now)
 		if kept != forever && left <= 0 {
 			left = kept
 		}
-		wait = min(wait, w.awaitDue(left, local, fresh), w.count(local))
+		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
 	}
 	wait = min(wait, kept)
-	if resume, ok := w.resumeReading(); ok && resume.After(now) {
-		wait = min(wait, resume.Sub(now))
+	if resume, ok := w.resumes(); ok && resume.After(m.now) {
+		wait = min(wait, resume.Sub(m.now))
 	}
 	w.report(local)
 	return wait
 }
 
+// moment is what is known when it is decided.
+func (w *worker) moment(local time.Time) moment {
+	now, proven := w.clock.now(local)
+	return moment{
+		now: now, proven: proven, inFlight: w.flights.count,
+		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.half(),
+	}
+}
+
+// takeMail takes in what happened elsewhere.
+func (w *worker) takeMail(local time.Time) {
+	m := w.moment(local)
+	for _, e := range w.mail.take() {
+		w.handle(e, m, local)
+	}
+}
+
+func (w *worker) handle(e event, m moment, local time.Time) {
+	switch e := e.(type) {
+	case stored:
+		w.flights.underway--
+		w.stored(e.flight, e.storeAnswer, m)
+	case checked:
+		w.flights.underway--
+		w.checked(e.flight, e.ours, e.err, m)
+	case delivered:
+		w.flights.underway--
+		w.delivered(e.flight, e.result, m)
+	case looked:
+		w.looked(e, local)
+	case committed:
+		w.committed(e.commitAnswer, local)
+	case linkBack:
+		w.clock.lookNow()
+	case woken:
+	default:
+		panic(fmt.Sprintf("bug: unknown event %T", e))
+	}
+}
+
+// timed puts what was read without knowing the time where it belongs: what is due in order onto the wheel.
+func (w *worker) timed(m moment) {
+	for _, f := range w.flights.timed() {
+		if when := f.when(); f.problem == nil && !when.After(m.now) {
+			w.flights.hold(f, when)
+		} else {
+			w.proceed(f, m)
+		}
+	}
+}
+
+// send acts on what is due, as far as the backlog allows, and returns how long that may keep something back.
+func (w *worker) send(m moment, local time.Time) time.Duration {
+	for {
+		stuck := w.full() && w.flights.underway <= w.flights.count/2 // not none: a slow target always has something underway
+		until, wait := w.backlog.sendable(w.reading, w.flights, stuck, m.now, local)
+		if sent := w.advance(until, m); !sent || !w.backlog.open {
+			return wait
+		}
+	}
+}
+
 // advance acts on what is due up to a time that is not after now, and reports whether there was something. It asks for each
 // message whether the lane is ours: the machine may be stopped at any moment, and another may have taken over when it goes on.
-func (w *worker) advance(until, now time.Time) (some bool) {
-	for due, h := range w.wheel.Advance(until) {
+func (w *worker) advance(until leaderTime, m moment) (some bool) {
+	for due, f := range w.flights.due(until) {
 		if !w.lease.Held() {
-			w.wheel.Add(due, h)
+			w.flights.hold(f, due)
 			return false
 		}
-		if when := h.request.When(); h.problem == nil && due.Before(when) && !when.After(now) {
-			w.wheel.Add(when, h) // it was here for another reason: see undated
-			some = true
-			continue
-		}
-		w.step(h, now)
+		w.proceed(f, m)
 		some = true
-	}
-	if !until.Before(now) {
-		w.undated = false
 	}
 	return some
 }
 
+// nextDue is when something is to be done next: at once where the time is wanted.
+func (w *worker) nextDue(now leaderTime) (leaderTime, bool) {
+	if len(w.flights.untimed) > 0 {
+		return now, true
+	}
+	return w.flights.next()
+}
+
 // awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
-// fresh by then.
-func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.Duration {
+// proven by then.
+func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
 	if w.clock.suspended(local) {
 		w.look()
@@ -195,111 +275,79 @@ func (w *worker) awaitDue(left time.Duration, local time.Time, fresh bool) time.
 		if left > clockAhead {
 			return min(left-clockAhead, lookUp)
 		}
-		if retry := w.relook.Sub(local); retry > 0 {
+		if retry := w.clock.retry.Sub(local); retry > 0 {
 			return retry
 		}
 		w.look()
 	}
-	if !fresh {
+	if !proven {
 		return forever // the look's answer wakes the loop
 	}
 	return left
 }
 
-// lookUp is how long the loop sleeps at most while something is held: a machine that was suspended meanwhile is late by
-// no more.
-const lookUp = time.Minute
-
-const forever = time.Duration(1<<63 - 1)
-
 // look asks the stream's leader for its time.
 func (w *worker) look() {
-	if w.looking {
+	if w.clock.looking {
 		return
 	}
-	w.looking = true
+	w.clock.looking = true
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
-		sample, err := w.sample(ctx, w.lane.Stream)
-		w.mail.put(func(now time.Time) {
-			w.looking = false
-			if err != nil {
-				w.relook = time.Now().Add(time.Second)
-				w.complain(now, slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", err)
-				return
-			}
-			w.looked(sample)
-		})
+		sample, err := w.shared.jetstream.sample(ctx, w.lane.Stream)
+		w.mail.put(looked{sample, err})
 	})
 }
 
-// looked takes in an answer of the stream's leader.
-func (w *worker) looked(s lane.Sample) {
+func (w *worker) looked(l looked, local time.Time) {
+	w.clock.looking = false
+	if l.err != nil {
+		w.clock.retry = time.Now().Add(lookRetry)
+		w.said.write(local, note{slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", []any{"err", l.err}})
+		return
+	}
+	w.sampled(l.sample)
+}
+
+// sampled takes in an answer of the stream's leader.
+func (w *worker) sampled(s lane.Sample) {
 	w.clock.look(s)
-	if s.Received.After(w.seen.Received) {
-		w.seen = s
-	}
+	w.reading.looked(s)
 }
 
-// step decides and acts. What a lane may have stored already is not decided anew, but stored there again under the same
-// id: elsewhere nobody could tell that it is a copy.
-func (w *worker) step(h *held, now time.Time) {
-	if again := h.doubt; again != nil {
-		h.doubt = nil
-		again()
-		return
+// commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
+func (w *worker) commitSoon(local time.Time) time.Duration {
+	if !w.safeToCommit() {
+		return forever
 	}
-	if p := h.problem; p != nil && p.Code == message.UnknownKey {
-		w.stranger(h, now)
-		return
-	} else if p != nil && p.Code == message.NewerFormat {
-		w.complain(now, slog.LevelWarn, "a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done", "sequence", h.Sequence, "reason", p.Sentence)
+	now, wait := w.commits.due(&w.reading.cursor, local)
+	if !now {
+		return wait
 	}
-	w.act(h, decide(w.lane, w.cfg.Ladder, h.At, h.request, h.problem, now), now)
+	todo := w.commits.begin(w.reading, local)
+	w.early.ask(w.clock.leader, local)
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+		defer cancel()
+		w.mail.put(committed{w.commits.carryOut(ctx, todo)})
+	})
+	return forever
 }
 
-func (w *worker) act(h *held, s Step, now time.Time) {
-	w.date(h, s)
-	switch s.Kind {
-	case Hold:
-		if level, far := w.spill(s.At, now); far {
-			w.hop(h, w.roomy(h, level))
-			return
-		}
-		w.wheel.Add(s.At, h)
-	case Hop:
-		w.hop(h, w.roomy(h, s.Level))
-	case Fire:
-		w.fire(h, now)
-	case Dead:
-		w.bury(h, s.Problem, h.request)
-	}
-}
-
-// arrived lets a message go: it is stored, or delivered, elsewhere.
-func (w *worker) arrived(h *held) {
-	w.held--
-	w.heldBytes -= h.size
-	w.cursor.Done(h.mark)
-	w.charge()
-	w.late.Remove(h.late)
-}
-
-// date keeps account of since when a message should have left: once something is done about it, the wheel does not know
-// any more. One in a retry lane, refused or parked, is late from when it was due, however often it waits. One that its
-// target's rate makes wait is late from its turn.
-func (w *worker) date(h *held, s Step) {
-	again := h.request.Attempts > 0 || w.lane.Kind == layout.Retry
-	if w.late.Remove(h.late); s.Kind == Hold && (!again || h.request.Paced != "") {
-		return
-	}
-	since := h.request.Due
+// committed takes in the answer to a commit.
+func (w *worker) committed(a commitAnswer, local time.Time) {
+	done := w.commits.finish(a, w.reading, time.Now())
 	switch {
-	case since.IsZero(): // it could not be read
-		since = h.At
-	case !again:
-		since = w.leaves(w.lane, h.At, h.request)
+	case errors.Is(a.err, errHistory):
+		w.reading.Invalidate(a.epoch) // it may be waiting for us, and hear nothing
+	case a.err != nil:
+		w.said.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
+	case done:
+		w.sampled(a.sample)
+		w.judge(a.sample)
 	}
-	h.late = w.late.Add(since, struct{}{})
 }
+
+// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
+func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }

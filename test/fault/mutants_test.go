@@ -25,15 +25,15 @@ type mutant struct {
 var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
-		edits: map[string][]string{"broker/fire.go": {
-			"\tw.underway++\n\tw.early.sent", "\tw.arrived(h)\n\tw.early.sent",
-			"\t\t\tw.underway--\n\t\t\tw.fired(h, r, now)\n", "\t\t\tw.counts.delivered.Add(1)\n",
+		edits: map[string][]string{"broker/settle.go": {
+			"\tw.flights.underway++\n\tlocal := time.Now()\n", "\tw.apply(f, step{kind: arrive}, m)\n\tlocal := time.Now()\n",
+			"func(r deliver.Result) { w.mail.put(delivered{f, r}) }", "func(r deliver.Result) { w.counts.delivered.Add(1) }",
 		}},
 		fault: leaderKilled, want: history.Lost,
 	},
 	{
 		name:  "duplicate:true is believed",
-		edits: map[string][]string{"broker/append.go": {"case ack.Duplicate:\n\t\tw.verify(e, ack)\n", "case ack.Duplicate:\n\t\tw.arrived(e.held)\n"}},
+		edits: map[string][]string{"broker/decide.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n", "case a.ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
 		fault: idsForged, want: history.Lost,
 	},
 	{
@@ -48,7 +48,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "the servers' time is believed to be 3 ms later than proved",
-		edits: map[string][]string{"broker/clock.go": {"return c.base.Round(0).Add(mono + offset), fresh", "return c.base.Round(0).Add(mono + offset + 3*time.Millisecond), fresh"}},
+		edits: map[string][]string{"broker/clock.go": {"return byLeader(c.base.Round(0).Add(mono + offset)), fresh", "return byLeader(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
 		fault: brokerStopped, want: history.Early,
 	},
 	{

@@ -1,0 +1,203 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+)
+
+const (
+	// A lane commits at most this often, and at most for a fiftieth of the time: with 200,000 distinct targets one
+	// purge takes 12 ms and holds up the stream's writers.
+	commitEvery    = 100 * time.Millisecond
+	commitEveryMax = 5 * time.Second
+	commitShare    = 50
+	commitRetry    = time.Second // after one that failed
+
+	// stuckAfter is how long one message may keep the cursor from passing those behind it. Then what has arrived behind
+	// it is taken out by itself, so that a crash does not repeat it.
+	stuckAfter = 5 * time.Second
+	takeOut    = 1000 // messages at a time
+
+	commitTimeout = 5 * time.Second
+	// confirmedFor is how long a stream is taken for the one that was looked at. A process that was stopped in between, or
+	// an answer that took longer, knows no more what it would purge.
+	confirmedFor = time.Second
+	removers     = 32 // messages removed at once
+)
+
+// committer removes from a lane what has arrived elsewhere. Its fields belong to the lane's loop; carryOut may run on any goroutine.
+type committer struct {
+	stream string
+	api    jsapi.Client
+	sample func(context.Context, string) (lane.Sample, error) // looks at a stream through its leader
+
+	done    uint64    // committed up to here
+	next    time.Time // local; not before
+	moved   time.Time // local; when the cursor last moved, or what is behind it was taken out
+	running bool
+	judge   *lane.Judge // of the commit underway
+	since   time.Time   // local; since when there is something to commit; zero when there is nothing
+}
+
+// commit is one commit to carry out.
+type commit struct {
+	epoch uint64
+	upTo  uint64
+	ahead []uint64 // arrived above that, and taken out one by one
+	known lane.History
+	judge *lane.Judge
+}
+
+// commitAnswer is what became of it.
+type commitAnswer struct {
+	commit
+	sample lane.Sample
+	took   time.Duration
+	err    error
+}
+
+func newCommitter(stream string, api jsapi.Client, sample func(context.Context, string) (lane.Sample, error)) *committer {
+	return &committer{stream: stream, api: api, sample: sample, judge: new(lane.Judge)}
+}
+
+// anew forgets what was committed: the stream has another history.
+func (c *committer) anew() {
+	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
+}
+
+// due reports whether there is something to commit and it is time, and otherwise how long until it may be.
+func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait time.Duration) {
+	due := c.next
+	switch {
+	case c.running:
+		return false, forever
+	case cursor.Arrived() > c.done:
+	case cursor.Ahead() > 0:
+		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
+			due = stuck
+		}
+	default:
+		c.moved = local
+		return false, forever
+	}
+	wait = due.Sub(local)
+	return wait <= 0, max(wait, 0)
+}
+
+// begin takes what there is to commit.
+func (c *committer) begin(r *reading, local time.Time) commit {
+	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge}
+	if todo.upTo <= c.done {
+		todo.ahead = r.cursor.TakeAhead(takeOut)
+	}
+	c.running = true
+	if len(todo.ahead) < takeOut { // otherwise there is more, and no reason to wait
+		c.moved = local
+	}
+	return todo
+}
+
+// finish takes in the answer, and reports whether it speaks of the epoch that is read now and was successful.
+func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
+	c.running = false
+	if a.err != nil {
+		c.next = local.Add(commitRetry)
+		if a.epoch >= r.fresh { // otherwise the cursor is of another history
+			r.cursor.PutBack(a.ahead)
+		}
+		return false
+	}
+	c.next = local.Add(min(max(commitEvery, commitShare*a.took), commitEveryMax))
+	if a.epoch != r.epoch {
+		return false
+	}
+	c.done = max(c.done, a.upTo)
+	c.since = local // what has arrived meanwhile waits since then
+	return true
+}
+
+// waiting is since when there is something to commit, zero when there is nothing.
+func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
+	if cursor.Arrived() <= c.done && cursor.Ahead() == 0 {
+		c.since = time.Time{}
+	} else if c.since.IsZero() {
+		c.since = local
+	}
+	return c.since
+}
+
+// carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history both
+// would destroy messages that were accepted.
+func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
+	a := commitAnswer{commit: todo}
+	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
+		return a
+	}
+	start := time.Now()
+	if a.err = c.confirm(ctx, a.sample, todo); a.err != nil {
+		return a
+	}
+	if passed(a.sample.Received, time.Now()) > confirmedFor {
+		a.err = errUnsure
+		return a
+	}
+	if a.err = c.api.Purge(ctx, c.stream, todo.upTo+1); a.err != nil {
+		return a
+	}
+	a.took = time.Since(start)
+	a.err = c.removeAll(ctx, todo.ahead)
+	return a
+}
+
+// confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
+func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
+	verdict, err := todo.judge.Verdict(ctx, todo.known, look, func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
+		return c.api.Message(ctx, c.stream, sequence)
+	})
+	switch {
+	case err != nil:
+		return err
+	case verdict == lane.Other:
+		return errHistory
+	case verdict == lane.Unsure:
+		return errUnsure
+	}
+	return nil
+}
+
+// passed is how long ago something was, by whichever local clock says more: the monotonic one stands still while a machine is
+// suspended, the other may be set.
+func passed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// removeAll deletes messages one by one, several at once. A message that is gone already is fine.
+func (c *committer) removeAll(ctx context.Context, sequences []uint64) error {
+	queue := make(chan uint64)
+	var failed error
+	var once sync.Once
+	var removing sync.WaitGroup
+	for range min(removers, len(sequences)) {
+		removing.Go(func() {
+			for seq := range queue {
+				if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+					once.Do(func() { failed = fmt.Errorf("remove what arrived: %w", err) })
+				}
+			}
+		})
+	}
+	for _, seq := range sequences {
+		queue <- seq
+	}
+	close(queue)
+	removing.Wait()
+	return failed
+}

@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/lease"
+)
+
+// drain ends the work on a lane so that a successor repeats nothing: stop reading, await what is underway, commit, await
+// that, and remove what arrived out of order above the cursor. Only then may the lease go. All that together takes no
+// longer than the grace period.
+func (w *worker) drain() error {
+	w.stopped.Store(true)
+	w.shared.deliver.Recall(w)
+	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
+	defer cancel()
+	answers := time.NewTimer(AnswersWithin(w.shared.grace))
+	defer answers.Stop()
+	late := false
+	for (w.flights.underway > 0 || w.commits.running) && !late {
+		select {
+		case <-w.lease.Beats():
+		case <-w.mail.bell:
+			w.takeMail(time.Now())
+			w.report(time.Now())
+		case <-answers.C:
+			late = true
+		}
+	}
+	var err error
+	if late {
+		err = fmt.Errorf("%w: %d publishes of %s outstanding", ErrGrace, w.flights.underway, w.lane.Stream)
+	}
+	return errors.Join(err, w.lastCommit(ctx))
+}
+
+// lastCommit leaves in the lane the messages that have not arrived, and no others.
+func (w *worker) lastCommit(ctx context.Context) error {
+	cursor := &w.reading.cursor
+	if cursor.Arrived() <= w.commits.done && cursor.Ahead() == 0 {
+		return nil
+	}
+	select {
+	case <-w.lease.Done():
+		if !w.lease.Held() {
+			return nil // another has it already, and repeats what was not committed
+		}
+	default:
+	}
+	if !w.safeToCommit() {
+		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
+	}
+	a := w.commits.carryOut(ctx, commit{
+		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(cursor.Ahead()), known: w.reading.history(), judge: new(lane.Judge),
+	})
+	if errors.Is(a.err, errHistory) {
+		cursor.Reset() // nothing in it is ours to remove, and a successor must not start where we stopped
+		return nil
+	}
+	if a.err != nil {
+		return fmt.Errorf("commit %s: %w", w.lane.Stream, a.err)
+	}
+	return nil
+}
+
+// leftOff is where a successor starts.
+func (w *worker) leftOff() lease.Cursor {
+	if arrived := w.reading.cursor.Arrived(); arrived > 0 {
+		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}
+	}
+	return lease.Cursor{}
+}

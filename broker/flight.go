@@ -1,0 +1,60 @@
+package broker
+
+import (
+	"crypto/rand"
+	"maps"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/wheel"
+)
+
+// flight is a message in memory, from being read to having arrived elsewhere.
+type flight struct {
+	lane.Stored // without its header, of which request holds the part that is needed
+	request     message.Request
+	problem     *message.Problem // why it cannot be delivered; nil when it can
+	mark        lane.Mark
+	size        int // bytes accounted: see cost
+
+	tries   int      // publishes in a row that were not answered, or found no room
+	silent  int      // deliveries that a target did not answer although it should
+	refused string   // the level that refused the last hop; the next smaller one is tried
+	sent    *publish // a stream of ours may have stored it: it is repeated unchanged
+	overdue wheel.Handle
+
+	unproven *unproven // its seal is by an unknown key; nil when it is not
+}
+
+// unproven is what is needed to read a message again once more keys are known.
+type unproven struct {
+	incoming message.Incoming // as it was stored
+	since    time.Time        // local
+}
+
+func (f *flight) storedAt() leaderTime { return byLeader(f.At) }
+
+// when is the moment to deliver it.
+func (f *flight) when() leaderTime { return byLeader(f.request.When()) }
+
+// publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or with
+// other headers, nobody could tell that it is a copy.
+type publish struct {
+	kind    stepKind         // hop, retry or dead
+	level   levels.Level     // of a hop or a retry
+	as      message.Request  // what the message says of itself there
+	why     *message.Problem // of a dead letter
+	stream  string           // where it is to be stored, and whose answer counts
+	subject string
+	header  message.Header
+	found   uint64 // the stream says that it has it already, at this sequence; zero when it does not
+}
+
+// renew gives it an id that nobody can have used.
+func (p *publish) renew() {
+	p.found = 0
+	p.header = maps.Clone(p.header)
+	p.header["Nats-Msg-Id"] = []string{p.header["Nats-Msg-Id"][0] + "+" + rand.Text()}
+}

@@ -1,0 +1,137 @@
+package broker
+
+import (
+	"iter"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/wheel"
+)
+
+// flights is what a lane has in memory: every message from being read to having arrived, in one of these places
+//
+//	on the wheel      until something is to be decided about it
+//	untimed           until the leader's time is known; kept in the order of reading
+//	underway          its publish, or a question about it, is not answered yet
+//	unchecked         until one of the questions about copies has ended
+//
+// It belongs to the lane's loop.
+type flights struct {
+	wheel     *wheel.Wheel[*flight]
+	overdue   *wheel.Wheel[struct{}] // since when messages that are on their way should have left
+	untimed   []*flight
+	unchecked []*flight
+	account   *account // what the lane has of the instance's memory
+
+	count    int // all of them
+	bytes    int // and what they take
+	underway int // publishes and questions that are not answered
+	checking int // questions about copies among them
+
+	unproven      int // messages whose seal is by an unknown key
+	unprovenBytes int
+}
+
+func newFlights(a *account) *flights {
+	return &flights{wheel: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a}
+}
+
+// take begins a flight with a message that was read.
+func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
+	fl := &flight{Stored: s, mark: m, size: cost(s)}
+	f.count++
+	f.bytes += fl.size
+	return fl
+}
+
+// hold puts a message on the wheel.
+func (f *flights) hold(fl *flight, until leaderTime) { f.wheel.Add(until.stamp, fl) }
+
+// due takes what is due off the wheel, in order.
+func (f *flights) due(now leaderTime) iter.Seq2[leaderTime, *flight] {
+	return func(yield func(leaderTime, *flight) bool) {
+		for due, fl := range f.wheel.Advance(now.stamp) {
+			if !yield(byLeader(due), fl) {
+				return
+			}
+		}
+	}
+}
+
+// next is when the first message on the wheel is due.
+func (f *flights) next() (leaderTime, bool) {
+	due, ok := f.wheel.Next()
+	return byLeader(due), ok
+}
+
+// waiting is how many have nothing underway.
+func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) }
+
+// timed takes the messages that waited for the time, in the order of reading.
+func (f *flights) timed() []*flight {
+	all := f.untimed
+	f.untimed = nil
+	return all
+}
+
+// date notes since when a message should have left, or that it need not have.
+func (f *flights) date(fl *flight, since leaderTime, overdue bool) {
+	f.overdue.Remove(fl.overdue)
+	if overdue {
+		fl.overdue = f.overdue.Add(since.stamp, struct{}{})
+	}
+}
+
+// oldest is when the oldest message should have left: of those that are dated, or of those on the wheel. A message that is
+// to be moved is on the wheel for the lookahead before it should leave. So a message on the wheel counts as overdue only that
+// much later; none counts that is not.
+func (f *flights) oldest() (since leaderTime, ok bool) {
+	dated, ok := f.overdue.Next()
+	since = byLeader(dated)
+	if next, any := f.next(); any && (!ok || next.Add(lookahead).Before(since)) {
+		return next.Add(lookahead), true
+	}
+	return since, ok
+}
+
+// end lets a message go.
+func (f *flights) end(fl *flight) {
+	f.count--
+	f.bytes -= fl.size
+	f.overdue.Remove(fl.overdue)
+}
+
+// await counts a message whose seal is by an unknown key, and reports whether there is room for it to wait.
+func (f *flights) await(fl *flight, local time.Time) (room bool) {
+	if fl.unproven.since.IsZero() {
+		fl.unproven.since = local
+		f.unproven++
+		f.unprovenBytes += fl.size
+	}
+	return f.unproven <= unprovenMost && f.unprovenBytes <= unprovenMostBytes
+}
+
+// proven ends that wait.
+func (f *flights) proven(fl *flight) {
+	fl.unproven = nil
+	f.unproven--
+	f.unprovenBytes -= fl.size
+}
+
+// What a message in memory costs besides its bytes, as TestFlightCost measures it: what the lane knows of it, what its headers
+// are decoded to, and what a publish underway adds.
+const (
+	flightOverhead = 7 << 9
+	headerOverhead = 256 // of each, besides what it says
+)
+
+// cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.
+func cost(s lane.Stored) int {
+	headers := 0
+	for name, values := range s.Header {
+		for _, v := range values {
+			headers += headerOverhead + len(name) + len(v)
+		}
+	}
+	return s.Size + s.Size/4 + headers + flightOverhead
+}

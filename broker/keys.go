@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+const (
+	// keysEvery is how often the streams are asked for their secrets because a message has a seal of an unknown key.
+	keysEvery = 10 * time.Second
+	// keysRetry is how soon a message that waits for that is looked at again.
+	keysRetry = time.Second
+	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for that. Any more count as nobody's, and become
+	// dead letters: somebody who forges seals must not fill the lane.
+	unprovenMost      = 256
+	unprovenMostBytes = 1 << 20
+)
+
+// keyring is the keys by which messages between lanes are sealed and proven, and how more of them are found. It is safe for
+// concurrent use.
+type keyring struct {
+	policy  message.Policy // which reads messages, and holds the keys
+	subject string         // below which messages are sealed
+	fixed   []string       // the secrets of the configuration; where there are any, there is nowhere to read more
+	log     *slog.Logger
+	find    func(context.Context) ([]layout.Spec, error) // finds the streams that keep secrets
+	wg      sync.WaitGroup                               // questions to them
+
+	mu     sync.Mutex  // guards what follows
+	marks  layout.Spec // the secret and the time that a new stream gets
+	asked  time.Time   // local; when the streams were asked last
+	read   time.Time   // local; when the last question began that was answered
+	asking bool
+	warned bool
+}
+
+// learn takes in what the streams say of seals. Secrets of the configuration go before theirs.
+func (k *keyring) learn(found []layout.Spec) error {
+	all, sealed := layout.Secrets(found)
+	marks := layout.Spec{Sealed: sealed}
+	switch {
+	case len(k.fixed) > 0:
+		all = k.fixed
+	case len(all) > 0:
+		marks.Secret = all[0]
+	case !sealed.IsZero():
+		return fmt.Errorf("%w: all messages are sealed since %s: set what the others have (DELAY_SECRET)", ErrSecret, sealed.Format(time.RFC3339))
+	}
+	k.policy.Keys.Use(all, sealed)
+	k.mu.Lock()
+	k.marks = marks
+	warn := !k.warned && (len(all) == 0 || sealed.IsZero())
+	k.warned = true
+	k.mu.Unlock()
+	if warn {
+		k.log.Warn("messages between lanes need no seal, so whoever can have one put there is believed; run delaybroker provision once",
+			"subject", k.subject, "keys", len(all), "sealed", sealed)
+	}
+	return nil
+}
+
+// marked is a stream's specification with what it is to say of seals.
+func (k *keyring) marked(s layout.Spec) layout.Spec {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.Secret, s.Sealed = k.marks.Secret, k.marks.Sealed
+	return s
+}
+
+// readSince reports whether the secrets were read since then. If not, it sees to it that they will be, soon.
+func (k *keyring) readSince(then, local time.Time) bool {
+	if len(k.fixed) > 0 {
+		return true // there is nowhere to read more
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.read.After(then) {
+		return true
+	}
+	if !k.asking && local.Sub(k.asked) >= keysEvery {
+		k.asking, k.asked = true, local
+		k.wg.Go(k.readSecrets)
+	}
+	return false
+}
+
+func (k *keyring) readSecrets() {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	found, err := k.find(ctx)
+	if err == nil {
+		err = k.learn(found)
+	}
+	k.mu.Lock()
+	k.asking = false
+	if err == nil {
+		k.read = began
+	}
+	k.mu.Unlock()
+	if err != nil {
+		k.log.Warn("reading the secrets of the streams anew, since a message has the seal of an unknown key; trying again", "err", err)
+	}
+}
+
+// wrote reports whether a stored message is a copy of what was published: a client may have used its id.
+func (k *keyring) wrote(p *publish, found jsapi.Message) bool {
+	header, err := found.Header()
+	if err != nil || !k.policy.Names.Internal(found.Subject) {
+		return false
+	}
+	for _, name := range []string{message.HeaderID, message.HeaderHop} {
+		if !slices.Equal(header[name], p.header[name]) {
+			return false
+		}
+	}
+	return k.policy.Keys.Proven(message.Incoming{Subject: found.Subject, Header: message.Header(header), Data: found.Data, At: found.Time}) == nil
+}

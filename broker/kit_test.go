@@ -1,0 +1,44 @@
+package broker
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
+)
+
+// atWork is the worker of a lane, as a broker makes it, without connections. Its loop is played by the test. The lane's leader
+// said at the time now what the time is, and that its last sequence is 300.
+func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
+	t.Helper()
+	s, err := StreamsOf(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, err := lease.Static{}.Acquire(t.Context(), l.Stream, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &instance{
+		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates), muster: new(muster),
+		tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
+	}
+	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
+	room := newBudget(s.cfg.HoldBytes, 1).open(freeShare, nil)
+	w := newWorker(i, l, s.plan(l), by, reader, room, new(laneCount), slog.New(slog.DiscardHandler))
+	w.gauge.base = now
+	w.clock = newLeaderClock(now)
+	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
+	return w
+}
+
+// recorder is a deliverer that answers nothing.
+type recorder []deliver.Message
+
+func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
+func (r *recorder) Recall(deliver.Owner)                              {}
+func (r *recorder) Drain()                                            {}

@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+)
+
+// provision brings the streams into being and returns the lanes to serve. While it is patient, a stream without a leader is
+// an error.
+func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, error) {
+	maxPayload := b.conns.Control.MaxPayload()
+	switch {
+	case maxPayload == 0: // no server has said anything yet
+		return nil, nats.ErrDisconnected
+	case maxPayload < leastPayload:
+		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d", ErrConfig, maxPayload, leastPayload, intakeReserve)
+	}
+	replicas := b.streams.cfg.replicas(b.conns.Control.ConnectedClusterName() != "")
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	provisioner := b.streams.Provisioner(b.jetstream.js)
+	provisioner.Patient = patient
+	found, drift, err := provisioner.Provision(ctx, b.streams.specs(maxPayload, replicas))
+	if b.streams.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
+		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
+		found, drift, err = provisioner.Provision(ctx, b.streams.specs(maxPayload, 1))
+	}
+	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
+		// If it is only the stream that instances meet in, they can do without.
+		missing := err
+		lanes := slices.DeleteFunc(b.streams.specs(maxPayload, replicas), func(s layout.Spec) bool { return s.Kind == layout.Owners })
+		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
+			return nil, missing
+		}
+		b.log.Error("a stream is missing that instances need to share the work; going on without it. Create it with DELAY_PROVISION=create", "err", missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.streams.Learn(found); err != nil {
+		return nil, err
+	}
+	b.warnOfStranded(ctx)
+	for _, d := range drift {
+		if d.Fatal {
+			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
+		}
+		b.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
+	}
+	return b.served(found), nil
+}
+
+// warnOfStranded logs the messages that nobody delivers because their broker had another prefix.
+func (b *Broker) warnOfStranded(ctx context.Context) {
+	_, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
+	if err != nil {
+		return // it is a courtesy
+	}
+	for _, s := range layout.FindStranded(b.streams.cfg.Prefix, all) {
+		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
+			"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+	}
+}
+
+// served are the lanes among our streams that this broker can read.
+func (b *Broker) served(found []layout.Spec) []layout.Spec {
+	var lanes []layout.Spec
+	for _, s := range found {
+		switch {
+		case s.Broken != nil:
+			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
+				"stream", s.Stream, "err", s.Broken)
+		case s.Kind == layout.Dead, s.Kind == layout.Owners:
+		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
+			b.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)
+		case s.Format > layout.Format:
+			b.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
+		default:
+			lanes = append(lanes, s)
+		}
+	}
+	return lanes
+}
+
+// StreamConfigs are those of all streams of ours that keep messages, dead letters included, as they are now.
+func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	found, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var configs []jetstream.StreamConfig
+	for _, s := range found {
+		if s.Kind != layout.Owners {
+			configs = append(configs, all[s.Stream].Config)
+		}
+	}
+	return configs, nil
+}

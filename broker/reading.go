@@ -1,0 +1,205 @@
+package broker
+
+import (
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+const (
+	// readAhead is how long before the last message read leaves its lane reading goes on: what is read is ordered by
+	// its own time, so timestamps may fall back by this much without making anything late.
+	readAhead = 5 * time.Second
+	// readLeast is what a lane may hold however far off it is due, so that a small lane is read at once.
+	readLeast      = 256
+	readLeastBytes = 1 << 20
+	// maxSpan bounds what a cursor remembers, at spanCost bytes each: 16, and as much again while its ring grows.
+	maxSpan  = 1 << 20
+	spanCost = 32
+)
+
+// reading is how far a lane was read, of which history of its stream, and what has arrived of it. It belongs to the lane's
+// loop.
+type reading struct {
+	*lane.Reader
+	delay  time.Duration
+	from   uint64 // the first sequence that the previous owner left
+	cursor lane.Cursor
+
+	epoch   uint64      // of the last message read
+	created time.Time   // when its stream was
+	fresh   uint64      // the epoch that began the present history
+	last    lane.Stored // the last message read, without its body
+	seen    lane.Sample // the last look at the stream
+}
+
+func newReading(r *lane.Reader, l layout.Spec, from uint64) *reading {
+	return &reading{Reader: r, delay: l.Delay, from: from}
+}
+
+// took notes a message that was read, and returns its mark. A message of another history goes where it should, but commits
+// nothing.
+func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
+	r.Took(item)
+	if item.Epoch < r.fresh {
+		return r.cursor.Void(), false
+	}
+	r.last = lane.Stored{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
+	return r.cursor.Begin(item.Sequence), true
+}
+
+// adopt begins an epoch, and reports whether it is of another history: then the messages in memory still go where they
+// should, but commit nothing.
+func (r *reading) adopt(e lane.Epoch) (anew bool) {
+	if e.Fresh {
+		r.fresh = e.Number
+		r.cursor.Reset()
+		r.last = lane.Stored{}
+	}
+	r.epoch, r.created = e.Number, e.Info.Created
+	r.looked(e.Info)
+	if last := &r.last; last.Sequence > 0 { // what it says is of the time before
+		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
+	}
+	return e.Fresh
+}
+
+// looked takes in an answer of the stream's leader.
+func (r *reading) looked(s lane.Sample) {
+	if s.Received.After(r.seen.Received) {
+		r.seen = s
+	}
+}
+
+// live reports whether the consumer is alive as far as is known, and the epoch that is read is its own.
+func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
+
+// history is what is known of the stream that is read.
+func (r *reading) history() lane.History {
+	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
+}
+
+// resumes is when the lane will be read on, if the last message read stays for long and enough is in memory.
+func (r *reading) resumes(messages, bytes int) (leaderTime, bool) {
+	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
+		return leaderTime{}, false
+	}
+	return byLeader(r.last.At).Add(r.delay - readAhead), true
+}
+
+// caughtUp reports whether everything has been read that is due at a time, or, in a lane without a delay, everything that
+// was stored by then.
+func (r *reading) caughtUp(by leaderTime) bool {
+	switch {
+	case !r.live():
+		return false // its stream has not been looked at since
+	case r.last.Sequence == 0:
+		return r.seen.Messages == 0 || r.seen.LastSeq < r.from
+	case r.last.Behind == 0:
+		return true
+	}
+	return !r.leaves(max(0, r.delay-lookahead)).Before(by)
+}
+
+// settled is up to when everything that is due has been read, in a level; ok is false elsewhere.
+func (r *reading) settled() (until leaderTime, ok bool) {
+	if r.delay == 0 || r.last.Sequence == 0 {
+		return leaderTime{}, false
+	}
+	return r.leaves(r.delay - lookahead), true
+}
+
+// leaves is so long after the last message read was stored.
+func (r *reading) leaves(after time.Duration) leaderTime { return byLeader(r.last.At).Add(after) }
+
+// behind is how many messages are in the lane behind the last one read. Of a lane that is not being read, we know what was
+// there when its stream was last looked at. Sequences without a message, of which a crash leaves some behind the cursor, count
+// until they are read past, though never more than the stream has messages.
+func (r *reading) behind() uint64 {
+	if r.seen.LastSeq > r.last.Sequence+r.last.Behind {
+		return min(r.seen.LastSeq-r.last.Sequence, r.seen.Messages)
+	}
+	return r.last.Behind
+}
+
+// hungry reports whether to read on.
+func (w *worker) hungry(local time.Time) bool {
+	if w.full() {
+		return false
+	}
+	now, _ := w.clock.now(local)
+	resume, later := w.resumes()
+	return !later || !now.Before(resume)
+}
+
+// full reports whether nothing more fits into memory. For the intake, half of it is not used up by messages that are far from
+// due: see holdOrSpill.
+func (w *worker) full() bool {
+	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan || !w.flights.account.room()
+}
+
+// resumes is when the lane will be read on, if the last message read stays for long.
+func (w *worker) resumes() (leaderTime, bool) {
+	if w.full() {
+		return leaderTime{}, false
+	}
+	return w.reading.resumes(w.flights.count, w.flights.bytes)
+}
+
+// charge brings the account of the lane up to date.
+func (w *worker) charge() {
+	w.flights.account.set(int64(w.flights.bytes + spanCost*w.reading.cursor.Span()))
+}
+
+// readSome takes what is there, up to a bound.
+func (w *worker) readSome(item lane.Item) {
+	for n := 1; ; n++ {
+		w.read(item, time.Now()) // each its own: a time before the item came would be no bound for the leader's clock
+		if n == turnItems || w.full() || !w.lease.Held() {
+			return
+		}
+		select {
+		case item = <-w.reading.Items():
+		default:
+			return
+		}
+	}
+}
+
+// read takes in one item of the lane.
+func (w *worker) read(item lane.Item, local time.Time) {
+	mark, present := w.reading.took(item)
+	if present {
+		w.clock.observe(item.Sequence, byLeader(item.At), local)
+	}
+	f := w.flights.take(item.Stored, mark)
+	in := w.incoming(f)
+	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem != nil && f.problem.Code == message.UnknownKey {
+		f.unproven = &unproven{incoming: in}
+	}
+	f.Header = nil
+	w.charge()
+	m := w.moment(local)
+	when := f.when()
+	switch first, any := w.flights.next(); {
+	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
+		w.flights.hold(f, when)
+	case !m.proven || !w.lease.Held(): // until the time is known, and the lane ours for certain
+		w.flights.untimed = append(w.flights.untimed, f)
+	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
+		w.flights.hold(f, when) // behind what became due while we read, which is not sent before the next pass
+	default:
+		w.proceed(f, m)
+	}
+}
+
+// adopt begins an epoch.
+func (w *worker) adopt(e lane.Epoch) {
+	if w.reading.adopt(e) {
+		w.commits.anew()
+	}
+	w.clock.look(e.Info)
+	w.adopted()
+}

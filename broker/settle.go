@@ -1,0 +1,292 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+)
+
+// This file takes the steps that decide.go decided on, and takes in their answers.
+
+const (
+	// appendWait is how long one of our own streams may take to acknowledge. A publish that is late is repeated under the
+	// same id, so patience costs nothing but time.
+	appendWait = 5 * time.Second
+	// checkers is how many copies a lane reads at once: after a crash there may be tens of thousands to read.
+	checkers = 16
+)
+
+// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back what was not sent, and
+// Recall what was not sent of one owner.
+type Deliverer interface {
+	Deliver(m deliver.Message, done func(deliver.Result))
+	Recall(deliver.Owner)
+	Drain()
+}
+
+// proceed decides about a message anew, and acts.
+func (w *worker) proceed(f *flight, m moment) {
+	s := next(w.plan, m, f)
+	switch s.kind {
+	case repeat, check, awaitKey: // it is on its way already, or not known
+	default:
+		since, overdue := overdueSince(w.plan, f, s)
+		w.flights.date(f, since, overdue)
+	}
+	w.apply(f, s, m)
+}
+
+// apply takes a step.
+func (w *worker) apply(f *flight, s step, m moment) {
+	if s.note != nil {
+		w.said.write(time.Now(), *s.note)
+	}
+	switch s.kind {
+	case hold:
+		w.flights.hold(f, s.at)
+	case backOff:
+		w.counts.repeats.Add(1)
+		f.tries++
+		w.flights.hold(f, s.at)
+	case pace:
+		f.request = *s.as
+		w.proceed(f, m)
+	case awaitKey:
+		w.awaitKey(f, m)
+	case hop, retry, dead:
+		f.sent = w.publishOf(f, s)
+		w.store(f)
+	case repeat:
+		w.store(f)
+	case renew:
+		f.sent.renew()
+		w.store(f)
+	case check:
+		w.check(f)
+	case fire:
+		w.fire(f, m)
+	case arrive:
+		w.flights.end(f)
+		w.reading.cursor.Done(f.mark)
+		w.charge()
+	default:
+		panic(fmt.Sprintf("bug: unknown step %d", s.kind))
+	}
+}
+
+// publishOf makes, and seals, the message that a step stores in one of our streams.
+func (w *worker) publishOf(f *flight, s step) *publish {
+	p := &publish{kind: s.kind, level: s.level, as: f.request, why: s.why}
+	if s.as != nil {
+		p.as = *s.as
+	}
+	names, target := w.shared.names, f.request.Target
+	switch s.kind {
+	case hop:
+		p.stream, p.subject, p.header = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target), p.as.HopHeader()
+	case retry:
+		p.stream, p.subject, p.header = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target), p.as.HopHeader()
+	case dead:
+		p.stream, p.subject, p.header = names.DeadStream(), names.Dead(s.why.Code, target), p.as.DeadHeader(s.why)
+	}
+	w.shared.keys.policy.Keys.SealMessage(p.subject, p.header, f.Data, time.Now())
+	return p
+}
+
+// stored is the answer to a publish into one of our streams.
+type stored struct {
+	*flight
+	storeAnswer
+}
+
+// store publishes what the flight has to send.
+func (w *worker) store(f *flight) {
+	w.flights.underway++
+	stream := f.sent.stream
+	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.Data}
+	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) bool {
+		a := storeAnswer{err: err}
+		switch {
+		case errors.Is(err, nats.ErrMaxPayload):
+			a = storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge, Description: err.Error()}, local: true}
+		case err == nil:
+			var ok bool
+			if a.ack, ok = jsapi.ParseAck(answer); !ok || a.ack.Stream != stream && (a.ack.Stream != "" || !a.ack.Refused()) {
+				return true // somebody else answers on our inbox
+			}
+		}
+		w.mail.put(stored{f, a})
+		return false
+	})
+}
+
+func (w *worker) stored(f *flight, a storeAnswer, m moment) {
+	sent := f.sent
+	switch {
+	case a.refusal():
+		f.sent = nil
+		if sent.kind == hop {
+			f.refused = sent.level.Name
+		}
+		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // it stays what it is
+			f.problem = sent.why
+		}
+		if !a.local {
+			w.shared.tally.unstored.Add(1)
+		}
+	case a.err == nil && a.ack.Duplicate:
+		sent.found = a.ack.Sequence
+	}
+	s := afterStore(w.plan, m, f, sent, a)
+	if s.kind == arrive {
+		w.countMove(f)
+	}
+	w.apply(f, s, m)
+}
+
+// countMove counts a message that one of our streams has.
+func (w *worker) countMove(f *flight) {
+	switch f.sent.kind {
+	case hop:
+		w.counts.hops.Add(1)
+	case retry:
+		w.counts.retries.Add(1)
+	case dead:
+		w.shared.tally.dead[f.sent.why.Code].Add(1)
+	}
+}
+
+// checked is what was found where a stream says that it has our message already.
+type checked struct {
+	*flight
+	ours bool
+	err  error
+}
+
+// check reads the copy that a stream says it has. All ids of a stream share one space, clients' included, and whoever
+// guesses an id could make us believe and purge. So only our own message counts, under an internal subject, with our seal,
+// and at this hop of its way.
+func (w *worker) check(f *flight) {
+	if w.flights.checking == checkers {
+		w.flights.unchecked = append(w.flights.unchecked, f)
+		return
+	}
+	w.flights.checking++
+	w.flights.underway++
+	sent := f.sent
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		found, err := w.shared.jetstream.api.Message(ctx, sent.stream, sent.found)
+		ours := err == nil && w.shared.keys.wrote(sent, found)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			err = nil
+		}
+		w.mail.put(checked{f, ours, err})
+	})
+}
+
+func (w *worker) checked(f *flight, ours bool, err error, m moment) {
+	w.flights.checking--
+	if waiting := w.flights.unchecked; len(waiting) > 0 {
+		w.flights.unchecked = waiting[1:]
+		w.check(waiting[0])
+	}
+	switch {
+	case err != nil:
+		w.log.Debug("looking at a duplicate", "id", f.request.ID, "err", err)
+	case ours:
+		w.shared.tally.ours.Add(1)
+		w.countMove(f)
+	default:
+		w.shared.tally.foreign.Add(1)
+	}
+	w.apply(f, afterCheck(m, f, ours, err), m)
+}
+
+// delivered is the end of a delivery.
+type delivered struct {
+	*flight
+	result deliver.Result
+}
+
+// fire delivers a message to its target.
+func (w *worker) fire(f *flight, m moment) {
+	if w.stopped.Load() {
+		return // the successor fires it
+	}
+	w.flights.underway++
+	local := time.Now()
+	w.early.sent(w.clock.base, f.request.Due, local)
+	d := deliver.Message{
+		Target: f.request.Target, Mode: f.request.Mode, Header: f.request.TargetHeader(), Data: f.Data, Size: f.size,
+		Paced: f.request.Paced, Owner: w,
+	}
+	if expires := f.request.Expires; !expires.IsZero() {
+		d.Expires = local.Add(byLeader(expires).Sub(m.now))
+	}
+	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.put(delivered{f, r}) })
+}
+
+// MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is asked
+// from any goroutine.
+func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
+
+func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
+	if silence(r) {
+		f.silent++
+	}
+	r = heard(f, r)
+	if r.Outcome == deliver.Refused {
+		f.silent = 0
+	}
+	if !errors.Is(r.Err, deliver.ErrDraining) {
+		w.shared.tally.outcomes[r.Outcome].Add(1)
+	}
+	if r.Outcome == deliver.Delivered {
+		w.counts.delivered.Add(1)
+		w.shared.tally.lateness[w.lane.Kind].observe(w.lateness(f, m.now))
+	}
+	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
+}
+
+// lateness of a delivery is what the lane saw of it: from when it was due until the loop takes in that the target has it, by
+// the leader's clock. So the answer's way back is in it, and the time that the clock lags by is not. A message that its
+// target's rate made wait is late from its turn, and nobody is to be woken for that.
+func (w *worker) lateness(f *flight, now leaderTime) time.Duration {
+	since := byLeader(f.request.Due)
+	if f.request.Paced != "" {
+		since = f.when()
+	}
+	return max(0, now.Sub(since))
+}
+
+// awaitKey deals with a message whose seal is by a key that is not known: an instance that provisioned when we did may have
+// made it. It waits until the secrets were read since it came; if the key is still unknown then, it is nobody's.
+func (w *worker) awaitKey(f *flight, m moment) {
+	local := time.Now()
+	if w.flights.await(f, local) && !w.shared.keys.readSince(f.unproven.since, local) {
+		w.flights.hold(f, m.now.Add(keysRetry))
+		return
+	}
+	in := f.unproven.incoming
+	in.KeysRead = true
+	w.flights.proven(f)
+	f.request, f.problem = w.shared.keys.policy.Parse(in)
+	w.proceed(f, m)
+}
+
+// incoming is a message as the policy reads it.
+func (w *worker) incoming(f *flight) message.Incoming {
+	return message.Incoming{
+		Stream: w.lane.Stream, Sequence: f.Sequence, At: f.At, Subject: f.Subject, Header: f.Header, Undecodable: f.Undecodable, Data: f.Data,
+	}
+}

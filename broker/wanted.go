@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+	"delaybroker/levels"
+)
+
+// What the streams keep free of max_payload, so that whatever was accepted can be moved: a hop adds headers, and lands
+// in a stream whose limit counts them.
+const (
+	intakeReserve = 8 << 10
+	levelReserve  = 4 << 10
+	leastPayload  = 2 * intakeReserve
+)
+
+// specs are the streams that a configuration wants.
+func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
+	base := layout.Spec{Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow}
+	var all []layout.Spec
+	for _, l := range s.cfg.Ladder.Levels() {
+		level := base
+		level.Kind, level.Stream, level.Name, level.Delay = layout.Level, s.names.LevelStream(l.Name), l.Name, l.Delay
+		level.Subjects = append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))
+		level.MaxMsgSize = int32(maxPayload - levelReserve)
+		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
+		all = append(all, level)
+	}
+	for _, l := range s.cfg.RetryLadder.Levels() {
+		retry := base
+		retry.Kind, retry.Stream, retry.Name, retry.Delay = layout.Retry, s.names.RetryStream(l.Name), l.Name, l.Delay
+		retry.Subjects = []string{s.names.RetryFilter(l.Name)}
+		retry.MaxMsgSize = int32(maxPayload - levelReserve)
+		all = append(all, retry)
+	}
+	intake := base
+	intake.Kind, intake.Stream, intake.MaxMsgSize = layout.Intake, s.names.IntakeStream(), int32(maxPayload-intakeReserve)
+	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
+	intake.Subjects = []string{s.names.InFilter(), s.names.AtFilter()}
+	for _, plain := range levels.Whole() {
+		if _, isLevel := s.cfg.Ladder.Lookup(plain); !isLevel {
+			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
+		}
+	}
+	dead := base
+	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
+	dead.Subjects = []string{s.names.DeadFilter()}
+	all = append(all, intake, dead)
+	if s.cfg.MaxOwners > 0 {
+		all = append(all, s.ownersSpec(replicas))
+	}
+	return all
+}
+
+// clientSubjects is what clients publish on for one level or plain duration.
+func (s Streams) clientSubjects(token string) []string {
+	subjects := []string{s.names.LevelFilter(token)}
+	if len(s.cfg.HeaderTargets) > 0 {
+		subjects = append(subjects, s.names.Bare(token))
+	}
+	return subjects
+}
+
+// replicas is the number of copies of a new stream.
+func (c Config) replicas(clustered bool) int {
+	switch {
+	case c.Replicas > 0:
+		return c.Replicas
+	case clustered:
+		return 3
+	}
+	return 1
+}
+
+// Refusals of nats-server to keep so many copies: it is no cluster, or one of too few servers.
+const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
+
+// tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one that
+// JetStream runs on: behind a leaf node it may be a single server.
+func tooFewServers(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
+}
+
+// ownersSpec is the stream in which instances agree who owns what.
+func (s Streams) ownersSpec(replicas int) layout.Spec {
+	return layout.Spec{
+		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},
+		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
+	}
+}
