@@ -7,7 +7,6 @@ import (
 
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 	"delaybroker/levels"
@@ -38,59 +37,6 @@ const (
 	// mostDeferred is longer than any retry lane.
 	mostDeferred = forever
 )
-
-// plan is what is the same for all messages of a lane.
-type plan struct {
-	kind     layout.Kind
-	delay    time.Duration // what every message waits in the lane
-	ladder   levels.Ladder
-	retries  levels.Ladder
-	attempts int // deliveries that may be refused
-}
-
-// moment is what a worker knows when it decides.
-type moment struct {
-	now      leaderTime
-	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
-	inFlight int  // messages in memory
-	crowded  bool // much is in memory already
-}
-
-// step is what to do with a message next.
-type step struct {
-	kind  stepKind
-	at    leaderTime       // hold, backOff: until then
-	level levels.Level     // hop, retry: where to
-	as    *message.Request // retry, dead, pace: what the message says of itself from then on
-	why   *message.Problem // dead
-	note  *note            // to be logged, if not too often
-}
-
-// stepKind is one of a closed set: a new feature is a new decision, not a new loop.
-type stepKind int
-
-// The steps.
-const (
-	hold     stepKind = iota // on the wheel until then; the next step is decided anew
-	backOff                  // likewise, and the wait grows from time to time
-	pace                     // wait for a turn at the target's rate
-	awaitKey                 // wait until its seal can be judged
-	hop                      // into a level
-	retry                    // into a retry lane
-	dead                     // to the dead letters
-	repeat                   // the same publish once more
-	check                    // read the copy that a stream says it has
-	renew                    // the same publish under another id
-	fire                     // to the target
-	arrive                   // it is elsewhere: let it go
-)
-
-// note is something to log.
-type note struct {
-	level slog.Level
-	text  string
-	args  []any
-}
 
 // next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message, so any
 // ladder may continue a way that another began.
@@ -363,31 +309,4 @@ func wait(m moment, f *flight) step {
 		at = due
 	}
 	return step{kind: backOff, at: at}
-}
-
-// overdueSince is since when a message should have left, once a step is taken; ok is false while it is not. A message that waits in a
-// retry lane, refused or deferred, is late from when it was due, however often it waits. One that its target's rate makes
-// wait is late from its turn.
-func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
-	again := f.request.Attempts > 0 || p.kind == layout.Retry
-	if s.kind == hold && (!again || f.request.Paced != "") {
-		return leaderTime{}, false
-	}
-	switch {
-	case f.request.Due.IsZero(): // it could not be read
-		return f.storedAt(), true
-	case again:
-		return byLeader(f.request.Due), true
-	}
-	return p.leaves(f.storedAt(), f.request), true
-}
-
-// leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little left for
-// another hop, delivered.
-func (p plan) leaves(stored leaderTime, r message.Request) leaderTime {
-	end := stored.Add(p.delay)
-	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() {
-		return when
-	}
-	return end
 }

@@ -6,6 +6,8 @@
 //	level     a lane with a delay
 //	intake    the lane of delay 0, for times that are no level's
 //	hop       one move between lanes
+//	flight    a message in memory, from being read to having arrived elsewhere
+//	step      what is decided about a flight: hold, hop, fire, retry, …
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which everything has arrived elsewhere; a commit is a purge up to it
 //	lease     the ownership of a lane; see package lease
@@ -14,18 +16,35 @@
 //
 // # The walk of one message
 //
-//	                       ┌──────────────────────── worker.go: one loop for each lane ───────────────────────┐
-//	                       │                                                                                  │
-//	delay.30m.orders.x ──▶ lane/reader.go ──▶ message/request.go ──▶ decide.go ─┬─▶ hold.go   the wheel ──┐   │
-//	 (stored: accepted)    │  in order         what was asked        pure       ├─▶ hop.go    a level     │   │
-//	                       │                                          ▲         ├─▶ hop.go    dead letter │   │
-//	                       │                                          └─────────┼─────────────────────────┘   │
-//	                       │                                                    └─▶ fire.go ──▶ deliver/… ──▶ orders.x
-//	                       │  lane/cursor.go ◀── arrived: the stream or the target has answered ──┘           │
-//	                       │  commit.go: purge up to the cursor                                               │
-//	                       └──────────────────────────────────────────────────────────────────────────────────┘
+//	delay.30m.orders.x          stored by JetStream: accepted
+//	  │
+//	  │   worker.go             one loop for each lane; what happens elsewhere comes back through its mailbox
+//	  ▼
+//	reading.go                  lane/… hands messages over in order; message/… and levels/… read the request
+//	  │
+//	  ├─▶ backlog.go            after an outage: wait until what is due before it has been read
+//	  ▼
+//	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go
+//	  │
+//	  ▼
+//	settle.go                   takes the step:
+//	  ├─ hold ─▶ flights.go     on the wheel/… until something is to be decided again
+//	  ├─ hop, retry, dead ────▶ outbox/… publishes into another lane, under our seal
+//	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
+//	                              │
+//	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
+//	  │
+//	  ▼ arrived
+//	commit.go, committer.go     move the cursor, look at the stream (jetstream.go), purge up to the cursor
 //
-// Nothing else is on the path. A new kind of lane is a new decision and a new way to commit, not a new loop.
+//	What time it is: clock.go, look.go, leadertime.go. What may be read: budget.go.
+//	What is seen from outside: gauge.go, overdue.go, tally.go, early.go.
+//
+// Nothing else is on the path; a test follows a message and says so. All decisions are in decide.go.
+//
+// A new kind of lane is a stream (layout.Kind, Streams.specs), its subjects (message.Names), a decision in decide.go that
+// looks at plan.kind, and where its messages stay after they have arrived, another committer. The loop, the flights, the
+// steps and the executor know no kinds.
 //
 // # Invariants
 //
@@ -33,7 +52,8 @@
 //   - A message leaves a level only when it has waited it out, less a lookahead far below the smallest level, so hops
 //     are as few as the ladder allows and no message circles.
 //   - Due travels with the message. Any ladder may continue a chain that another began, so levels may come and go.
-//   - Nothing fires but by a proof of the clock that stamped it (see clock).
+//   - Nothing fires but by a proof that the clock of the lane's leader has reached the due time (see clock). Due was stamped
+//     by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
 //   - A commit speaks only of the history its sequences were read from (see lane.Epoch).
 //   - An attempt counts when it is stored: what no lane takes stays as it was. Want of room is nobody's answer.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that

@@ -4,11 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 )
+
+// commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
+func (w *worker) commitSoon(local time.Time) time.Duration {
+	if !w.safeToCommit() {
+		return forever
+	}
+	now, wait := w.commits.due(&w.reading.cursor, local)
+	if !now {
+		return wait
+	}
+	todo := w.commits.begin(w.reading, local)
+	w.early.ask(w.clock.leader, local)
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+		defer cancel()
+		w.mail.put(committed{w.commits.carryOut(ctx, todo)})
+	})
+	return forever
+}
+
+// committed takes in the answer to a commit.
+func (w *worker) committed(a commitAnswer, local time.Time) {
+	done := w.commits.finish(a, w.reading, time.Now())
+	switch {
+	case errors.Is(a.err, errHistory):
+		w.reading.Invalidate(a.epoch) // it may be waiting for us, and hear nothing
+	case a.err != nil:
+		w.said.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
+	case done:
+		w.sampled(a.sample)
+		w.judge(a.sample)
+	}
+}
+
+// safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
+func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
 // drain ends the work on a lane so that a successor repeats nothing: stop reading, await what is underway, commit, await
 // that, and remove what arrived out of order above the cursor. Only then may the lease go. All that together takes no

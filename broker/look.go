@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/lane"
+)
+
+const (
+	// lookTimeout bounds the lateness when the answer to a look is lost with its connection.
+	lookTimeout = 2 * time.Second
+	// lookRetry is how soon a look that failed is repeated.
+	lookRetry = time.Second
+	// lookUp is how long the loop sleeps at most while messages are in memory: a machine that was suspended meanwhile is
+	// late by no more.
+	lookUp = time.Minute
+)
+
+// awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
+// proven by then.
+func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
+	left = max(left, 0)
+	if w.clock.suspended(local) {
+		w.look()
+	}
+	// Before it has lapsed, or firing would wait for the answer. After a look, what is at most clockAhead away is good.
+	if w.clock.age(local)+left > clockTrust-clockAhead {
+		if left > clockAhead {
+			return min(left-clockAhead, lookUp)
+		}
+		if retry := w.clock.retry.Sub(local); retry > 0 {
+			return retry
+		}
+		w.look()
+	}
+	if !proven {
+		return forever // the look's answer wakes the loop
+	}
+	return left
+}
+
+// look asks the stream's leader for its time.
+func (w *worker) look() {
+	if w.clock.looking {
+		return
+	}
+	w.clock.looking = true
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		defer cancel()
+		sample, err := w.shared.jetstream.sample(ctx, w.lane.Stream)
+		w.mail.put(looked{sample, err})
+	})
+}
+
+func (w *worker) looked(l looked, local time.Time) {
+	w.clock.looking = false
+	if l.err != nil {
+		w.clock.retry = time.Now().Add(lookRetry)
+		w.said.write(local, note{slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", []any{"err", l.err}})
+		return
+	}
+	w.sampled(l.sample)
+}
+
+// sampled takes in an answer of the stream's leader.
+func (w *worker) sampled(s lane.Sample) {
+	w.clock.look(s)
+	w.reading.looked(s)
+}

@@ -1,0 +1,63 @@
+package broker
+
+import (
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// plan is what is the same for all messages of a lane.
+type plan struct {
+	kind     layout.Kind
+	delay    time.Duration // what every message waits in the lane
+	ladder   levels.Ladder
+	retries  levels.Ladder
+	attempts int // deliveries that may be refused
+}
+
+// moment is what a worker knows when it decides.
+type moment struct {
+	now      leaderTime
+	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
+	inFlight int  // messages in memory
+	crowded  bool // much is in memory already
+}
+
+// step is what to do with a message next.
+type step struct {
+	kind  stepKind
+	at    leaderTime       // hold, backOff: until then
+	level levels.Level     // hop, retry: where to
+	as    *message.Request // retry, dead, pace: what the message says of itself from then on
+	why   *message.Problem // dead
+	note  *note            // to be logged, if not too often
+}
+
+// stepKind is one of a closed set: a new feature is a new decision, not a new loop.
+type stepKind int
+
+// The steps.
+const (
+	hold     stepKind = iota // on the wheel until then; the next step is decided anew
+	backOff                  // likewise, and the wait grows from time to time
+	pace                     // wait for a turn at the target's rate
+	awaitKey                 // wait until its seal can be judged
+	hop                      // into a level
+	retry                    // into a retry lane
+	dead                     // to the dead letters
+	repeat                   // the same publish once more
+	check                    // read the copy that a stream says it has
+	renew                    // the same publish under another id
+	fire                     // to the target
+	arrive                   // it is elsewhere: let it go
+)
+
+// note is something to log.
+type note struct {
+	level slog.Level
+	text  string
+	args  []any
+}

@@ -1,0 +1,141 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// walkMessages is set where TestOneMessage runs for TestWalkIsTheTruth: "none" and "one".
+const walkMessages = "DELAYBROKER_WALK_MESSAGES"
+
+// TestWalkIsTheTruth follows one message through the code, and holds the walk in broker/doc.go to it. Statements that run with
+// a message and not without one are on its way. Each file of package broker that has some must be named there, and so must each
+// other package; and what is named must be on the way.
+func TestWalkIsTheTruth(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(walkMessages) != "" {
+		t.Skip("this is the run that it looks at")
+	}
+	walk := theWalk(t)
+	without, with := statements(t, "none"), statements(t, "one")
+	passed := make(map[string]bool)
+	for statement := range with {
+		if without[statement] {
+			continue
+		}
+		file, _, _ := strings.Cut(statement, ":")
+		dir, name := path.Split(strings.TrimPrefix(file, "delaybroker/"))
+		stop := strings.TrimPrefix(strings.TrimPrefix(dir, "broker/"), "/") + "…"
+		if dir == "broker/" {
+			stop = name
+		}
+		passed[stop] = true
+	}
+	for stop := range passed {
+		if !strings.Contains(walk, stop) {
+			t.Errorf("a message passes %s, which is not on the walk in broker/doc.go", stop)
+		}
+	}
+	for word := range strings.FieldsFuncSeq(walk, func(r rune) bool { return strings.ContainsRune(" \t\n│├└┌┐┘─▶▲▼(),;:", r) }) {
+		if (strings.HasSuffix(word, ".go") || strings.HasSuffix(word, "/…")) && !passed[word] {
+			t.Errorf("the walk in broker/doc.go has a stop %s, which no message passes", word)
+		}
+	}
+	if lines := strings.Count(walk, "\n"); lines > 50 {
+		t.Errorf("the walk has %d lines: it should fit one screen", lines)
+	}
+}
+
+// TestOneMessage takes a message from the intake through two levels to its target. TestWalkIsTheTruth looks at what runs.
+func TestOneMessage(t *testing.T) {
+	t.Parallel()
+	const delay = 16 * time.Second
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s")})
+		nc := s.Connect()
+		arrived := make(chan time.Time, 1)
+		if _, err := nc.Subscribe("orders.x", func(*nats.Msg) { arrived <- time.Now() }); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if os.Getenv(walkMessages) != "none" {
+			if _, err := s.JetStream(nc).Publish(context.Background(), "delayin.16s.orders.x", []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if took := (<-arrived).Sub(began); took < delay || took > delay+50*time.Millisecond {
+				t.Errorf("it took %s, want %s", took, delay)
+			}
+		}
+		time.Sleep(time.Until(began.Add(20 * time.Second)))
+	})
+}
+
+// theWalk is the section of broker/doc.go that draws the way of a message.
+func theWalk(t *testing.T) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../broker/doc.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p comment.Parser
+	var walk strings.Builder
+	in := false
+	var printer comment.Printer
+	for _, block := range p.Parse(file.Doc.Text()).Content {
+		if heading, ok := block.(*comment.Heading); ok {
+			in = strings.Contains(string(printer.Text(&comment.Doc{Content: []comment.Block{heading}})), "walk of one message")
+			continue
+		}
+		if in {
+			walk.Write(printer.Text(&comment.Doc{Content: []comment.Block{block}}))
+		}
+	}
+	if walk.Len() == 0 {
+		t.Fatal("broker/doc.go has no section \"The walk of one message\"")
+	}
+	return walk.String()
+}
+
+// statements are those of the engine that ran in TestOneMessage.
+func statements(t *testing.T, messages string) map[string]bool {
+	t.Helper()
+	profile := filepath.Join(t.TempDir(), messages)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "^TestOneMessage$", "-count=1",
+		"-coverpkg=delaybroker/broker/...,delaybroker/wheel,delaybroker/levels", "-coverprofile="+profile, ".")
+	cmd.Env = append(os.Environ(), walkMessages+"="+messages)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	file, err := os.Open(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	ran := make(map[string]bool)
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		// delaybroker/broker/flights.go:41.50,46.2 5 1
+		words := strings.Fields(lines.Text())
+		if len(words) == 3 && words[2] != "0" {
+			ran[words[0]] = true
+		}
+	}
+	if len(ran) == 0 {
+		t.Fatalf("%s: no statement ran", messages)
+	}
+	return ran
+}
