@@ -1,0 +1,133 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+)
+
+// TestUnknownStepsAndEvents: a step or an event that nobody handles must not pass in silence.
+func TestUnknownStepsAndEvents(t *testing.T) {
+	w := tenSeconds(t, time.Now())
+	for name, do := range map[string]func(){
+		"a step":   func() { w.apply(new(flight), step{kind: arrive + 1}, moment{}) },
+		"an event": func() { w.handle(struct{}{}, moment{}, time.Now()) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "bug: ") {
+					t.Errorf("%s that does not exist: %s", name, got)
+				}
+			}()
+			do()
+		}()
+	}
+}
+
+// inFlight is a message of the lane that was read and is due now.
+func inFlight(w *worker, now time.Time) *flight {
+	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
+	f := w.flights.take(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
+	f.request = message.Request{ID: "x", Target: "orders.x", Due: now}
+	return f
+}
+
+// TestArrivalLetsGo: what a target or a stream has leaves the memory and moves the cursor, and nothing else does.
+func TestArrivalLetsGo(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name string
+		end  func(*worker, *flight, moment)
+		want uint64 // arrived up to
+	}{
+		{"delivered", func(w *worker, f *flight, m moment) { w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m) }, 1},
+		{"not answered", func(w *worker, f *flight, m moment) {
+			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, m)
+		}, 0},
+		{"stored", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: hop}
+			w.stored(f, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}, m)
+		}, 1},
+		{"not stored", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: hop}
+			w.stored(f, storeAnswer{err: outbox.ErrTimeout}, m)
+		}, 0},
+		{"found, and ours", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: retry}
+			w.checked(f, true, nil, m)
+		}, 1},
+		{"found, and not looked at", func(w *worker, f *flight, m moment) {
+			f.sent = &publish{kind: retry}
+			w.checked(f, false, outbox.ErrTimeout, m)
+		}, 0},
+	} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		tt.end(w, f, w.moment(now))
+		if got, left := w.reading.cursor.Arrived(), w.flights.count; got != tt.want || left != 1-int(tt.want) {
+			t.Errorf("%s: arrived up to %d and %d in memory, want %d and %d", tt.name, got, left, tt.want, 1-tt.want)
+		}
+		if tt.want == 0 && w.flights.waiting() != 1 {
+			t.Errorf("%s: it is forgotten", tt.name)
+		}
+	}
+}
+
+// TestWhatMayBeStoredStays: after a publish that was not answered the same is sent again; after a refusal it is decided anew.
+func TestWhatMayBeStoredStays(t *testing.T) {
+	now := time.Now()
+	w := tenSeconds(t, now)
+	f := inFlight(w, now)
+	small, _ := w.plan.ladder.Lookup("1s")
+	sent := &publish{kind: hop, level: small}
+	f.sent = sent
+	w.stored(f, storeAnswer{err: outbox.ErrTimeout}, w.moment(now))
+	if f.sent != sent || f.refused != "" {
+		t.Error("without an answer, the publish is forgotten, or taken for refused")
+	}
+	w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now))
+	if f.sent != nil || f.refused != "1s" {
+		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
+	}
+	if got := w.shared.tally.unstored.Load(); got != 1 {
+		t.Errorf("%d refusals are counted, want 1", got)
+	}
+}
+
+// TestDeadLetterStaysOne: a message whose dead letter found no room stays a dead letter, unless it was a last attempt.
+func TestDeadLetterStaysOne(t *testing.T) {
+	now := time.Now()
+	why := message.Problemf(message.TooLarge, "x")
+	for attempts, want := range map[int]*message.Problem{0: why, 1: nil} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		f.sent = &publish{kind: dead, why: why, as: message.Request{Attempts: attempts}}
+		if w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now)); f.problem != want {
+			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
+		}
+	}
+}
+
+// TestSilencesAreCounted in a row, and a refusal ends the row.
+func TestSilencesAreCounted(t *testing.T) {
+	now := time.Now()
+	w := tenSeconds(t, now)
+	f := inFlight(w, now)
+	silent := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}
+	for want := 1; want < silentTries; want++ {
+		if w.delivered(f, silent, w.moment(now)); f.silent != want {
+			t.Fatalf("%d silences, want %d", f.silent, want)
+		}
+	}
+	r := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrDisconnected}
+	if w.delivered(f, r, w.moment(now)); f.silent != silentTries-1 {
+		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
+	}
+}
