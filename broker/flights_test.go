@@ -47,7 +47,7 @@ func TestOldest(t *testing.T) {
 	}
 	moving, waiting := new(flight), new(flight)
 	f.hold(waiting, epoch)
-	for _, tt := range []struct{ since, want time.Duration }{{lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour}} {
+	for _, tt := range []struct{ since, want time.Duration }{{lookahead / 2, lookahead / 2}, {lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour}} {
 		f.date(moving, epoch.Add(tt.since), true)
 		if got, _ := f.oldest(); got != epoch.Add(tt.want) {
 			t.Errorf("with one that should have left %s after: since %s, want %s", tt.since, got.Sub(epoch), tt.want)

@@ -54,6 +54,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 		{"refused", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
 		{"deferred", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
 		{"paced", layout.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
+		{"paced after a refusal", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x", Attempts: 1}, 0},
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind
