@@ -54,6 +54,7 @@ type commit struct {
 	ahead []uint64 // arrived above that, and taken out one by one
 	known lane.History
 	judge *lane.Judge
+	begun time.Time // local
 }
 
 // commitAnswer is what became of it.
@@ -94,7 +95,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 
 // begin takes what there is to commit.
 func (c *committer) begin(r *reading, local time.Time) commit {
-	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge}
+	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local}
 	if todo.upTo <= c.done {
 		todo.ahead = r.cursor.TakeAhead(takeOut)
 	}
@@ -120,7 +121,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 		return false
 	}
 	c.done = max(c.done, a.upTo)
-	c.since = local // what has arrived meanwhile waits since then
+	c.since = a.begun // messages that arrived during the commit may have waited since then
 	return true
 }
 

@@ -84,6 +84,20 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
+// TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at most.
+func TestCommitAge(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", jsapi.Client{}, nil)
+	arriveAt(r, 1)
+	todo := c.begin(r, local)
+	arriveAt(r, 2)
+	later := local.Add(2 * time.Second)
+	c.finish(commitAnswer{commit: todo, took: 2 * time.Second}, r, later)
+	if since := c.waiting(&r.cursor, later); !since.Equal(local) {
+		t.Errorf("after a commit of 2s, a message waits since %s, want 2s", later.Sub(since))
+	}
+}
+
 // TestCommitOfAnotherEpoch: an answer that speaks of an epoch before moves nothing of this one.
 func TestCommitOfAnotherEpoch(t *testing.T) {
 	r, local := hourly(), time.Now()

@@ -73,6 +73,28 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 	}
 }
 
+// TestOverdueGoesOutByDueTime: messages that waited to be moved when an outage began, and are overdue after it, are sent in
+// the order of their due times, not in the order in which they were to be moved.
+func TestOverdueGoesOutByDueTime(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	for seq, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
+		f := w.flights.take(storedAgo(uint64(seq+1), 3, base, 0).Stored, lane.Mark{})
+		f.request.Due = base.Round(0).Add(wait)
+		w.proceed(f, w.moment(base))
+	}
+	then := base.Add(time.Hour)
+	w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
+	w.send(w.moment(then), then)
+	var got string
+	for _, m := range *w.shared.deliver.(*recorder) {
+		got += string(m.Data)
+	}
+	if got != "231" {
+		t.Errorf("sent in the order %s, want 231", got)
+	}
+}
+
 // storedAgo is one of the messages of a level of ten seconds, as it is read.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Stored: lane.Stored{

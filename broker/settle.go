@@ -35,13 +35,17 @@ type Deliverer interface {
 // proceed decides about a message anew, and acts.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
+	w.date(f, s)
+	w.apply(f, s, m)
+}
+
+// date notes since when a message should have left, once its next step is decided. Steps that only try again change nothing.
+func (w *worker) date(f *flight, s step) {
 	switch s.kind {
-	case repeat, check, awaitKey: // it is on its way already, or not known
-	default:
+	case hold, hop, fire, dead:
 		since, overdue := overdueSince(w.plan, f, s)
 		w.flights.date(f, since, overdue)
 	}
-	w.apply(f, s, m)
 }
 
 // apply takes a step.
@@ -148,6 +152,9 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 	s := afterStore(w.plan, m, f, sent, a)
 	if s.kind == arrive {
 		w.countMove(f)
+	}
+	if sent.kind == hop && a.refusal() { // it was decided anew
+		w.date(f, s)
 	}
 	w.apply(f, s, m)
 }

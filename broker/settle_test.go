@@ -101,6 +101,29 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	}
 }
 
+// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is due.
+func TestRefusedHopIsDatedAnew(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		left time.Duration
+		want int // overdue
+	}{"due soon": {time.Second, 0}, "far from due": {time.Hour, 1}} {
+		w := tenSeconds(t, now)
+		f := inFlight(w, now)
+		f.request.Due = now.Add(tt.left)
+		level, _ := w.plan.ladder.Lookup("1s") // there is none below it
+		if tt.want == 0 {
+			level, _ = w.plan.ladder.Lookup("5s")
+		}
+		w.flights.date(f, f.storedAt(), true)
+		f.sent = &publish{kind: hop, level: level}
+		w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now))
+		if got := w.flights.overdue.Len(); got != tt.want {
+			t.Errorf("%s: %d are overdue, want %d", name, got, tt.want)
+		}
+	}
+}
+
 // TestDeadLetterStaysOne: a message whose dead letter found no room stays a dead letter, unless it was a last attempt.
 func TestDeadLetterStaysOne(t *testing.T) {
 	now := time.Now()

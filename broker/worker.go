@@ -213,7 +213,12 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 
 // timed puts what was read without knowing the time where it belongs: what is due in order onto the wheel.
 func (w *worker) timed(m moment) {
-	for _, f := range w.flights.timed() {
+	waited := w.flights.timed()
+	for i, f := range waited {
+		if !w.lease.Held() {
+			w.flights.untimed = waited[i:]
+			return
+		}
 		if when := f.when(); f.problem == nil && !when.After(m.now) {
 			w.flights.hold(f, when)
 		} else {
@@ -241,8 +246,12 @@ func (w *worker) advance(until leaderTime, m moment) (some bool) {
 			w.flights.hold(f, due)
 			return false
 		}
-		w.proceed(f, m)
 		some = true
+		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
+			w.flights.hold(f, when) // it waited to be moved, and is due by now: it goes out in the order of due times
+			continue
+		}
+		w.proceed(f, m)
 	}
 	return some
 }
