@@ -10,34 +10,35 @@ import (
 )
 
 const (
-	// answersWaiting is how many questions may wait to be answered; others are dropped, and asked again by who cares.
+	// answersWaiting is how many questions may wait for an answer. Further questions are dropped: an operator who still
+	// wants an answer asks again.
 	answersWaiting = 16
-	// answerPause is the least time between two answers, so that who asks all the time costs next to nothing.
+	// answerPause is the least time between two answers, so that an operator who asks all the time costs next to nothing.
 	answerPause = 5 * time.Millisecond
 )
 
-// Answer is what a running instance says of itself to an operator who asks on message.Names.StatusCall. It is for
-// display: in an account where others may publish below StatusAnswers, they may have written it.
+// Answer is what a running instance reports of itself to an operator who asks on message.Names.StatusCall. It is for
+// display only: in an account where other clients may publish below StatusAnswers, such a client may have written it.
 type Answer struct {
-	Instance string       `json:"instance"` // unique among those that run
+	Instance string       `json:"instance"` // unique among the running instances
 	Ready    bool         `json:"ready"`
 	Draining bool         `json:"draining,omitempty"`
-	Lanes    []LaneAnswer `json:"lanes"` // those it owns
+	Lanes    []LaneAnswer `json:"lanes"` // the lanes that the instance owns
 }
 
 // LaneAnswer is a lane as its owner sees it.
 type LaneAnswer struct {
 	Stream    string    `json:"stream"`
 	Live      bool      `json:"live"`                // its consumer is believed alive
-	InDoubt   bool      `json:"in_doubt,omitempty"`  // it is not certain to be the owner still, and delivers nothing until it is
+	InDoubt   bool      `json:"in_doubt,omitempty"`  // the ownership is not certain, and nothing is delivered until it is
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	Held      int       `json:"held"`                // messages in memory
-	Full      bool      `json:"full,omitempty"`      // it holds all it may, and reads on when something leaves
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // it rests until then, since nothing further is due before
-	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest should have left
+	Full      bool      `json:"full,omitempty"`      // memory is full: reading goes on when messages leave
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
+	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest message should have left
 }
 
-// Answer is what this instance says of itself.
+// Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer {
 	s := b.Status()
 	a := Answer{Instance: b.id, Ready: s.Ready, Draining: s.Draining, Lanes: []LaneAnswer{}}
@@ -52,11 +53,12 @@ func (b *Broker) Answer() Answer {
 	return a
 }
 
-// answer answers those who ask on the control link, until ctx ends. Without the right to, the instance works all the same.
+// answer replies to operators who ask on the control link, until ctx ends. An instance without the right to reply works
+// all the same.
 //
-// The subject to answer on is the asker's choice, and this connection may publish on subjects that the asker may not, such
-// as the JetStream API: a purge would take our answer for a request. So only what lies below StatusAnswers is answered,
-// where nobody takes anything for more than it is.
+// The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
+// such as those of the JetStream API: a reply there would be taken for a request, to purge a stream for example. So a
+// reply is sent only below StatusAnswers, where nobody acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	asked := make(chan string, answersWaiting)
 	sub, err := b.conns.Control.Subscribe(b.streams.names.StatusCall(), func(m *nats.Msg) {

@@ -3,44 +3,50 @@ package broker
 import "time"
 
 const (
-	// backlogLate is how long overdue a message is that waited out an outage, rather than its turn.
+	// backlogLate is how long overdue a message must be to count as held up by an outage, and not only by the messages
+	// before it.
 	backlogLate = time.Second
-	// backlogWait is for how long at most what is due is held back for the sake of order: one second for what may come
-	// of other lanes or, in the intake, be stored behind. Reading 20,000 messages in forty lanes takes a third of that.
+	// backlogWait is the longest time for which due messages are held back for the sake of order: one second for earlier
+	// messages that other lanes have or that, in the intake, are stored behind. Reading 20,000 messages in forty lanes
+	// takes a third of that.
 	backlogWait = time.Second
 )
 
-// backlog is what a lane does about order after an outage. What is overdue goes out oldest due first:
+// backlog keeps the order of a lane after an outage. Overdue messages go out by due time, the oldest first:
 //
-//   - Within a level or a retry lane strictly, however much there is. A message is due no sooner than a lane's delay after
-//     it was stored, so what is due before "stored last, plus the delay" has been read, and only that is sent.
-//   - Within the intake, which may hold anything in any order, among all that is read before it is sent: everything there
-//     is, as far as it fits into memory (see Config.HoldMessages and HoldBytes) and is read within backlogWait.
-//   - Across the lanes that begin together, or come back together from the loss of a connection, and have something long
-//     overdue: they are sent in one order to musterStep, for backlogWait; see muster. What is in flight of several lanes may
-//     arrive in another, by less than a second. Later, each lane goes by itself.
+//   - Within a level or a retry lane the order is strict, however many messages there are. A message is due no sooner
+//     than the lane's delay after it was stored. So every message that is due before "the last message read was stored,
+//     plus the delay" has been read, and only such messages are sent.
+//   - The intake may hold messages of all due times in any order. There the order is that of all messages that are read
+//     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
+//     HoldBytes) and is read within backlogWait.
+//   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
+//     send them in one order, exact to musterStep, for backlogWait; see muster. Messages of several lanes that are in
+//     flight at the same time may arrive in another order, by less than a second. After backlogWait, each lane goes by
+//     itself.
 //
-// Three things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. Of what
-// is sent, a target may refuse some, which then comes after a retry. And what a slow target would not take soon is given
-// back, and comes by way of a retry lane.
+// The order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
+// refuse some of the messages: these come after a retry. And messages that a slow target would not take soon are given
+// back, and come by way of a retry lane.
 //
-// It opens when a lane begins, when there was a time in which nothing could be sent, and when something is read that is
-// long overdue. While it is open, all that is due waits on the wheel, which puts it in order. It closes when the lane is
-// read as far as it was overdue, or when the time is up. A lane with nothing long overdue waits for nobody.
+// The backlog opens when a lane begins, after a time in which nothing could be sent, and when a message is read that is
+// long overdue. While it is open, all due messages wait on the wheel, which puts them in order. It closes when the lane
+// has been read as far as it was overdue, or when the time is up. A lane without long overdue messages waits for no
+// other lane.
 type backlog struct {
 	muster *muster
 	wake   func() // makes the loop turn; may be called from any goroutine
 
 	open     bool
-	together bool       // with other lanes
-	long     bool       // something was long overdue
-	since    time.Time  // local; since when it could have been sent; zero while it could not
-	began    leaderTime // then
+	together bool       // in one order with other lanes
+	long     bool       // a message was long overdue
+	since    time.Time  // local; since when messages can be sent; zero while they cannot
+	began    leaderTime // the leader's time at since
 }
 
 func newBacklog(m *muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
 
-// holdBack opens the backlog, if it is not open, together with other lanes: for now nothing can be sent.
+// holdBack is called while nothing can be sent. It opens the backlog, if it is closed, together with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
 		b.begin(backlog{open: true, together: true})
@@ -54,8 +60,8 @@ func (b *backlog) begin(as backlog) {
 	*b = as
 }
 
-// gather reports whether a message that was just read, and should have left so long ago, is to wait on the wheel until the
-// backlog allows it to be sent. One that is long overdue opens the backlog.
+// gather reports whether a message that was just read must wait on the wheel until the backlog lets it be sent. Late is
+// how long ago it was due. A message that is long overdue opens the backlog.
 func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local time.Time) bool {
 	if late < 0 || !b.open && late < backlogLate {
 		return false
@@ -64,13 +70,13 @@ func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local t
 	case !b.open:
 		b.begin(backlog{open: true, since: local, began: now})
 	case !b.together && level:
-		b.since = local // it gets on
+		b.since = local // the lane makes progress
 	}
 	return true
 }
 
-// sendable returns up to when what is due may be sent, and how long until that may have changed by itself. Stuck means that
-// no more can be read before something is sent.
+// sendable returns up to which due time messages may be sent, and how long until that may change by itself. Stuck means
+// that no more messages can be read before some are sent.
 func (b *backlog) sendable(r *reading, f *flights, stuck bool, now leaderTime, local time.Time) (until leaderTime, wait time.Duration) {
 	if !b.open {
 		return now, forever
@@ -108,7 +114,7 @@ func (b *backlog) sendable(r *reading, f *flights, stuck bool, now leaderTime, l
 	return until, b.since.Add(backlogWait).Sub(local)
 }
 
-// end closes it.
+// end closes the backlog.
 func (b *backlog) end() {
 	if b.together {
 		b.muster.leave(b)

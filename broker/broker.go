@@ -74,8 +74,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 }
 
 // Run brings the streams into being and works until ctx ends; then it drains and returns nil. It returns ErrDrift or
-// layout.ErrMissingStreams when the streams are not fit to begin with, lease.ErrNamesake when it has the name of an elder
-// instance, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it waits.
+// layout.ErrMissingStreams when the streams are not fit for a start, lease.ErrNamesake when an older instance has the
+// same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
+// waits.
 func (b *Broker) Run(ctx context.Context) error {
 	lanes, err := b.start(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -97,10 +98,10 @@ func (b *Broker) Run(ctx context.Context) error {
 		Window: min(cfg.HoldMessages, budget.most()/2/flightOverhead), WindowBytes: budget.most() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
-	deliverer.Heard(b.conns.Deliver.LastError()) // what came before we listened
+	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
 	b.links.look()
 
-	// What the workers lean on outlives them.
+	// The services that the workers use outlive the workers.
 	defer b.streams.keys.wg.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var leaning sync.WaitGroup
@@ -138,7 +139,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // Ready is closed when every lane that this instance owns is being read.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
-// stopped is the cause of a stop that nobody asked for.
+// stopped is the cause of a stop that no caller asked for.
 type stopped struct{ error }
 
 // quit stops this instance cleanly. It may be called on any goroutine.
@@ -149,8 +150,8 @@ func (b *Broker) quit(err error) {
 	}
 }
 
-// listenToErrors lets f hear the asynchronous errors of a connection, besides whoever hears them already, until the
-// function returned is called.
+// listenToErrors calls f with the asynchronous errors of a connection, besides the handler that is set already, until
+// the returned function is called.
 func listenToErrors(nc *nats.Conn, f func(error)) (stop func()) {
 	others := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// commitSoon commits if there is something to commit and it is time, and returns how long until it may be.
+// commitSoon begins a commit if one is due. It returns how long until the next one may be due.
 func (w *worker) commitSoon(local time.Time) time.Duration {
 	if !w.safeToCommit() {
 		return forever
@@ -35,7 +35,7 @@ func (w *worker) committed(a commitAnswer, local time.Time) {
 	done := w.commits.finish(a, w.reading, time.Now())
 	switch {
 	case errors.Is(a.err, errHistory):
-		w.reading.Invalidate(a.epoch) // it may be waiting for us, and hear nothing
+		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
 	case a.err != nil:
 		w.said.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
 	case done:
@@ -47,9 +47,9 @@ func (w *worker) committed(a commitAnswer, local time.Time) {
 // safeToCommit reports whether the lane is ours and its consumer alive, as far as is known without asking.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
-// drain ends the work on a lane so that a successor repeats nothing: stop reading, await what is underway, commit, await
-// that, and remove what arrived out of order above the cursor. Only then may the lease go. All that together takes no
-// longer than the grace period.
+// drain ends the work on a lane so that a successor repeats nothing. Reading has stopped; drain waits for the answers
+// that are outstanding, commits, waits for the commit, and removes the messages that arrived out of order above the
+// cursor. Only then may the lease go. Together that takes no longer than the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.shared.deliver.Recall(w)
@@ -84,7 +84,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	select {
 	case <-w.lease.Done():
 		if !w.lease.Held() {
-			return nil // another has it already, and repeats what was not committed
+			return nil // another instance has the lane already, and repeats messages that were not committed
 		}
 	default:
 	}
@@ -95,7 +95,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(cursor.Ahead()), known: w.reading.history(), judge: new(lane.Judge),
 	})
 	if errors.Is(a.err, errHistory) {
-		cursor.Reset() // nothing in it is ours to remove, and a successor must not start where we stopped
+		cursor.Reset() // no message in it is ours to remove, and a successor must not start where we stopped
 		return nil
 	}
 	if a.err != nil {
@@ -104,7 +104,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	return nil
 }
 
-// leftOff is where a successor starts.
+// leftOff is the position at which a successor starts.
 func (w *worker) leftOff() lease.Cursor {
 	if arrived := w.reading.cursor.Arrived(); arrived > 0 {
 		return lease.Cursor{Next: arrived + 1, Created: w.reading.created}

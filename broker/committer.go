@@ -14,26 +14,27 @@ import (
 )
 
 const (
-	// A lane commits at most this often, and at most for a fiftieth of the time: with 200,000 distinct targets one
-	// purge takes 12 ms and holds up the stream's writers.
+	// A lane commits at most this often, and at most for a fiftieth of the time: with 200,000 distinct targets one purge
+	// takes 12 ms and holds up the stream's writers.
 	commitEvery    = 100 * time.Millisecond
 	commitEveryMax = 5 * time.Second
 	commitShare    = 50
-	commitRetry    = time.Second // after one that failed
+	commitRetry    = time.Second // after a commit that failed
 
-	// stuckAfter is how long one message may keep the cursor from passing those behind it. Then what has arrived behind
-	// it is taken out by itself, so that a crash does not repeat it.
+	// stuckAfter is how long one message may keep the cursor from passing the messages behind it. Then the messages that
+	// have arrived behind it are taken out one by one, so that a crash does not repeat them.
 	stuckAfter = 5 * time.Second
 	takeOut    = 1000 // messages at a time
 
 	commitTimeout = 5 * time.Second
-	// confirmedFor is how long a stream is taken for the one that was looked at. A process that was stopped in between, or
-	// an answer that took longer, knows no more what it would purge.
+	// confirmedFor is how long after a look a stream is taken to be the one that was looked at. If the process was stopped
+	// in between, or the answer took longer, nobody knows what a purge would remove.
 	confirmedFor = time.Second
 	removers     = 32 // messages removed at once
 )
 
-// committer removes from a lane what has arrived elsewhere. Its fields belong to the lane's loop; carryOut may run on any goroutine.
+// committer removes from a lane the messages that have arrived elsewhere. Its fields belong to the lane's loop;
+// carryOut may run on any goroutine.
 type committer struct {
 	stream string
 	api    jsapi.Client
@@ -41,7 +42,7 @@ type committer struct {
 
 	done    uint64    // committed up to here
 	next    time.Time // local; not before
-	moved   time.Time // local; when the cursor last moved, or what is behind it was taken out
+	moved   time.Time // local; when the cursor last moved, or messages behind it were taken out
 	running bool
 	judge   *lane.Judge // of the commit underway
 	since   time.Time   // local; since when there is something to commit; zero when there is nothing
@@ -57,7 +58,7 @@ type commit struct {
 	begun time.Time // local
 }
 
-// commitAnswer is what became of it.
+// commitAnswer is the result of a commit.
 type commitAnswer struct {
 	commit
 	sample lane.Sample
@@ -74,7 +75,7 @@ func (c *committer) anew() {
 	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether there is something to commit and it is time, and otherwise how long until it may be.
+// due reports whether a commit is due, and otherwise how long until one may be.
 func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait time.Duration) {
 	due := c.next
 	switch {
@@ -93,20 +94,21 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 	return wait <= 0, max(wait, 0)
 }
 
-// begin takes what there is to commit.
+// begin returns the next commit to carry out.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local}
 	if todo.upTo <= c.done {
 		todo.ahead = r.cursor.TakeAhead(takeOut)
 	}
 	c.running = true
-	if len(todo.ahead) < takeOut { // otherwise there is more, and no reason to wait
+	if len(todo.ahead) < takeOut { // otherwise there are more, and no reason to wait
 		c.moved = local
 	}
 	return todo
 }
 
-// finish takes in the answer, and reports whether it speaks of the epoch that is read now and was successful.
+// finish takes in the result of a commit. It reports whether the commit was successful, and of the epoch that is read
+// now.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
 	c.running = false
 	if a.err != nil {
@@ -135,8 +137,8 @@ func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
 	return c.since
 }
 
-// carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history both
-// would destroy messages that were accepted.
+// carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history
+// both would destroy messages that were accepted.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
@@ -174,8 +176,8 @@ func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) 
 	return nil
 }
 
-// passed is how long ago something was, by whichever local clock says more: the monotonic one stands still while a machine is
-// suspended, the other may be set.
+// passed is the time that has passed since then, by the local clock that shows more: the monotonic clock stands still
+// while a machine is suspended, and the wall clock may be set.
 func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

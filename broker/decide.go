@@ -12,9 +12,9 @@ import (
 	"delaybroker/levels"
 )
 
-// This file decides what becomes of a message. Its functions are pure: they are told the lane's plan, what the worker knows
-// at this moment, the message, and what an answer said; they return the next step, and change nothing. See settle.go for who
-// takes the step.
+// This file decides what becomes of a message. Its functions are pure: their arguments are the lane's plan, what the
+// worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps are
+// taken in settle.go.
 //
 //	read, or its time has come    next
 //	a stream of ours answered     afterStore
@@ -22,24 +22,25 @@ import (
 //	a delivery ended              afterDelivery
 
 const (
-	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is
-	// far below the shortest level, or messages would circle.
+	// lookahead is how long before its level's end a message may leave it, so that it is on the wheel in time. It is far
+	// below the shortest level, or messages would circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is how much of the lookahead a hop may use up on its way: a level "fits" when the message, stored this
-	// much later, still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
+	// hopSlack is how much of the lookahead a hop may use up on its way: a level "fits" when the message, stored this much
+	// later, still leaves it in time. Without it a message with 2h less a millisecond to go would take six hops.
 	hopSlack = lookahead / 2
 	// newerWait is how often a message of a newer format is looked at again.
 	newerWait = time.Minute
 	// near is how soon a message must be due to be held in memory even when memory is short.
 	near = 250 * time.Millisecond
-	// silentTries is how often a target that should acknowledge may say nothing before that counts as a refusal.
+	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of them
+	// counts as a refusal.
 	silentTries = 3
 	// mostDeferred is longer than any retry lane.
 	mostDeferred = forever
 )
 
-// next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message, so any
-// ladder may continue a way that another began.
+// next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message,
+// so any ladder may continue a chain of hops that another ladder began.
 //
 //	     stored                              leaves            due
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
@@ -91,12 +92,13 @@ func unfit(m moment, f *flight) step {
 	return step{kind: dead, why: f.problem}
 }
 
-// holdOrSpill holds a message in memory, or stores it in a level when much is in memory already. A lane without a delay
-// must not stop reading because of messages that are far from due, or those behind them that are near would be late. So
-// while memory is short a message that is not near goes into the longest level that fits, and waits among its like. Where none
-// fits, the shortest level will do if it is read at once; any other would keep the message behind later ones. Then it stays,
-// and the intake may come to read no further until something is due. In a level all messages are about equally far from due,
-// so it simply reads on later.
+// holdOrSpill holds a message in memory, or stores it in a level when many messages are in memory already. The intake,
+// which has no delay, must not stop reading because of messages that are far from due, or messages behind them that are
+// nearly due would be late. So while memory is short, a message that is not nearly due goes into the longest level that
+// fits, and waits there among messages that are about as far from due. Where no level fits, the shortest level will do
+// if it is read at once; otherwise the message would wait there behind messages that are due later. Then it stays in
+// memory, and the intake may read no further until a message is due. In a level all messages are about equally far from
+// due, so a level simply reads on later.
 func holdOrSpill(p plan, m moment, f *flight, at leaderTime) step {
 	left := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || left < near {
@@ -116,7 +118,8 @@ func holdOrSpill(p plan, m moment, f *flight, at leaderTime) step {
 	return step{kind: hop, level: p.smaller(fits, f.refused)}
 }
 
-// smaller is the level to try, or the next smaller one if it or a smaller one has just refused.
+// smaller is the level to try: the given level or, if that level or a smaller one has just refused the message, the
+// level below the one that refused.
 func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
 		if below, ok := p.ladder.Below(no); ok {
@@ -126,20 +129,21 @@ func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	return level
 }
 
-// storeAnswer is what became of a publish into one of our streams.
+// storeAnswer is the answer to a publish into one of our streams.
 type storeAnswer struct {
 	ack   jsapi.Ack
 	err   error // there was no answer
 	local bool  // refused by our own client, and never sent
 }
 
-// refusal reports whether the stream did not store it, and can be believed.
+// refusal reports whether the stream has certainly not stored the message.
 func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Refused() && a.ack.Code != jsapi.CodeInFlight && a.ack.Code != jsapi.CodeTooMany
 }
 
-// afterStore decides when one of our streams has answered, or has not. Without an answer the same is published again, under
-// the same id, and it counts as no attempt. Sent is the publish; after a refusal the flight has none any more.
+// afterStore decides when one of our streams has answered a publish, or the answer did not come. Without an answer the
+// same message is published again, under the same id, and that counts as no attempt. Sent is the publish; after a
+// refusal the flight itself has none any more.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -162,9 +166,9 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	return s
 }
 
-// afterRefusal decides when one of our streams did not take a message. An attempt counts when it has been stored: a message
-// that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds for the dead
-// letter of a last attempt: the target may take the message before there is room for the letter.
+// afterRefusal decides when one of our streams did not take a message. An attempt counts when it has been stored: a
+// message that no retry lane takes stays as it was and is delivered from here, however long it takes. The same holds
+// for the dead letter of a last attempt: the target may take the message before there is room for the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
 	tooLarge := no.Code == jsapi.CodeTooLarge
 	s := wait(m, f)
@@ -172,12 +176,12 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 	case hop:
 		_, hasSmaller := p.ladder.Below(sent.level)
 		switch {
-		case tooLarge && f.request.Paced != "": // it is in its last lane, and only its target's rate makes it wait
+		case tooLarge && f.request.Paced != "": // it is in its last lane, and waits only because of its target's rate
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
 			return step{kind: dead, why: tooLargeForLevels(f)}
 		case hasSmaller:
-			return next(p, m, f) // which knows the level that refused
+			return next(p, m, f) // it does not try the level that refused again
 		}
 		s.note = &note{slog.LevelWarn, "no level takes messages; trying again", []any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
@@ -197,8 +201,9 @@ func tooLargeForLevels(f *flight) *message.Problem {
 	return message.Problemf(message.TooLarge, "%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
 }
 
-// afterCheck decides when a stream said that it has a message already, and its copy was read. Ours means that the copy is
-// ours. Otherwise somebody used the id before us, and the message goes out under another one, at worst as a duplicate.
+// afterCheck decides when a stream said that it has a message already, and its copy was read. Ours means that we wrote
+// the copy. Otherwise another client used the id before us, and the message goes out under another id, at worst as a
+// duplicate.
 func afterCheck(m moment, f *flight, ours bool, err error) step {
 	switch {
 	case err != nil:
@@ -272,8 +277,8 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	return step{kind: retry, level: wait, as: &as}
 }
 
-// deferred gets a message out of the way, into a retry lane, and counts no attempt: the target has not refused it. It comes
-// again after the wait, or after that of the last retry lane if that is shorter.
+// deferred moves a message out of the way, into a retry lane. That counts as no attempt: the target has not refused the
+// message. The message comes again after the wait, or after the wait of the last retry lane if that is shorter.
 func deferred(p plan, m moment, f *flight, wait time.Duration) step {
 	waits := p.retries.Levels()
 	wait = min(wait, waits[len(waits)-1].Delay)
@@ -288,7 +293,8 @@ func deferred(p plan, m moment, f *flight, wait time.Duration) step {
 	return step{kind: retry, level: to, as: &as}
 }
 
-// repeatLater repeats what was not answered: as soon as there is a connection again, if that was the reason.
+// repeatLater repeats a publish that was not answered. If the connection was lost, the publish is repeated as soon as
+// there is a connection again.
 func repeatLater(m moment, f *flight, err error) step {
 	if outbox.Offline(err) {
 		return step{kind: hold, at: m.now}
@@ -296,9 +302,9 @@ func repeatLater(m moment, f *flight, err error) step {
 	return wait(m, f)
 }
 
-// wait backs off. The wait grows from 50 ms to 3.2 s, or so far that a lane with thousands of such messages repeats one of
-// them every millisecond: a server that is full should not have more to do than one that is not. It ends when the message
-// is due: the target may take what no level takes.
+// wait backs off. The wait grows from 50 ms to 3.2 s. In a lane with thousands of such messages it grows further, until
+// one of them is repeated every millisecond: a full server should not have more to do than one with room. The wait ends
+// when the message is due: the target may take a message that no level takes.
 func wait(m moment, f *flight) step {
 	wait := 50 * time.Millisecond << min(f.tries, 6)
 	if f.tries > 6 {

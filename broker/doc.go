@@ -4,14 +4,14 @@
 //
 //	lane      a stream that is read in order, with one owner and a cursor
 //	level     a lane with a delay
-//	intake    the lane of delay 0, for times that are no level's
+//	intake    the lane of delay 0, for delays that are not those of a level
 //	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
 //	step      what is decided about a flight: hold, hop, fire, retry, …
 //	horizon   the remaining time below which a message waits on the wheel
-//	cursor    the sequence below which everything has arrived elsewhere; a commit is a purge up to it
+//	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
 //	lease     the ownership of a lane; see package lease
-//	instance  a running broker; replicas are only of streams
+//	instance  a running broker; a replica is always a copy of a stream
 //	due       the absolute time of delivery, fixed when the first stream stored the message
 //
 // # The walk of one message
@@ -22,13 +22,13 @@
 //	  ▼
 //	reading.go                  lane/… hands messages over in order; message/… and levels/… read the request
 //	  │
-//	  ├─▶ backlog.go            after an outage: wait until what is due before it has been read
+//	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
 //	  ▼
 //	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go
 //	  │
 //	  ▼
 //	settle.go                   takes the step:
-//	  ├─ hold ─▶ flights.go     on the wheel/… until something is to be decided again
+//	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
 //	  ├─ hop, retry, dead ────▶ outbox/… publishes into another lane, under our seal
 //	  └─ fire ────────────────▶ deliver/… publishes to orders.x, at its rate and its group's share
 //	                              │
@@ -42,31 +42,35 @@
 //
 // Nothing else is on the path; a test follows a message and says so. All decisions are in decide.go.
 //
-// A new kind of lane is a stream (layout.Kind, Streams.specs), its subjects (message.Names), a decision in decide.go that
-// looks at plan.kind, and where its messages stay after they have arrived, another committer. The loop, the flights, the
-// steps and the executor know no kinds.
+// A new kind of lane is a stream (layout.Kind, Streams.specs), its subjects (message.Names) and a decision in decide.go
+// that looks at plan.kind. If its messages stay after they have arrived, it needs another committer too. The loop, the
+// flights, the steps and the executor know no kinds.
 //
 // # Invariants
 //
-//   - A message is removed from a lane only after where it went has acknowledged it. Whatever else happens, it stays.
-//   - A message leaves a level only when it has waited it out, less a lookahead far below the smallest level, so hops
-//     are as few as the ladder allows and no message circles.
-//   - Due travels with the message. Any ladder may continue a chain that another began, so levels may come and go.
-//   - Nothing fires but by a proof that the clock of the lane's leader has reached the due time (see clock). Due was stamped
-//     by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
-//   - A commit speaks only of the history its sequences were read from (see lane.Epoch).
-//   - An attempt counts when it is stored: what no lane takes stays as it was. Want of room is nobody's answer.
-//   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. "Duplicate" is believed only of a message that
-//     was looked at and is ours.
-//   - What is below delaysys and delaydead is believed with our seal only (message.Keys), an answer only under the token of
-//     its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
-//   - A worker reads, fires and commits only while its lease is held, and asks before each. What a lease that was lost
-//     leaves undone, the next owner does again under the same ids.
-//   - No loop waits for an answer, and every queue is bounded by what its worker may hold.
+//   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Whatever
+//     else happens, it stays.
+//   - A message leaves a level only after the level's delay, less a lookahead that is far below the smallest level. So
+//     hops are as few as the ladder allows, and no message circles.
+//   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
+//     levels may come and go.
+//   - A message fires only with a proof that the clock of the lane's leader has reached the due time (see clock). The
+//     due time was stamped by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
+//   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
+//   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
+//     counts as no refusal by the target.
+//   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
+//     the stored message was read, and is ours.
+//   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
+//     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
+//   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
+//     when a lease is lost is done again by the next owner, under the same ids.
+//   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
 //
 // # What was tried and rejected
 //
 // A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
-// server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking up
-// at a fixed tick costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due time.
+// server memory for each message held. Parking messages with NakWithDelay was seconds off at 100,000 messages. Waking
+// up at a fixed tick costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due
+// time.
 package broker

@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	// earlyBy is how much before it was due a delivery must have been sent to count as early. The promise is told in
+	// earlyBy is how long before its due time a delivery must have been sent to count as early. The promise is given in
 	// milliseconds, and clocks that are being corrected run up to 500 ppm apart.
 	earlyBy = time.Millisecond
-	// judgeWithin is how long after it was sent a delivery can be judged: in this time, clocks come apart by no more
-	// than earlyBy.
+	// judgeWithin is how long after it was sent a delivery can be judged: in this time, clocks come apart by no more than
+	// earlyBy.
 	judgeWithin = 2 * time.Second
 )
 
-// early looks back. A delivery is sent when the leader's clock is proven to have reached its due time; but that proof is
-// up to clockTrust old, and the clock may have been put back since, or the proof be wrong. So each look of a commit is
-// also held against what was sent before it. When the leader answers ts to what was asked at local time a, its clock
-// said at most ts − (a − s) at any local time s before:
+// early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached its due
+// time; but that proof is up to clockTrust old, and the clock may have been put back since, or the proof be wrong. So
+// each look of a commit is also compared with the deliveries before it. When the leader answers ts to a question asked
+// at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer
 //	        │◀── a − s ──▶│
 //
-// A delivery with due > ts − (a − s) was early. The boldest delivery of a while speaks for all of it, so what is counted
-// is looks, not deliveries: it must stay zero either way.
+// A delivery with due > ts − (a − s) was early. Of all deliveries between two looks only the boldest is kept, which has
+// the largest due − s. So looks are counted, not deliveries: the count must stay zero either way.
 type early struct {
-	boldest time.Duration // due less the local time of sending, both since base, of the boldest since the last look
-	first   time.Time     // local; when the first of these was sent; zero when there is none
+	boldest time.Duration // due less the local time of sending, both since base; the largest since the last look
+	first   time.Time     // local; when the first delivery since the last look was sent; zero when there is none
 	asked   time.Time     // local; of the look underway
 	judging time.Duration // boldest, when it was asked
-	leader  string        // then
+	leader  string        // when it was asked
 }
 
 // sent notes a delivery. Local has a monotonic reading.
@@ -54,7 +54,7 @@ func (e *early) ask(leader string, local time.Time) {
 	e.first = time.Time{}
 }
 
-// judge says whether the look tells anything of what was sent before it, and whether any of that was early.
+// judge reports whether the look tells anything about the deliveries before it, and whether one of them was early.
 func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 	if e.asked.IsZero() || s.Leader != e.leader {
 		return false, false
@@ -63,7 +63,7 @@ func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 	return true, e.judging-most >= earlyBy
 }
 
-// judge counts what the look of a commit tells of the deliveries before it.
+// judge counts what the look of a commit tells about the deliveries before it.
 func (w *worker) judge(s lane.Sample) {
 	told, wasEarly := w.early.judge(w.clock.base, s)
 	if told {

@@ -22,7 +22,7 @@ type flight struct {
 	tries   int      // publishes in a row that were not answered, or found no room
 	silent  int      // deliveries that a target did not answer although it should
 	refused string   // the level that refused the last hop; the next smaller one is tried
-	sent    *publish // a stream of ours may have stored it: it is repeated unchanged
+	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
@@ -36,7 +36,7 @@ type unproven struct {
 
 func (f *flight) storedAt() leaderTime { return byLeader(f.At) }
 
-// when is the moment to deliver it.
+// when is the time at which it is to be delivered.
 func (f *flight) when() leaderTime { return byLeader(f.request.When()) }
 
 // publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or with
@@ -49,10 +49,10 @@ type publish struct {
 	stream  string           // where it is to be stored, and whose answer counts
 	subject string
 	header  message.Header
-	found   uint64 // the stream says that it has it already, at this sequence; zero when it does not
+	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
 }
 
-// renew gives it an id that nobody can have used.
+// renew gives the publish an id that nobody can have used.
 func (p *publish) renew() {
 	p.found = 0
 	p.header = maps.Clone(p.header)

@@ -18,17 +18,17 @@ import (
 // It belongs to the lane's loop.
 type flights struct {
 	wheel     *wheel.Wheel[*flight]
-	overdue   *wheel.Wheel[struct{}] // since when messages that are on their way should have left
+	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
 	untimed   []*flight
 	unchecked []*flight
-	account   *account // what the lane has of the instance's memory
+	account   *account // the lane's part of the instance's memory
 
-	count    int // all of them
-	bytes    int // and what they take
+	count    int // messages, wherever they wait
+	bytes    int // of memory that they take
 	underway int // publishes and questions that are not answered
 	checking int // questions about copies among them
 
-	unproven      int // messages whose seal is by an unknown key
+	unproven      int // messages with a seal of an unknown key
 	unprovenBytes int
 }
 
@@ -47,7 +47,7 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 // hold puts a message on the wheel.
 func (f *flights) hold(fl *flight, until leaderTime) { f.wheel.Add(until.stamp, fl) }
 
-// due takes what is due off the wheel, in order.
+// due takes the due messages off the wheel, in order.
 func (f *flights) due(now leaderTime) iter.Seq2[leaderTime, *flight] {
 	return func(yield func(leaderTime, *flight) bool) {
 		for due, fl := range f.wheel.Advance(now.stamp) {
@@ -64,7 +64,7 @@ func (f *flights) next() (leaderTime, bool) {
 	return byLeader(due), ok
 }
 
-// waiting is how many have nothing underway.
+// waiting is how many messages wait on the wheel or for the time.
 func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) }
 
 // timed takes the messages that waited for the time, in the order of reading.
@@ -74,7 +74,7 @@ func (f *flights) timed() []*flight {
 	return all
 }
 
-// date notes since when a message should have left, or that it need not have.
+// date notes since when a message should have left, or that it is not overdue.
 func (f *flights) date(fl *flight, since leaderTime, overdue bool) {
 	f.overdue.Remove(fl.overdue)
 	if overdue {
@@ -82,9 +82,9 @@ func (f *flights) date(fl *flight, since leaderTime, overdue bool) {
 	}
 }
 
-// oldest is when the oldest message should have left: of those that are dated, or of those on the wheel. A message that is
-// to be moved is on the wheel for the lookahead before it should leave. So a message on the wheel counts as overdue only that
-// much later; none counts that is not.
+// oldest is when the oldest message should have left: of the messages that are dated, or of those on the wheel. A
+// message that is to be moved comes off the wheel a lookahead before it should leave. So every message on the wheel
+// counts as overdue only after a lookahead: a message may count as overdue too late, but never too early.
 func (f *flights) oldest() (since leaderTime, ok bool) {
 	dated, ok := f.overdue.Next()
 	since = byLeader(dated)
@@ -101,7 +101,7 @@ func (f *flights) end(fl *flight) {
 	f.overdue.Remove(fl.overdue)
 }
 
-// await counts a message whose seal is by an unknown key, and reports whether there is room for it to wait.
+// await counts a message with a seal of an unknown key, and reports whether there is room for it to wait.
 func (f *flights) await(fl *flight, local time.Time) (room bool) {
 	if fl.unproven.since.IsZero() {
 		fl.unproven.since = local
@@ -118,11 +118,11 @@ func (f *flights) proven(fl *flight) {
 	f.unprovenBytes -= fl.size
 }
 
-// What a message in memory costs besides its bytes, as TestFlightCost measures it: what the lane knows of it, what its headers
-// are decoded to, and what a publish underway adds.
+// The memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's record of it, its
+// decoded headers, and a publish that is underway.
 const (
 	flightOverhead = 7 << 9
-	headerOverhead = 256 // of each, besides what it says
+	headerOverhead = 256 // of each header, besides its name and value
 )
 
 // cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.

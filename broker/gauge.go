@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// countEvery is how old the knowledge of what a lane holds may be when the lane is not being read, and the price is one
-// question to the leader of a lane that has 256 messages or more. A minute showed 256 of 10,000 as all there are.
+// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
+// to the leader of a lane that has 256 messages or more. When it was a minute, 256 of 10,000 messages were shown as
+// all.
 const countEvery = 5 * time.Second
 
-// offsetFor is for how long the difference of two clocks is worth showing after a look. An idle lane is not looked at, and
-// even sound clocks come apart by seconds a day.
+// offsetFor is for how long the difference of two clocks is worth showing after a look. An idle lane is not looked at,
+// and even sound clocks come apart by seconds a day.
 const offsetFor = 10 * time.Minute
 
-// gauge is what a worker's loop lets others read: written once in a pass, read when somebody asks. What passes with time
-// is kept as a point in time, so that it is right as well while the loop sleeps, or hangs.
+// gauge holds the figures of a worker that others may read. The loop writes them once in a pass. Ages are kept as
+// points in time, so that they are right while the loop sleeps or hangs, too.
 type gauge struct {
 	base time.Time // the clock's; does not change
 
@@ -23,10 +24,10 @@ type gauge struct {
 	pending, bytes, read                   atomic.Uint64
 	maxBytes                               atomic.Int64
 
-	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader said its time last
+	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader last told its time
 	offset      atomic.Int64 // nanoseconds of its clock before base plus monotonic
-	oldest      atomic.Int64 // its time at which the oldest should have left; zero when nothing is overdue
-	next        atomic.Int64 // its time at which the wheel has something; zero for never
+	oldest      atomic.Int64 // its time at which the oldest message should have left; zero when there is none
+	next        atomic.Int64 // its time at which the next message on the wheel is due; zero when there is none
 	resumes     atomic.Int64 // its time at which reading goes on; zero while it does
 	uncommitted atomic.Int64 // monotonic nanoseconds since base, plus 1, since when there is something to commit
 }
@@ -70,8 +71,8 @@ func storeTime(in *atomic.Int64, t leaderTime, ok bool) {
 	in.Store(t.UnixNano())
 }
 
-// count asks how many messages there are when what is known is old: while the lane is not being read, nothing else would
-// tell. It returns how long that will do.
+// count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
+// would tell. It returns how long until the next question.
 func (w *worker) count(local time.Time) time.Duration {
 	if w.hungry(local) {
 		return forever
@@ -84,7 +85,7 @@ func (w *worker) count(local time.Time) time.Duration {
 	return countEvery
 }
 
-// fill says what the loop knew last, at the time local.
+// fill writes what the loop reported last into a status, at the time local.
 func (g *gauge) fill(l *LaneStatus, local time.Time) {
 	l.Held, l.HeldBytes, l.Span = int(g.inFlight.Load()), int(g.inFlightBytes.Load()), int(g.span.Load())
 	l.Waiting, l.Full = int(g.waiting.Load()), g.full.Load()

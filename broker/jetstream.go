@@ -13,18 +13,19 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// errHistory is returned when a stream is not the one whose sequences are known. The reader finds out and begins anew.
+// errHistory is returned when a stream is not the one whose sequences are known. The reader notices that, and begins a
+// new history.
 var errHistory = errors.New("the stream has another history")
 
 // errUnsure is returned when a look at a stream shows less than was read from it, and its leader may have been deposed.
 var errUnsure = errors.New("the stream's leader seems to answer from the past")
 
-// jetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's leader: a
-// direct get may be answered by a replica that lags.
+// jetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's
+// leader: a direct get may be answered by a replica that lags.
 type jetStream struct {
 	js   jetstream.JetStream
 	api  jsapi.Client
-	away atomic.Bool   // it left a question without an answer
+	away atomic.Bool   // a question was left without an answer
 	back chan struct{} // one slot: it answers again
 }
 
@@ -42,7 +43,7 @@ func (j *jetStream) sample(ctx context.Context, stream string) (lane.Sample, err
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
 }
 
-// noted takes note of whether JetStream is there.
+// noted notes whether JetStream answers.
 func (j *jetStream) noted(err error) {
 	var api *jetstream.APIError
 	switch {

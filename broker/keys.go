@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// keysEvery is how often the streams are asked for their secrets because a message has a seal of an unknown key.
+	// keysEvery is how often at most the streams are asked for their secrets because a message has a seal of an unknown
+	// key.
 	keysEvery = 10 * time.Second
-	// keysRetry is how soon a message that waits for that is looked at again.
+	// keysRetry is how soon a message that waits for these secrets is looked at again.
 	keysRetry = time.Second
-	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for that. Any more count as nobody's, and become
-	// dead letters: somebody who forges seals must not fill the lane.
+	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for these secrets. Further messages count
+	// as forged, and become dead letters: a client that forges seals must not fill the lane.
 	unprovenMost      = 256
 	unprovenMostBytes = 1 << 20
 )
 
-// keyring is the keys by which messages between lanes are sealed and proven, and how more of them are found. It is safe for
+// keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
 // concurrent use.
 type keyring struct {
 	policy  message.Policy // which reads messages, and holds the keys
 	subject string         // below which messages are sealed
-	fixed   []string       // the secrets of the configuration; where there are any, there is nowhere to read more
+	fixed   []string       // the secrets of the configuration; if there are any, the streams are not asked for more
 	log     *slog.Logger
 	find    func(context.Context) ([]layout.Spec, error) // finds the streams that keep secrets
-	wg      sync.WaitGroup                               // questions to them
+	wg      sync.WaitGroup                               // questions to these streams
 
-	mu     sync.Mutex  // guards what follows
+	mu     sync.Mutex  // guards the fields below
 	marks  layout.Spec // the secret and the time that a new stream gets
 	asked  time.Time   // local; when the streams were asked last
 	read   time.Time   // local; when the last question began that was answered
@@ -42,7 +43,8 @@ type keyring struct {
 	warned bool
 }
 
-// learn takes in what the streams say of seals. Secrets of the configuration go before theirs.
+// learn takes in the secrets of the streams, and since when all messages are sealed. Secrets of the configuration
+// replace those of the streams.
 func (k *keyring) learn(found []layout.Spec) error {
 	all, sealed := layout.Secrets(found)
 	marks := layout.Spec{Sealed: sealed}
@@ -67,7 +69,7 @@ func (k *keyring) learn(found []layout.Spec) error {
 	return nil
 }
 
-// marked is a stream's specification with what it is to say of seals.
+// marked is a stream's specification, with the secret and the seal time that the stream is to keep.
 func (k *keyring) marked(s layout.Spec) layout.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,10 +77,10 @@ func (k *keyring) marked(s layout.Spec) layout.Spec {
 	return s
 }
 
-// readSince reports whether the secrets were read since then. If not, it sees to it that they will be, soon.
+// readSince reports whether the secrets were read after the time then. If not, it makes sure that they are read soon.
 func (k *keyring) readSince(then, local time.Time) bool {
 	if len(k.fixed) > 0 {
-		return true // there is nowhere to read more
+		return true // there are no more to read
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

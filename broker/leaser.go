@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// newLeaser is the one that the configuration asks for.
+// newLeaser makes the leaser that the configuration asks for.
 func (b *Broker) newLeaser() lease.Leaser {
 	switch {
 	case b.streams.cfg.Leaser != nil:
@@ -21,7 +21,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "delaybroker" // what is added makes it unique
+		host = "delaybroker" // a part that is added to it makes it unique
 	}
 	names := b.streams.names
 	cfg := lease.SharedConfig{
@@ -38,7 +38,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	return lease.NewShared(cfg)
 }
 
-// instanceOf is what an instance is called among the others. Where they do not know of each other it is made up.
+// instanceOf is the name of this instance among the others. Where instances do not know of each other, it is random.
 func instanceOf(o lease.Leaser) string {
 	if named, ok := o.(interface{ Instance() string }); ok {
 		return named.Instance()
@@ -46,7 +46,7 @@ func instanceOf(o lease.Leaser) string {
 	return nuid.Next()
 }
 
-// createOwners makes the stream anew. Another instance may have been faster.
+// createOwners creates the stream of owners. Another instance may have been faster.
 func (b *Broker) createOwners(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

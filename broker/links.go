@@ -11,11 +11,11 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// probeEvery is how often all consumers are looked after because some stream answers again.
+// probeEvery is how often at most all consumers are checked because some stream answers again.
 const probeEvery = 10 * time.Second
 
-// linkState is what is known of a connection without asking it. nats.go answers under a lock that a publish holds while
-// its socket takes nothing, so a loop that asked would stand still for as long.
+// linkState is the state of a connection, known without asking the connection. nats.go answers under a lock, and a
+// publish holds that lock while its socket takes no data: a loop that asked would stand still for as long.
 type linkState struct {
 	conn *nats.Conn
 	up   atomic.Bool
@@ -33,14 +33,14 @@ func (l *linkStates) all() []*linkState { return []*linkState{&l.write, &l.deliv
 // online reports whether there is anywhere to publish to.
 func (l *linkStates) online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
-// look asks the connections. It is for the time before they are watched.
+// look asks the connections for their states. It is for the time before they are watched.
 func (l *linkStates) look() {
 	for _, s := range l.all() {
 		s.up.Store(s.conn.IsConnected())
 	}
 }
 
-// watch keeps account of the connections until ctx ends, and calls back when one is up again.
+// watch keeps the states up to date until ctx ends, and calls back when a connection is up again.
 func (l *linkStates) watch(ctx context.Context, back func()) {
 	var watching sync.WaitGroup
 	for _, s := range l.all() {
@@ -63,10 +63,10 @@ func (l *linkState) watch(ctx context.Context, back func()) {
 		}
 		if !open {
 			l.up.Store(false)
-			return // it is closed for good
+			return // the connection is closed for good
 		}
 		up := s == nats.CONNECTED
-		if len(status) == 0 { // nats.go drops what a listener has no place for
+		if len(status) == 0 { // nats.go drops a change for which the listener's channel has no room
 			up = up || l.conn.IsConnected()
 		}
 		if l.up.Store(up); up {
@@ -75,7 +75,8 @@ func (l *linkState) watch(ctx context.Context, back func()) {
 	}
 }
 
-// watchLinks wakes the workers when a connection is back, until ctx ends: what became due meanwhile goes out at once.
+// watchLinks wakes the workers when a connection is back, until ctx ends: messages that became due meanwhile go out at
+// once.
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.watch(ctx, func() {
 		for _, w := range b.enlisted() {
@@ -84,10 +85,10 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	})
 }
 
-// watchJetStream has the leaser and all consumers looked after when some stream answers again behind a connection that
-// stayed: the consumers may be gone. These are not looked after too often.
+// watchJetStream has the leaser and all consumers checked when some stream answers again over a connection that was
+// never lost: the consumers may be gone. Consumers are checked at most every probeEvery.
 func (b *Broker) watchJetStream(ctx context.Context, leaser lease.Leaser) {
-	var probe <-chan time.Time // nil unless consumers are to be looked after
+	var probe <-chan time.Time // nil unless consumers are to be checked
 	var probed time.Time
 	for {
 		select {

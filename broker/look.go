@@ -13,19 +13,20 @@ const (
 	lookTimeout = 2 * time.Second
 	// lookRetry is how soon a look that failed is repeated.
 	lookRetry = time.Second
-	// lookUp is how long the loop sleeps at most while messages are in memory: a machine that was suspended meanwhile is
-	// late by no more.
+	// lookUp is how long the loop sleeps at most while messages are in memory: after a machine was suspended, messages are
+	// late by no more than that.
 	lookUp = time.Minute
 )
 
-// awaitDue returns how long to sleep when the next message is due after the time given, and sees to it that the clock is
+// awaitDue returns how long to sleep when the next message is due after the time left, and makes sure that the clock is
 // proven by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
 	if w.clock.suspended(local) {
 		w.look()
 	}
-	// Before it has lapsed, or firing would wait for the answer. After a look, what is at most clockAhead away is good.
+	// The look begins before the last proof has lapsed, or firing would wait for the answer. A look serves the messages
+	// that are due within clockAhead.
 	if w.clock.age(local)+left > clockTrust-clockAhead {
 		if left > clockAhead {
 			return min(left-clockAhead, lookUp)

@@ -2,13 +2,13 @@ package broker
 
 import "sync"
 
-// mailbox brings what happened elsewhere into a worker's loop. Its length is bounded by what the worker has outstanding;
-// a channel of that capacity would cost megabytes on every idle lane.
+// mailbox brings answers and other events into a worker's loop. Its length is bounded by the number of answers that the
+// worker waits for; a channel of that capacity would cost megabytes on every idle lane.
 type mailbox[T any] struct {
 	mu    sync.Mutex
 	items []T
 	spare []T
-	bell  chan struct{} // one slot: something was put since the last take
+	bell  chan struct{} // one slot: an item was put since the last take
 }
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
@@ -24,7 +24,7 @@ func (m *mailbox[T]) put(item T) {
 	}
 }
 
-// take returns what was put since, in order. The slice is good until the next take.
+// take returns the items that were put since the last take, in order. The slice is good until the next take.
 func (m *mailbox[T]) take() []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,27 +5,30 @@ import (
 	"time"
 )
 
-// musterStep is how far apart in their order two messages of different lanes may be, in terms of when they were due.
+// musterStep bounds the disorder between lanes: a message may go out before one of another lane that is due earlier by
+// no more than this.
 const musterStep = 100 * time.Millisecond
 
-// muster brings the backlogs of several lanes into one order. Each lane says from when on it has something to send, or may
-// yet read something, and none sends what is due more than musterStep after the oldest of these times. How long a lane
-// that does not get on is waited for is the business of those who wait: see backlogWait. The zero muster is ready.
+// muster brings the backlogs of several lanes into one order. Each lane has a mark: the earliest due time of the
+// messages that it can send or may still read. No lane sends a message that is due more than musterStep after the
+// oldest mark. How long the others wait for a lane that makes no progress is decided by each of them: see backlogWait.
+// The zero muster is ready to use.
 type muster struct {
 	mu    sync.Mutex
-	marks map[*backlog]leaderTime // zero where nothing has been read yet
-	floor leaderTime              // the oldest, rounded down to a step
-	open  int                     // lanes of which it is not known yet whether they are to be worked here
+	marks map[*backlog]leaderTime // zero for a lane that has read nothing yet
+	floor leaderTime              // the oldest mark, rounded down to a step
+	open  int                     // lanes for which it is not known yet whether this instance works them
 }
 
-// expect says how many lanes are about to join, or not to. Until all of them have, nobody sends.
+// expect announces lanes for which it is not known yet whether they will join. Until it is known of all of them, no
+// lane sends.
 func (m *muster) expect(lanes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open += lanes
 }
 
-// known says that one of these has joined, or is not to be worked here for now.
+// known says that one of these lanes has joined, or is not worked by this instance for now.
 func (m *muster) known() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +39,7 @@ func (m *muster) known() {
 	}
 }
 
-// join begins to wait for a lane.
+// join adds a lane: the others begin to wait for it.
 func (m *muster) join(b *backlog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +49,7 @@ func (m *muster) join(b *backlog) {
 	m.marks[b], m.floor = leaderTime{}, leaderTime{}
 }
 
-// say tells what a lane has come to, and returns up to when it may send what is due.
+// say sets the mark of a lane, and returns up to which due time the lane may send.
 func (m *muster) say(b *backlog, mark leaderTime) leaderTime {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +61,7 @@ func (m *muster) say(b *backlog, mark leaderTime) leaderTime {
 	return m.floor.Add(musterStep)
 }
 
-// leave ends the waiting for a lane.
+// leave removes a lane: the others wait for it no more.
 func (m *muster) leave(b *backlog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +69,7 @@ func (m *muster) leave(b *backlog) {
 	m.settleLocked(b)
 }
 
-// settleLocked finds the floor anew, and wakes the others when it has risen.
+// settleLocked computes the floor, and wakes the other lanes when it has risen.
 func (m *muster) settleLocked(by *backlog) {
 	var floor leaderTime
 	first := true

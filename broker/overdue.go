@@ -5,9 +5,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// overdueSince is since when a message should have left, once a step is taken; ok is false while it is not. A message that waits in a
-// retry lane, refused or deferred, is late from when it was due, however often it waits. One that its target's rate makes
-// wait is late from its turn.
+// overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
+// message that waits in a retry lane, refused or deferred, is late from its due time on, however often it waits. A
+// message that waits because of its target's rate is late from its turn on.
 func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
 	again := f.request.Attempts > 0 || p.kind == layout.Retry
 	if s.kind == hold && (!again || f.request.Paced != "") {
@@ -22,8 +22,8 @@ func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
 	return p.leaves(f.storedAt(), f.request), true
 }
 
-// leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little left for
-// another hop, delivered.
+// leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little
+// left for another hop, delivered.
 func (p plan) leaves(stored leaderTime, r message.Request) leaderTime {
 	end := stored.Add(p.delay)
 	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() {

@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/layout"
 )
 
-// provision brings the streams into being and returns the lanes to serve. While it is patient, a stream without a leader is
-// an error.
+// provision creates the streams that are missing, and returns the lanes to serve. If patient, a stream without a leader
+// is an error.
 func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, error) {
 	maxPayload := b.conns.Control.MaxPayload()
 	switch {
@@ -34,7 +34,7 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 		found, drift, err = provisioner.Provision(ctx, b.streams.specs(maxPayload, 1))
 	}
 	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
-		// If it is only the stream that instances meet in, they can do without.
+		// If only the stream of owners is missing, the instances can do without it.
 		missing := err
 		lanes := slices.DeleteFunc(b.streams.specs(maxPayload, replicas), func(s layout.Spec) bool { return s.Kind == layout.Owners })
 		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
@@ -62,7 +62,7 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 func (b *Broker) warnOfStranded(ctx context.Context) {
 	_, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
 	if err != nil {
-		return // it is a courtesy
+		return // the warning is only a courtesy
 	}
 	for _, s := range layout.FindStranded(b.streams.cfg.Prefix, all) {
 		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
@@ -90,7 +90,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 	return lanes
 }
 
-// StreamConfigs are those of all streams of ours that keep messages, dead letters included, as they are now.
+// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
 	if err != nil {

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// readAhead is how long before the last message read leaves its lane reading goes on: what is read is ordered by
-	// its own time, so timestamps may fall back by this much without making anything late.
+	// readAhead is how long before the last message read leaves its lane reading goes on. Messages in memory are ordered
+	// by their own times, so timestamps may fall back by this much, and still no message is late.
 	readAhead = 5 * time.Second
-	// readLeast is what a lane may hold however far off it is due, so that a small lane is read at once.
+	// readLeast is how many messages a lane may hold however far from due they are, so that a small lane is read at once.
 	readLeast      = 256
 	readLeastBytes = 1 << 20
-	// maxSpan bounds what a cursor remembers, at spanCost bytes each: 16, and as much again while its ring grows.
+	// maxSpan bounds how many messages a cursor remembers, at spanCost bytes each: 16, and as much again while its ring
+	// grows.
 	maxSpan  = 1 << 20
 	spanCost = 32
 )
 
-// reading is how far a lane was read, of which history of its stream, and what has arrived of it. It belongs to the lane's
-// loop.
+// reading knows how far a lane was read, in which history of its stream, and which of its messages have arrived. It
+// belongs to the lane's loop.
 type reading struct {
 	*lane.Reader
 	delay  time.Duration
@@ -29,7 +30,7 @@ type reading struct {
 	cursor lane.Cursor
 
 	epoch   uint64      // of the last message read
-	created time.Time   // when its stream was
+	created time.Time   // when its stream was created
 	fresh   uint64      // the epoch that began the present history
 	last    lane.Stored // the last message read, without its body
 	seen    lane.Sample // the last look at the stream
@@ -39,8 +40,8 @@ func newReading(r *lane.Reader, l layout.Spec, from uint64) *reading {
 	return &reading{Reader: r, delay: l.Delay, from: from}
 }
 
-// took notes a message that was read, and returns its mark. A message of another history goes where it should, but commits
-// nothing.
+// took notes a message that was read, and returns its mark. A message of another history goes where it should, but
+// commits nothing.
 func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 	r.Took(item)
 	if item.Epoch < r.fresh {
@@ -60,7 +61,7 @@ func (r *reading) adopt(e lane.Epoch) (anew bool) {
 	}
 	r.epoch, r.created = e.Number, e.Info.Created
 	r.looked(e.Info)
-	if last := &r.last; last.Sequence > 0 { // what it says is of the time before
+	if last := &r.last; last.Sequence > 0 { // its count is from the epoch before
 		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
 	}
 	return e.Fresh
@@ -76,12 +77,13 @@ func (r *reading) looked(s lane.Sample) {
 // live reports whether the consumer is alive as far as is known, and the epoch that is read is its own.
 func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
 
-// history is what is known of the stream that is read.
+// history identifies the stream that is read, as far as it was read.
 func (r *reading) history() lane.History {
 	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
 }
 
-// resumes is when the lane will be read on, if the last message read stays for long and enough is in memory.
+// resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
+// message read stays for long and enough messages are in memory.
 func (r *reading) resumes(messages, bytes int) (leaderTime, bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
 		return leaderTime{}, false
@@ -89,8 +91,8 @@ func (r *reading) resumes(messages, bytes int) (leaderTime, bool) {
 	return byLeader(r.last.At).Add(r.delay - readAhead), true
 }
 
-// caughtUp reports whether everything has been read that is due at a time, or, in a lane without a delay, everything that
-// was stored by then.
+// caughtUp reports whether all messages have been read that are due at the time or, in a lane without a delay, all that
+// were stored by then.
 func (r *reading) caughtUp(by leaderTime) bool {
 	switch {
 	case !r.live():
@@ -103,7 +105,7 @@ func (r *reading) caughtUp(by leaderTime) bool {
 	return !r.leaves(max(0, r.delay-lookahead)).Before(by)
 }
 
-// settled is up to when everything that is due has been read, in a level; ok is false elsewhere.
+// settled is the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
 func (r *reading) settled() (until leaderTime, ok bool) {
 	if r.delay == 0 || r.last.Sequence == 0 {
 		return leaderTime{}, false
@@ -111,12 +113,12 @@ func (r *reading) settled() (until leaderTime, ok bool) {
 	return r.leaves(r.delay - lookahead), true
 }
 
-// leaves is so long after the last message read was stored.
+// leaves is when the last message read leaves the lane, if it does the given time after it was stored.
 func (r *reading) leaves(after time.Duration) leaderTime { return byLeader(r.last.At).Add(after) }
 
-// behind is how many messages are in the lane behind the last one read. Of a lane that is not being read, we know what was
-// there when its stream was last looked at. Sequences without a message, of which a crash leaves some behind the cursor, count
-// until they are read past, though never more than the stream has messages.
+// behind is how many messages are in the lane behind the last one read. For a lane that is not being read, the last
+// look at its stream tells how many there were. Sequences without a message, of which a crash leaves some behind the
+// cursor, count until they are read past, though never more than the stream has messages.
 func (r *reading) behind() uint64 {
 	if r.seen.LastSeq > r.last.Sequence+r.last.Behind {
 		return min(r.seen.LastSeq-r.last.Sequence, r.seen.Messages)
@@ -134,13 +136,13 @@ func (w *worker) hungry(local time.Time) bool {
 	return !later || !now.Before(resume)
 }
 
-// full reports whether nothing more fits into memory. For the intake, half of it is not used up by messages that are far from
-// due: see holdOrSpill.
+// full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
+// half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
 	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan || !w.flights.account.room()
 }
 
-// resumes is when the lane will be read on, if the last message read stays for long.
+// resumes is when reading goes on, if it pauses although there is room.
 func (w *worker) resumes() (leaderTime, bool) {
 	if w.full() {
 		return leaderTime{}, false
@@ -153,10 +155,10 @@ func (w *worker) charge() {
 	w.flights.account.set(int64(w.flights.bytes + spanCost*w.reading.cursor.Span()))
 }
 
-// readSome takes what is there, up to a bound.
+// readSome takes the items that are there, up to a bound.
 func (w *worker) readSome(item lane.Item) {
 	for n := 1; ; n++ {
-		w.read(item, time.Now()) // each its own: a time before the item came would be no bound for the leader's clock
+		w.read(item, time.Now()) // each item at its own time: an earlier time would prove too much of the leader's clock
 		if n == turnItems || w.full() || !w.lease.Held() {
 			return
 		}
@@ -189,7 +191,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	case !m.proven || !w.lease.Held(): // until the time is known, and the lane ours for certain
 		w.flights.untimed = append(w.flights.untimed, f)
 	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
-		w.flights.hold(f, when) // behind what became due while we read, which is not sent before the next pass
+		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
 	default:
 		w.proceed(f, m)
 	}

@@ -14,18 +14,18 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file takes the steps that decide.go decided on, and takes in their answers.
+// This file takes the steps that decide.go has decided on, and takes in the answers to them.
 
 const (
-	// appendWait is how long one of our own streams may take to acknowledge. A publish that is late is repeated under the
-	// same id, so patience costs nothing but time.
+	// appendWait is how long one of our own streams may take to acknowledge. A publish that is not answered by then is
+	// repeated under the same id, so patience costs nothing but time.
 	appendWait = 5 * time.Second
 	// checkers is how many copies a lane reads at once: after a crash there may be tens of thousands to read.
 	checkers = 16
 )
 
-// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back what was not sent, and
-// Recall what was not sent of one owner.
+// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back all messages that
+// were not sent, and Recall those of one owner.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)
@@ -39,7 +39,8 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// date notes since when a message should have left, once its next step is decided. Steps that only try again change nothing.
+// date notes since when a message should have left, once its next step is decided. Steps that only try again change
+// nothing.
 func (w *worker) date(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, dead:
@@ -105,7 +106,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	return p
 }
 
-// stored is the answer to a publish into one of our streams.
+// stored is the event that a publish into one of our streams has been answered, or has failed.
 type stored struct {
 	*flight
 	storeAnswer
@@ -140,7 +141,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 		if sent.kind == hop {
 			f.refused = sent.level.Name
 		}
-		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // it stays what it is
+		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // it stays a dead letter
 			f.problem = sent.why
 		}
 		if !a.local {
@@ -159,7 +160,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 	w.apply(f, s, m)
 }
 
-// countMove counts a message that one of our streams has.
+// countMove counts a message that one of our streams has stored.
 func (w *worker) countMove(f *flight) {
 	switch f.sent.kind {
 	case hop:
@@ -171,16 +172,16 @@ func (w *worker) countMove(f *flight) {
 	}
 }
 
-// checked is what was found where a stream says that it has our message already.
+// checked is the result of reading the copy that a stream says it has.
 type checked struct {
 	*flight
 	ours bool
 	err  error
 }
 
-// check reads the copy that a stream says it has. All ids of a stream share one space, clients' included, and whoever
-// guesses an id could make us believe and purge. So only our own message counts, under an internal subject, with our seal,
-// and at this hop of its way.
+// check reads the copy that a stream says it has. The ids of all publishers of a stream, clients included, share one
+// space: a client that guesses an id could make us believe that our message is stored, and purge it. So a copy counts
+// only if it is our own message: under an internal subject, with our seal, and at this hop of its way.
 func (w *worker) check(f *flight) {
 	if w.flights.checking == checkers {
 		w.flights.unchecked = append(w.flights.unchecked, f)
@@ -243,8 +244,8 @@ func (w *worker) fire(f *flight, m moment) {
 	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.put(delivered{f, r}) })
 }
 
-// MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is asked
-// from any goroutine.
+// MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
+// asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
@@ -265,9 +266,9 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }
 
-// lateness of a delivery is what the lane saw of it: from when it was due until the loop takes in that the target has it, by
-// the leader's clock. So the answer's way back is in it, and the time that the clock lags by is not. A message that its
-// target's rate made wait is late from its turn, and nobody is to be woken for that.
+// lateness of a delivery is what the lane saw of it: from the due time until the loop takes in the target's answer, by
+// the leader's clock. So the answer's way back is included, and the lag of the clock is not. A message that waited
+// because of its target's rate is late from its turn on: such a wait should wake no operator.
 func (w *worker) lateness(f *flight, now leaderTime) time.Duration {
 	since := byLeader(f.request.Due)
 	if f.request.Paced != "" {
@@ -276,8 +277,9 @@ func (w *worker) lateness(f *flight, now leaderTime) time.Duration {
 	return max(0, now.Sub(since))
 }
 
-// awaitKey deals with a message whose seal is by a key that is not known: an instance that provisioned when we did may have
-// made it. It waits until the secrets were read since it came; if the key is still unknown then, it is nobody's.
+// awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
+// did may have made the key. The message waits until the secrets have been read after it came. If the key is still
+// unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.shared.keys.readSince(f.unproven.since, local) {

@@ -16,8 +16,8 @@ import (
 const (
 	// startPause is how long to wait for a JetStream that does not answer yet.
 	startPause = time.Second
-	// leaderPatience is how long to wait for streams that have no leader. An election takes up to 9 s; a stream that has lost
-	// its majority must not keep the others from being served.
+	// leaderPatience is how long to wait for streams that have no leader. An election takes up to 9 s; a stream that has
+	// lost its majority must not keep the others from being served.
 	leaderPatience = 15 * time.Second
 	// startRemind is how often the log says so.
 	startRemind = 10 * time.Second
@@ -47,8 +47,8 @@ func (b *Broker) start(ctx context.Context) ([]layout.Spec, error) {
 	}
 }
 
-// startTrouble says what an error at the start means. That nobody listens where the JetStream API should be is no outage,
-// or not one that ends by itself.
+// startTrouble says what an error at the start means. If nobody listens where the JetStream API should be, that is no
+// outage, or not one that ends by itself.
 func startTrouble(err error) string {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
@@ -56,8 +56,8 @@ func startTrouble(err error) string {
 	return "JetStream does not answer; trying again"
 }
 
-// codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not heal;
-// the description tells them apart.
+// codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not
+// heal; the description tells them apart.
 const codeNoPeers = 10005
 
 // isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection.

@@ -22,20 +22,20 @@ import (
 type Status struct {
 	Ready       bool                      `json:"ready"`
 	Draining    bool                      `json:"draining"`
-	Lanes       []LaneStatus              `json:"lanes"`    // all there are, as messages pass them
+	Lanes       []LaneStatus              `json:"lanes"`    // all lanes, in the order in which messages pass them
 	Links       []LinkStatus              `json:"links"`    // read, write, deliver, control
 	Outcomes    map[string]uint64         `json:"outcomes"` // of deliveries: see deliver.Outcome
 	Dead        map[message.Code]uint64   `json:"dead_letters"`
-	Ours        uint64                    `json:"duplicates_ours"`    // publishes that were there already, as looked at
-	Foreign     uint64                    `json:"duplicates_foreign"` // another message was there under the id
-	Unstored    uint64                    `json:"unstored"`           // refusals by our own streams, of hops, retries and dead letters
-	Early       uint64                    `json:"early"`              // looks that found a delivery to have been early; must stay zero
-	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have
-	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by the kind of lane they were made from
+	Ours        uint64                    `json:"duplicates_ours"`    // publishes that were stored already, and found
+	Foreign     uint64                    `json:"duplicates_foreign"` // another message had the id
+	Unstored    uint64                    `json:"unstored"`           // hops, retries and dead letters that our streams refused
+	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
+	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
+	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 }
 
-// LaneStatus is the state of one lane. Of one that is worked elsewhere only the owner and the counts say something, the
-// latter of what was done while it was ours. Durations are seconds in JSON.
+// LaneStatus is the state of one lane. For a lane that another instance works, only the owner and the counts are set,
+// and the counts are of the time when the lane was ours. Durations are seconds in JSON.
 type LaneStatus struct {
 	Stream string        `json:"stream"`
 	Kind   string        `json:"kind"`
@@ -44,29 +44,29 @@ type LaneStatus struct {
 	Owned  bool          `json:"owned"`
 	Owner  string        `json:"owner,omitempty"` // the instance, when several share the work
 
-	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain now: nothing in it is delivered until it is
+	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain now: nothing is delivered until it is certain
 	Live      bool          `json:"live"`                // its consumer is believed alive
 	Held      int           `json:"held"`                // messages in memory
 	HeldBytes int           `json:"held_bytes"`          // and their bytes
 	Span      int           `json:"span"`                // messages between cursor and read
-	Full      bool          `json:"full"`                // it reads no further until something arrives
+	Full      bool          `json:"full"`                // it reads no further until messages have arrived elsewhere
 	Read      uint64        `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time     `json:"resumes_at,omitzero"` // it rests until then, since nothing further is due before
+	ResumesAt time.Time     `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
 	Pending   uint64        `json:"pending"`             // messages that have not arrived elsewhere: see gauge
-	Overdue   time.Duration `json:"overdue"`             // how long ago the oldest should have left
+	Overdue   time.Duration `json:"overdue"`             // how long ago the oldest message should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
-	Waiting   int           `json:"waiting"`    // messages on the wheel
-	CommitAge time.Duration `json:"commit_age"` // how long something has waited to be committed
+	Waiting   int           `json:"waiting"`    // messages on the wheel, or waiting for the leader's time
+	CommitAge time.Duration `json:"commit_age"` // how long an arrived message has waited for its commit
 	Bytes     uint64        `json:"bytes"`      // of the stream, when it was last looked at
-	MaxBytes  int64         `json:"max_bytes"`  // it may have; zero or less is no limit
+	MaxBytes  int64         `json:"max_bytes"`  // that the stream may have; zero or less is no limit
 
-	ClockKnown  bool          `json:"clock_known"`  // its leader has said its time lately
+	ClockKnown  bool          `json:"clock_known"`  // its leader has told its time lately
 	ClockOffset time.Duration `json:"clock_offset"` // of the leader's clock to ours
 
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`
 	Retries   uint64 `json:"retries"` // moves into a retry lane, for whatever reason
-	Repeats   uint64 `json:"repeats"` // publishes that told us nothing, or found no room
+	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or found no room
 }
 
 // LinkStatus is the state of a connection.
@@ -150,7 +150,7 @@ func (b *Broker) Alive(ctx context.Context) error {
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
-		asking.Go(func() { // or one that stands still would use up the time of the others
+		asking.Go(func() { // at the same time, or a loop that stands still would use up the time of the others
 			select {
 			case w.ping <- struct{}{}:
 			case <-w.gone:

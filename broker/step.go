@@ -23,7 +23,7 @@ type moment struct {
 	now      leaderTime
 	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
 	inFlight int  // messages in memory
-	crowded  bool // much is in memory already
+	crowded  bool // many messages are in memory already: see holdOrSpill
 }
 
 // step is what to do with a message next.
@@ -52,7 +52,7 @@ const (
 	check                    // read the copy that a stream says it has
 	renew                    // the same publish under another id
 	fire                     // to the target
-	arrive                   // it is elsewhere: let it go
+	arrive                   // it has arrived elsewhere: let it go
 )
 
 // note is something to log.

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// tally counts what is not of one lane. Its maps do not change.
+// tally holds the counts that are not of one lane. Its maps do not change.
 type tally struct {
 	dead          map[message.Code]*atomic.Uint64 // dead letters stored
 	outcomes      [deliver.Outcomes]atomic.Uint64
@@ -32,7 +32,7 @@ func newTally() *tally {
 	return t
 }
 
-// laneCount counts what was done on one lane. It outlives its workers: a lane may go and come back.
+// laneCount counts the moves and deliveries of one lane. It outlives its workers: a lane may go and come back.
 type laneCount struct {
 	lane                              layout.Spec
 	delivered, hops, retries, repeats atomic.Uint64
@@ -45,7 +45,7 @@ func (c *laneCount) status() LaneStatus {
 	}
 }
 
-// countOf is the count of a lane, which is a new one for a lane not heard of before.
+// countOf is the count of a lane. It makes a new one for a new lane.
 func (b *Broker) countOf(l layout.Spec) *laneCount {
 	b.mu.Lock()
 	defer b.mu.Unlock()

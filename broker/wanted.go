@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// What the streams keep free of max_payload, so that whatever was accepted can be moved: a hop adds headers, and lands
-// in a stream whose limit counts them.
+// How much of max_payload the streams keep free, so that every message that was accepted can be moved: a hop adds
+// headers, and the limit of the stream that it goes to counts them.
 const (
 	intakeReserve = 8 << 10
 	levelReserve  = 4 << 10
@@ -78,8 +78,8 @@ func (c Config) replicas(clustered bool) int {
 // Refusals of nats-server to keep so many copies: it is no cluster, or one of too few servers.
 const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
 
-// tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one that
-// JetStream runs on: behind a leaf node it may be a single server.
+// tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one
+// that JetStream runs on: behind a leaf node it may be a single server.
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// turnItems is how much is read before the loop looks at the time again.
+	// turnItems is how many messages are read before the loop looks at the time again.
 	turnItems = 256
 
 	forever = time.Duration(1<<63 - 1)
@@ -82,7 +82,8 @@ type (
 	committed struct{ commitAnswer }
 )
 
-// newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run closes.
+// newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
+// closes.
 func newWorker(i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *account, counts *laneCount, log *slog.Logger) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
@@ -143,7 +144,7 @@ func (w *worker) turn(ctx context.Context) {
 	}
 }
 
-// pass does everything that can be done now, and returns how long nothing else can.
+// pass does all that can be done now, and returns how long to sleep unless an event comes.
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
@@ -171,7 +172,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	return wait
 }
 
-// moment is what is known when it is decided.
+// moment is what the worker knows at a local time.
 func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.now(local)
 	return moment{
@@ -180,7 +181,7 @@ func (w *worker) moment(local time.Time) moment {
 	}
 }
 
-// takeMail takes in what happened elsewhere.
+// takeMail takes in the events of the mailbox.
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.take() {
@@ -211,7 +212,8 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	}
 }
 
-// timed puts what was read without knowing the time where it belongs: what is due in order onto the wheel.
+// timed decides about the messages that were read while the time was unknown. Due messages go onto the wheel, which
+// puts them in order.
 func (w *worker) timed(m moment) {
 	waited := w.flights.timed()
 	for i, f := range waited {
@@ -227,10 +229,10 @@ func (w *worker) timed(m moment) {
 	}
 }
 
-// send acts on what is due, as far as the backlog allows, and returns how long that may keep something back.
+// send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
-		stuck := w.full() && w.flights.underway <= w.flights.count/2 // not none: a slow target always has something underway
+		stuck := w.full() && w.flights.underway <= w.flights.count/2 // not zero: a slow target always has some underway
 		until, wait := w.backlog.sendable(w.reading, w.flights, stuck, m.now, local)
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
@@ -238,8 +240,9 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	}
 }
 
-// advance acts on what is due up to a time that is not after now, and reports whether there was something. It asks for each
-// message whether the lane is ours: the machine may be stopped at any moment, and another may have taken over when it goes on.
+// advance acts on the messages that are due up to a time that is not after now, and reports whether there were any. It
+// asks for each message whether the lane is still ours: the machine may be stopped at any moment, and another instance
+// may have taken the lane over when it goes on.
 func (w *worker) advance(until leaderTime, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
 		if !w.lease.Held() {
@@ -256,7 +259,7 @@ func (w *worker) advance(until leaderTime, m moment) (some bool) {
 	return some
 }
 
-// nextDue is when something is to be done next: at once where the time is wanted.
+// nextDue is when a message needs the loop next: now, while messages wait for the time.
 func (w *worker) nextDue(now leaderTime) (leaderTime, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
