@@ -77,7 +77,9 @@ func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local t
 
 // sendable returns up to which due time messages may be sent, and how long until that may change by itself. Stuck means
 // that no more messages can be read before some are sent.
-func (b *backlog) sendable(r *reading, f *flights, stuck bool, now leaderTime, local time.Time) (until leaderTime, wait time.Duration) {
+func (b *backlog) sendable(
+	r *reading, f *flights, stuck bool, now leaderTime, local time.Time,
+) (until leaderTime, wait time.Duration) {
 	if !b.open {
 		return now, forever
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestBacklogOpens when something is read that is long overdue, or when nothing could be sent for a while.
+// TestBacklogOpens when a message is read that is long overdue, or when nothing could be sent for a while.
 func TestBacklogOpens(t *testing.T) {
 	local := time.Now()
 	b := newBacklog(new(muster), func() {})
@@ -26,7 +26,8 @@ func TestBacklogOpens(t *testing.T) {
 	}
 }
 
-// TestBacklogOfALevel: only what is due before everything that may still be read is sent, and nothing is waited for long.
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that may still be read, and no wait is
+// long.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourly(), someFlights()
@@ -49,7 +50,8 @@ func TestBacklogOfALevel(t *testing.T) {
 	}
 }
 
-// TestMusterOfTwo: of two lanes with a backlog none is more than a step ahead, and a lane that leaves is not waited for.
+// TestMusterOfTwo: of two lanes with a backlog neither is more than a step ahead, and nobody waits for a lane that has
+// left.
 func TestMusterOfTwo(t *testing.T) {
 	m, woken := new(muster), 0
 	a, b := newBacklog(m, func() {}), newBacklog(m, func() { woken++ })
@@ -59,14 +61,16 @@ func TestMusterOfTwo(t *testing.T) {
 		t.Errorf("up to %s may be sent while another lane has read nothing", got.Sub(epoch))
 	}
 	if got, want := m.say(a, epoch), epoch.Add(musterStep); got != want || woken != 1 {
-		t.Errorf("up to %s may be sent, and the other was woken %d times; want %s and once", got.Sub(epoch), woken, musterStep)
+		t.Errorf("up to %s may be sent, and the other was woken %d times; want %s and once",
+			got.Sub(epoch), woken, musterStep)
 	}
 	if got, want := m.say(b, epoch.Add(time.Hour)), epoch.Add(musterStep); got != want {
 		t.Errorf("up to %s may be sent, want %s", got.Sub(epoch), musterStep)
 	}
 	m.leave(a)
 	if got, want := m.say(b, epoch.Add(time.Hour)), epoch.Add(time.Hour+musterStep); got != want || woken != 2 {
-		t.Errorf("alone, up to %s may be sent, and it was woken %d times; want %s and twice", got.Sub(epoch), woken, want.Sub(epoch))
+		t.Errorf("alone, up to %s may be sent, and it was woken %d times; want %s and twice",
+			got.Sub(epoch), woken, want.Sub(epoch))
 	}
 	m.expect(1)
 	if got := m.say(b, epoch.Add(time.Hour)); !got.IsZero() {

@@ -33,15 +33,12 @@ type Broker struct {
 	leaser    lease.Leaser
 	muster    muster
 	tally     *tally
+	roster    roster
 	log       *slog.Logger
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
-
-	mu      sync.Mutex // guards workers and counts
-	workers []*worker
-	counts  []*laneCount // one for each lane
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -104,17 +101,18 @@ func (b *Broker) Run(ctx context.Context) error {
 	// The services that the workers use outlive the workers.
 	defer b.streams.keys.wg.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var leaning sync.WaitGroup
-	defer leaning.Wait()
+	var services sync.WaitGroup
+	defer services.Wait()
 	defer stop()
-	for _, run := range []func(context.Context){write.Run, targets.Run, deliverer.Run, b.watchLinks, b.answer, b.leaser.Run} {
-		leaning.Go(func() { run(base) })
+	for _, run := range []func(context.Context){
+		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run,
+	} {
+		services.Go(func() { run(base) })
 	}
-	leaning.Go(func() { b.watchJetStream(base, b.leaser) })
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	leaning.Go(func() {
+	services.Go(func() {
 		select {
 		case err := <-b.stop:
 			cancel(stopped{err})
@@ -127,8 +125,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer release()
 	err = b.work(ctx, lanes, budget, &instance{
-		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer, links: b.links,
-		muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
+		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)

@@ -52,8 +52,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBuffersFit: what the readers may have been sent, all at once, fits into their part, and no buffer is too small to be
-// of use.
+// TestBuffersFit: all messages that the readers may have been sent at once fit into the readers' part, and no buffer is
+// too small to be of use.
 func TestBuffersFit(t *testing.T) {
 	for _, tt := range []struct{ total, lanes, want int }{
 		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the sidecar's
@@ -68,7 +68,7 @@ func TestBuffersFit(t *testing.T) {
 	}
 }
 
-// TestFlightCost holds what is accounted for a message against what the heap says.
+// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap.
 func TestFlightCost(t *testing.T) {
 	names, err := message.NewNames("delay")
 	if err != nil {
@@ -80,7 +80,10 @@ func TestFlightCost(t *testing.T) {
 		before := heap()
 		accounted := 0
 		for seq := range uint64(count) {
-			s := lane.Stored{Sequence: seq + 1, Subject: string([]byte("delay.10s.orders.x")), Data: make([]byte, tt.body), Header: map[string][]string{}}
+			s := lane.Stored{
+				Sequence: seq + 1, Subject: string([]byte("delay.10s.orders.x")), Data: make([]byte, tt.body),
+				Header: map[string][]string{},
+			}
 			s.Size = len(s.Subject) + tt.body
 			for n := range tt.headers {
 				name, value := "X-Name-"+string(rune('a'+n)), string(make([]byte, 20))
@@ -88,13 +91,16 @@ func TestFlightCost(t *testing.T) {
 				s.Size += len(name) + len(value) + 4
 			}
 			accounted += cost(s)
-			h := &flight{Stored: s, size: cost(s)}
+			f := &flight{Stored: s, size: cost(s)}
 			policy := message.Policy{Names: names, MaxDelay: DefaultMaxDelay}
-			h.request, h.problem = policy.Parse(message.Incoming{Stream: "DELAY_10s", Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header})
-			kept = append(kept, h, h.request.HopHeader(), h.request.TargetHeader())
+			f.request, f.problem = policy.Parse(message.Incoming{
+				Stream: "DELAY_10s", Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
+			})
+			kept = append(kept, f, f.request.HopHeader(), f.request.TargetHeader())
 		}
 		if took := heap() - before; took > accounted {
-			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d", tt.body, tt.headers, took/count, accounted/count)
+			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d",
+				tt.body, tt.headers, took/count, accounted/count)
 		}
 		runtime.KeepAlive(kept)
 	}

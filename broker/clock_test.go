@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: what we take for its
-// time is never ahead of it by more than what drift makes of the age of a look, and behind by no more than the last
+// TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: the time that we
+// assume is never ahead of the server's by more than the drift since the last look, and behind by no more than the last
 // answer's way back.
 func TestClockIsALowerBound(t *testing.T) {
 	for seed := range uint64(30) {
@@ -69,7 +69,8 @@ func checkClock(t *testing.T, c *clock, base time.Time, after, ahead time.Durati
 	t.Helper()
 	now, ok := c.now(base.Add(after))
 	if want := base.Round(0).Add(after + ahead); !now.stamp.Equal(want) || ok != fresh {
-		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, now.stamp.Sub(base.Round(0).Add(after)), ok, ahead, fresh)
+		got := now.stamp.Sub(base.Round(0).Add(after))
+		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, got, ok, ahead, fresh)
 	}
 }
 

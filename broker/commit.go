@@ -37,7 +37,7 @@ func (w *worker) committed(a commitAnswer, local time.Time) {
 	case errors.Is(a.err, errHistory):
 		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
 	case a.err != nil:
-		w.said.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
+		w.notes.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
 	case done:
 		w.sampled(a.sample)
 		w.judge(a.sample)

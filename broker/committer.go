@@ -38,7 +38,7 @@ const (
 type committer struct {
 	stream string
 	api    jsapi.Client
-	sample func(context.Context, string) (lane.Sample, error) // looks at a stream through its leader
+	sample sampler
 
 	done    uint64    // committed up to here
 	next    time.Time // local; not before
@@ -47,6 +47,9 @@ type committer struct {
 	judge   *lane.Judge // of the commit underway
 	since   time.Time   // local; since when there is something to commit; zero when there is nothing
 }
+
+// sampler looks at a stream through its leader.
+type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 
 // commit is one commit to carry out.
 type commit struct {
@@ -66,7 +69,7 @@ type commitAnswer struct {
 	err    error
 }
 
-func newCommitter(stream string, api jsapi.Client, sample func(context.Context, string) (lane.Sample, error)) *committer {
+func newCommitter(stream string, api jsapi.Client, sample sampler) *committer {
 	return &committer{stream: stream, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
@@ -162,9 +165,10 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 
 // confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
 func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
-	verdict, err := todo.judge.Verdict(ctx, todo.known, look, func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
+	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
-	})
+	}
+	verdict, err := todo.judge.Verdict(ctx, todo.known, look, message)
 	switch {
 	case err != nil:
 		return err

@@ -55,8 +55,8 @@ func arriveAt(r *reading, sequence uint64) {
 	r.cursor.Done(m)
 }
 
-// TestStuckCursor: what arrived behind a message that stays is taken out by itself after five seconds, and is put back when
-// that failed.
+// TestStuckCursor: messages that arrived behind a message that stays are taken out one by one after five seconds, and
+// are put back when that failed.
 func TestStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", jsapi.Client{}, nil)
@@ -84,7 +84,8 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
-// TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at most.
+// TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at
+// most.
 func TestCommitAge(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", jsapi.Client{}, nil)

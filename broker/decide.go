@@ -152,7 +152,8 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 		s := repeatLater(m, f, a.err)
 		if errors.Is(a.err, outbox.ErrTimeout) {
 			s.note = &note{slog.LevelWarn,
-				"a lane does not acknowledge; trying again: look at the stream's leader, the servers' disks, and the right to publish there",
+				"a lane does not acknowledge; trying again: " +
+					"look at the stream's leader, the servers' disks, and the right to publish there",
 				[]any{"subject", sent.subject}}
 		}
 		return s
@@ -161,7 +162,8 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	}
 	s := step{kind: arrive}
 	if sent.kind == dead {
-		s.note = &note{slog.LevelInfo, "dead letter", []any{"code", sent.why.Code, "id", f.request.ID, "reason", sent.why.Sentence}}
+		s.note = &note{slog.LevelInfo, "dead letter",
+			[]any{"code", sent.why.Code, "id", f.request.ID, "reason", sent.why.Sentence}}
 	}
 	return s
 }
@@ -183,14 +185,17 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		case hasSmaller:
 			return next(p, m, f) // it does not try the level that refused again
 		}
-		s.note = &note{slog.LevelWarn, "no level takes messages; trying again", []any{"level", sent.level.Name, "reason", no.Description}}
+		s.note = &note{slog.LevelWarn, "no level takes messages; trying again",
+			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
 		if tooLarge && sent.as.Attempts > f.request.Attempts { // or it would be refused for ever
 			return step{kind: dead, why: tooLargeForLevels(f), as: &sent.as}
 		}
-		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here", []any{"lane", sent.level.Name, "reason", no.Description}}
+		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
+			[]any{"lane", sent.level.Name, "reason", no.Description}}
 	case dead:
-		s.note = &note{slog.LevelError, "dead letters are not stored; trying again", []any{"code", sent.why.Code, "reason", no.Description}}
+		s.note = &note{slog.LevelError, "dead letters are not stored; trying again",
+			[]any{"code", sent.why.Code, "reason", no.Description}}
 	default:
 		panic("bug: nothing else is stored")
 	}
@@ -198,7 +203,8 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 }
 
 func tooLargeForLevels(f *flight) *message.Problem {
-	return message.Problemf(message.TooLarge, "%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
+	return message.Problemf(message.TooLarge,
+		"%d bytes and headers are more than the levels accept: publish less, or raise max_payload", len(f.Data))
 }
 
 // afterCheck decides when a stream said that it has a message already, and its copy was read. Ours means that we wrote
@@ -238,19 +244,21 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		as.RetryAt, as.Paced = m.now.Add(turn).stamp, r.Pacer
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
-		return step{kind: dead, why: message.Problemf(message.Expired, "there was no turn for it at its target before Delay-Expires %s",
-			f.request.Expires.UTC().Format(time.RFC3339Nano))}
+		return step{kind: dead, why: message.Problemf(message.Expired,
+			"there was no turn for it at its target before Delay-Expires %s", f.request.Expires.UTC().Format(time.RFC3339Nano))}
 	case deliver.NoRoom:
 		s := deferred(p, m, f, mostDeferred)
 		s.note = &note{slog.LevelError,
-			"JetStream has no room to deliver; trying again until it has: raise the limits of the account or server, or free some",
+			"JetStream has no room to deliver; trying again until it has: " +
+				"raise the limits of the account or server, or free some",
 			[]any{"reason", r.Reason}}
 		return s
 	case deliver.Stalled:
 		return deferred(p, m, f, turn)
 	case deliver.Refused:
 		if r.Code == jsapi.CodeTooLarge {
-			return step{kind: dead, why: message.Problemf(message.TooLarge, "%d bytes and headers are more than the target takes: %s", len(f.Data), r.Reason)}
+			return step{kind: dead, why: message.Problemf(message.TooLarge,
+				"%d bytes and headers are more than the target takes: %s", len(f.Data), r.Reason)}
 		}
 		return refusedByTarget(p, m, f, r.Reason)
 	}

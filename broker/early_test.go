@@ -13,6 +13,7 @@ func TestEarly(t *testing.T) {
 	const offset = time.Hour // of the leader's clock
 	at := func(d time.Duration) time.Time { return base.Add(d) }
 	leader := func(d time.Duration) time.Time { return base.Round(0).Add(offset + d) }
+	const ms = time.Millisecond
 	for _, test := range []struct {
 		name            string
 		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
@@ -20,14 +21,14 @@ func TestEarly(t *testing.T) {
 		leader          string
 		told, early     bool
 	}{
-		{"in time", 10 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond, "a", true, false},
-		{"late", -time.Hour, 50 * time.Millisecond, 50 * time.Millisecond, "a", true, false},
-		{"less than what counts", 11*time.Millisecond - 1, 50 * time.Millisecond, 50 * time.Millisecond, "a", true, false},
-		{"early", 11 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond, "a", true, true},
-		{"perhaps early: the answer was slow", 20 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond, "a", true, false},
-		{"the clock was put back", 10 * time.Millisecond, 50 * time.Millisecond, 30 * time.Millisecond, "a", true, true},
-		{"another leader", 10 * time.Millisecond, 50 * time.Millisecond, 30 * time.Millisecond, "b", false, false},
-		{"long ago", time.Hour, 2011 * time.Millisecond, 2011 * time.Millisecond, "a", false, false},
+		{"in time", 10 * ms, 50 * ms, 50 * ms, "a", true, false},
+		{"late", -time.Hour, 50 * ms, 50 * ms, "a", true, false},
+		{"less than what counts", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
+		{"early", 11 * ms, 50 * ms, 50 * ms, "a", true, true},
+		{"perhaps early: the answer was slow", 20 * ms, 50 * ms, 60 * ms, "a", true, false},
+		{"the clock was put back", 10 * ms, 50 * ms, 30 * ms, "a", true, true},
+		{"another leader", 10 * ms, 50 * ms, 30 * ms, "b", false, false},
+		{"long ago", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
 		var e early
 		e.sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a less bold one before,
@@ -40,7 +41,8 @@ func TestEarly(t *testing.T) {
 			t.Errorf("%s: told %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
 		}
 		if e.ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
-			if _, wasEarly := e.judge(base, lane.Sample{ServerTime: leader(test.asked + 2*time.Millisecond), Leader: "a"}); !wasEarly {
+			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}
+			if _, wasEarly := e.judge(base, second); !wasEarly {
 				t.Error("what was sent while a look was underway is never judged")
 			}
 		}

@@ -13,7 +13,7 @@ func someFlights() *flights {
 	return newFlights(newBudget(DefaultHoldBytes, 1).open(freeShare, func() {}))
 }
 
-// TestFlightsAreCounted: what is taken is counted with its bytes until it ends, wherever it waits.
+// TestFlightsAreCounted: a message is counted with its bytes until its flight ends, wherever it waits.
 func TestFlightsAreCounted(t *testing.T) {
 	f := someFlights()
 	first := f.take(lane.Stored{Sequence: 1, Size: 1000}, lane.Mark{})
@@ -35,11 +35,12 @@ func TestFlightsAreCounted(t *testing.T) {
 	}
 	f.end(second)
 	if f.count != 0 || f.bytes != 0 || f.waiting() != 0 || f.overdue.Len() != 0 {
-		t.Errorf("in the end there are %d of %d bytes, %d wait and %d are overdue", f.count, f.bytes, f.waiting(), f.overdue.Len())
+		t.Errorf("in the end there are %d of %d bytes, %d wait and %d are overdue",
+			f.count, f.bytes, f.waiting(), f.overdue.Len())
 	}
 }
 
-// TestOldest is the oldest of what is on its way and what is on the wheel, the latter as late as it may be there.
+// TestOldest is the oldest of the messages on their way and on the wheel; those on the wheel count a lookahead later.
 func TestOldest(t *testing.T) {
 	f := someFlights()
 	if _, any := f.oldest(); any {
@@ -47,7 +48,9 @@ func TestOldest(t *testing.T) {
 	}
 	moving, waiting := new(flight), new(flight)
 	f.hold(waiting, epoch)
-	for _, tt := range []struct{ since, want time.Duration }{{lookahead / 2, lookahead / 2}, {lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour}} {
+	for _, tt := range []struct{ since, want time.Duration }{
+		{lookahead / 2, lookahead / 2}, {lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour},
+	} {
 		f.date(moving, epoch.Add(tt.since), true)
 		if got, _ := f.oldest(); got != epoch.Add(tt.want) {
 			t.Errorf("with one that should have left %s after: since %s, want %s", tt.since, got.Sub(epoch), tt.want)
@@ -59,7 +62,7 @@ func TestOldest(t *testing.T) {
 	}
 }
 
-// TestRoomForUnprovenMessages: those whose seal cannot be judged wait in a bounded number, and each counts once.
+// TestRoomForUnprovenMessages: messages whose seal cannot be judged wait in a bounded number, and each counts once.
 func TestRoomForUnprovenMessages(t *testing.T) {
 	f, local := someFlights(), time.Now()
 	var all []*flight

@@ -19,10 +19,14 @@ const offsetFor = 10 * time.Minute
 type gauge struct {
 	base time.Time // the clock's; does not change
 
-	inFlight, inFlightBytes, span, waiting atomic.Int64
-	full                                   atomic.Bool
-	pending, bytes, read                   atomic.Uint64
-	maxBytes                               atomic.Int64
+	memory struct {
+		messages, bytes, span, waiting atomic.Int64
+		full                           atomic.Bool
+	}
+	stream struct {
+		pending, read, bytes atomic.Uint64
+		maxBytes             atomic.Int64
+	}
 
 	looked      atomic.Int64 // monotonic nanoseconds since base, plus 1, when the leader last told its time
 	offset      atomic.Int64 // nanoseconds of its clock before base plus monotonic
@@ -35,15 +39,15 @@ type gauge struct {
 // report is called by the loop at the end of a pass.
 func (w *worker) report(local time.Time) {
 	g, f, r := w.gauge, w.flights, w.reading
-	g.inFlight.Store(int64(f.count))
-	g.inFlightBytes.Store(int64(f.bytes))
-	g.span.Store(int64(r.cursor.Span()))
-	g.waiting.Store(int64(f.waiting()))
-	g.full.Store(w.full())
-	g.pending.Store(uint64(f.count) + r.behind())
-	g.read.Store(r.last.Sequence)
-	g.bytes.Store(r.seen.Bytes)
-	g.maxBytes.Store(r.seen.MaxBytes)
+	g.memory.messages.Store(int64(f.count))
+	g.memory.bytes.Store(int64(f.bytes))
+	g.memory.span.Store(int64(r.cursor.Span()))
+	g.memory.waiting.Store(int64(f.waiting()))
+	g.memory.full.Store(w.full())
+	g.stream.pending.Store(uint64(f.count) + r.behind())
+	g.stream.read.Store(r.last.Sequence)
+	g.stream.bytes.Store(r.seen.Bytes)
+	g.stream.maxBytes.Store(r.seen.MaxBytes)
 
 	now, _ := w.clock.now(local)
 	resumes, later := w.resumes()
@@ -87,9 +91,10 @@ func (w *worker) count(local time.Time) time.Duration {
 
 // fill writes what the loop reported last into a status, at the time local.
 func (g *gauge) fill(l *LaneStatus, local time.Time) {
-	l.Held, l.HeldBytes, l.Span = int(g.inFlight.Load()), int(g.inFlightBytes.Load()), int(g.span.Load())
-	l.Waiting, l.Full = int(g.waiting.Load()), g.full.Load()
-	l.Pending, l.Bytes, l.MaxBytes, l.Read = g.pending.Load(), g.bytes.Load(), g.maxBytes.Load(), g.read.Load()
+	l.Held, l.HeldBytes, l.Span = int(g.memory.messages.Load()), int(g.memory.bytes.Load()), int(g.memory.span.Load())
+	l.Waiting, l.Full = int(g.memory.waiting.Load()), g.memory.full.Load()
+	l.Pending, l.Read = g.stream.pending.Load(), g.stream.read.Load()
+	l.Bytes, l.MaxBytes = g.stream.bytes.Load(), g.stream.maxBytes.Load()
 	if resumes := g.resumes.Load(); resumes != 0 {
 		l.ResumesAt = time.Unix(0, resumes).UTC()
 	}

@@ -21,7 +21,7 @@ func (w *worker) statusAt(local time.Time) LaneStatus {
 	return l
 }
 
-// What waits on the wheel for want of the time is not overdue, and hides nothing that is.
+// A message that waits because the time is unknown is not overdue, and hides no message that is.
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
@@ -40,21 +40,22 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 	}
 }
 
-// What waits again is late from when it was due, whether its target refused it or took nothing at all. What its target's
-// rate makes wait is late from its turn.
+// A message that waits again is late from its due time on, whether its target refused it or took nothing at all. A
+// message that waits because of its target's rate is late from its turn on.
 func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	now := time.Now()
+	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
 	for _, test := range []struct {
 		name    string
 		kind    layout.Kind
 		request message.Request
 		want    time.Duration
 	}{
-		{"waits for the first time", layout.Level, message.Request{Due: now.Add(20 * time.Second)}, 0},
-		{"refused", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Attempts: 1}, 10 * time.Second},
-		{"deferred", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second)}, 10 * time.Second},
-		{"paced", layout.Level, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x"}, 0},
-		{"paced after a refusal", layout.Retry, message.Request{RetryAt: now.Add(20 * time.Second), Due: now.Add(-10 * time.Second), Paced: "x", Attempts: 1}, 0},
+		{"waits for the first time", layout.Level, message.Request{Due: soon}, 0},
+		{"refused", layout.Retry, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
+		{"deferred", layout.Retry, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
+		{"paced", layout.Level, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
+		{"paced after it", layout.Retry, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind
@@ -67,7 +68,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	}
 }
 
-// Nobody has to turn the loop for time to pass.
+// Ages grow although the loop does not turn.
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)

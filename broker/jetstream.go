@@ -52,7 +52,8 @@ func (j *jetStream) noted(err error) {
 		case j.back <- struct{}{}:
 		default:
 		}
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.As(err, &api) && api.Code == 503:
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded),
+		errors.As(err, &api) && api.Code == 503:
 		j.away.Store(true)
 	}
 }

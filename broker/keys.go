@@ -54,7 +54,8 @@ func (k *keyring) learn(found []layout.Spec) error {
 	case len(all) > 0:
 		marks.Secret = all[0]
 	case !sealed.IsZero():
-		return fmt.Errorf("%w: all messages are sealed since %s: set what the others have (DELAY_SECRET)", ErrSecret, sealed.Format(time.RFC3339))
+		return fmt.Errorf("%w: all messages are sealed since %s: set what the others have (DELAY_SECRET)",
+			ErrSecret, sealed.Format(time.RFC3339))
 	}
 	k.policy.Keys.Use(all, sealed)
 	k.mu.Lock()
@@ -63,7 +64,8 @@ func (k *keyring) learn(found []layout.Spec) error {
 	k.warned = true
 	k.mu.Unlock()
 	if warn {
-		k.log.Warn("messages between lanes need no seal, so whoever can have one put there is believed; run delaybroker provision once",
+		k.log.Warn("messages between lanes need no seal, so whoever can have one put there is believed; "+
+			"run delaybroker provision once",
 			"subject", k.subject, "keys", len(all), "sealed", sealed)
 	}
 	return nil
@@ -109,7 +111,8 @@ func (k *keyring) readSecrets() {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.log.Warn("reading the secrets of the streams anew, since a message has the seal of an unknown key; trying again", "err", err)
+		k.log.Warn("reading the secrets of the streams anew, since a message has the seal of an unknown key; trying again",
+			"err", err)
 	}
 }
 
@@ -124,5 +127,6 @@ func (k *keyring) wrote(p *publish, found jsapi.Message) bool {
 			return false
 		}
 	}
-	return k.policy.Keys.Proven(message.Incoming{Subject: found.Subject, Header: message.Header(header), Data: found.Data, At: found.Time}) == nil
+	in := message.Incoming{Subject: found.Subject, Header: message.Header(header), Data: found.Data, At: found.Time}
+	return k.policy.Keys.Proven(in) == nil
 }

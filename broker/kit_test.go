@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// atWork is the worker of a lane, as a broker makes it, without connections. Its loop is played by the test. The lane's leader
-// said at the time now what the time is, and that its last sequence is 300.
+// atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
+// the lane's leader has told the same time, and that its last sequence is 300.
 func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := StreamsOf(Config{})
@@ -24,8 +24,8 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 		t.Fatal(err)
 	}
 	i := &instance{
-		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates), muster: new(muster),
-		tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
+		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates),
+		muster: new(muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
 	room := newBudget(s.cfg.HoldBytes, 1).open(freeShare, nil)

@@ -13,10 +13,11 @@ import (
 
 // newLeaser makes the leaser that the configuration asks for.
 func (b *Broker) newLeaser() lease.Leaser {
+	settings := b.streams.cfg
 	switch {
-	case b.streams.cfg.Leaser != nil:
-		return b.streams.cfg.Leaser
-	case b.streams.cfg.MaxOwners == 0:
+	case settings.Leaser != nil:
+		return settings.Leaser
+	case settings.MaxOwners == 0:
 		return lease.Static{}
 	}
 	host, err := os.Hostname()
@@ -25,14 +26,15 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	names := b.streams.names
 	cfg := lease.SharedConfig{
-		Conn: b.conns.Control, APIPrefix: b.streams.cfg.APIPrefix, Connected: b.links.control.up.Load, Seal: b.streams.keys.policy.Keys, MaxOwners: b.streams.cfg.MaxOwners, Log: b.log,
-		Name: b.streams.cfg.Instance, Host: host, Place: b.streams.cfg.Place.Name, Locked: b.streams.cfg.Place.Locked, Fail: b.quit,
+		Conn: b.conns.Control, APIPrefix: settings.APIPrefix, Connected: b.links.control.up.Load,
+		Seal: b.streams.keys.policy.Keys, MaxOwners: settings.MaxOwners, Log: b.log, Fail: b.quit,
+		Name: settings.Instance, Host: host, Place: settings.Place.Name, Locked: settings.Place.Locked,
 		Subjects: lease.Subjects{
 			Stream: names.OwnersStream(), All: names.OwnersFilter(), Table: names.OwnersTable(),
 			Beat: names.OwnersBeat(), Call: names.OwnersCall(),
 		},
 	}
-	if b.streams.cfg.Provision {
+	if settings.Provision {
 		cfg.Create = b.createOwners
 	}
 	return lease.NewShared(cfg)

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"delaybroker/broker/lease"
 )
 
 // probeEvery is how often at most all consumers are checked because some stream answers again.
@@ -25,7 +23,9 @@ type linkState struct {
 type linkStates struct{ write, deliver, control linkState }
 
 func newLinkStates(l Links) *linkStates {
-	return &linkStates{write: linkState{conn: l.Write}, deliver: linkState{conn: l.Deliver}, control: linkState{conn: l.Control}}
+	return &linkStates{
+		write: linkState{conn: l.Write}, deliver: linkState{conn: l.Deliver}, control: linkState{conn: l.Control},
+	}
 }
 
 func (l *linkStates) all() []*linkState { return []*linkState{&l.write, &l.deliver, &l.control} }
@@ -79,7 +79,7 @@ func (l *linkState) watch(ctx context.Context, back func()) {
 // once.
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.watch(ctx, func() {
-		for _, w := range b.enlisted() {
+		for _, w := range b.roster.enlisted() {
 			w.mail.put(linkBack{})
 		}
 	})
@@ -87,7 +87,7 @@ func (b *Broker) watchLinks(ctx context.Context) {
 
 // watchJetStream has the leaser and all consumers checked when some stream answers again over a connection that was
 // never lost: the consumers may be gone. Consumers are checked at most every probeEvery.
-func (b *Broker) watchJetStream(ctx context.Context, leaser lease.Leaser) {
+func (b *Broker) watchJetStream(ctx context.Context) {
 	var probe <-chan time.Time // nil unless consumers are to be checked
 	var probed time.Time
 	for {
@@ -95,13 +95,13 @@ func (b *Broker) watchJetStream(ctx context.Context, leaser lease.Leaser) {
 		case <-ctx.Done():
 			return
 		case <-b.jetstream.back:
-			leaser.Probe()
+			b.leaser.Probe()
 			if probe == nil {
 				probe = time.After(time.Until(probed.Add(probeEvery)))
 			}
 		case <-probe:
 			probe, probed = nil, time.Now()
-			for _, w := range b.enlisted() {
+			for _, w := range b.roster.enlisted() {
 				w.reading.Probe()
 			}
 		}

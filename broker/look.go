@@ -60,7 +60,9 @@ func (w *worker) looked(l looked, local time.Time) {
 	w.clock.looking = false
 	if l.err != nil {
 		w.clock.retry = time.Now().Add(lookRetry)
-		w.said.write(local, note{slog.LevelWarn, "the stream's leader does not tell its time, and nothing is delivered without; trying again", []any{"err", l.err}})
+		w.notes.write(local, note{slog.LevelWarn,
+			"the stream's leader does not tell its time, and nothing is delivered without; trying again",
+			[]any{"err", l.err}})
 		return
 	}
 	w.sampled(l.sample)

@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/layout"
 )
 
-// TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: those
-// behind it are due before it, and wait for it neither to be read nor to go out.
+// TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: the
+// messages behind it are due before it, and wait for it neither to be read nor to go out.
 func TestStampsThatFallBack(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
@@ -40,8 +40,8 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 }
 
-// TestReadBehindWhatIsDue: what became due while the loop was busy, or did not know the time, goes out before what is read
-// then and due later.
+// TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, go out before
+// messages that are read then and due later.
 func TestReadBehindWhatIsDue(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"busy": clockTrust / 2, "the time unknown": 2 * clockTrust} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestOverdueGoesOutByDueTime: messages that waited to be moved when an outage began, and are overdue after it, are sent in
-// the order of their due times, not in the order in which they were to be moved.
+// TestOverdueGoesOutByDueTime: messages that waited to be moved when an outage began, and are overdue after it, are
+// sent in the order of their due times, not in the order in which they were to be moved.
 func TestOverdueGoesOutByDueTime(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
@@ -95,10 +95,11 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	}
 }
 
-// storedAgo is one of the messages of a level of ten seconds, as it is read.
+// storedAgo is a message of a level of ten seconds, as it is read.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Stored: lane.Stored{
-		Sequence: seq, At: base.Round(0).Add(-ago), Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64, Behind: last - seq,
+		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
+		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
 	}}
 }
 

@@ -21,7 +21,8 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 	case maxPayload == 0: // no server has said anything yet
 		return nil, nats.ErrDisconnected
 	case maxPayload < leastPayload:
-		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d", ErrConfig, maxPayload, leastPayload, intakeReserve)
+		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
+			ErrConfig, maxPayload, leastPayload, intakeReserve)
 	}
 	replicas := b.streams.cfg.replicas(b.conns.Control.ConnectedClusterName() != "")
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -30,17 +31,20 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 	provisioner.Patient = patient
 	found, drift, err := provisioner.Provision(ctx, b.streams.specs(maxPayload, replicas))
 	if b.streams.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
-		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
+		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. "+
+			"Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
 		found, drift, err = provisioner.Provision(ctx, b.streams.specs(maxPayload, 1))
 	}
 	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
 		// If only the stream of owners is missing, the instances can do without it.
 		missing := err
-		lanes := slices.DeleteFunc(b.streams.specs(maxPayload, replicas), func(s layout.Spec) bool { return s.Kind == layout.Owners })
+		lanes := b.streams.specs(maxPayload, replicas)
+		lanes = slices.DeleteFunc(lanes, func(s layout.Spec) bool { return s.Kind == layout.Owners })
 		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
 			return nil, missing
 		}
-		b.log.Error("a stream is missing that instances need to share the work; going on without it. Create it with DELAY_PROVISION=create", "err", missing)
+		b.log.Error("a stream is missing that instances need to share the work; going on without it. "+
+			"Create it with DELAY_PROVISION=create", "err", missing)
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +84,8 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 				"stream", s.Stream, "err", s.Broken)
 		case s.Kind == layout.Dead, s.Kind == layout.Owners:
 		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
-			b.log.Error("a stream of a kind that this broker does not know; leaving it alone", "stream", s.Stream, "kind", s.Kind)
+			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
+				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > layout.Format:
 			b.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
 		default:

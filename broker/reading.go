@@ -84,7 +84,7 @@ func (r *reading) history() lane.History {
 
 // resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
 // message read stays for long and enough messages are in memory.
-func (r *reading) resumes(messages, bytes int) (leaderTime, bool) {
+func (r *reading) resumes(messages, bytes int) (at leaderTime, later bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
 		return leaderTime{}, false
 	}
@@ -143,7 +143,7 @@ func (w *worker) full() bool {
 }
 
 // resumes is when reading goes on, if it pauses although there is room.
-func (w *worker) resumes() (leaderTime, bool) {
+func (w *worker) resumes() (at leaderTime, later bool) {
 	if w.full() {
 		return leaderTime{}, false
 	}

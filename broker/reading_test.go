@@ -37,7 +37,8 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// TestAnotherHistory: what was read of another history commits nothing, and what is known of it is forgotten.
+// TestAnotherHistory: a message that was read of another history commits nothing, and all knowledge of that history is
+// forgotten.
 func TestAnotherHistory(t *testing.T) {
 	r := hourly()
 	old, present := r.took(item(1, 7, after(0), 0))
@@ -62,7 +63,7 @@ func TestAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestCaughtUp is told by what was read, once the stream has been looked at in this epoch.
+// TestCaughtUp: no lane is caught up before its stream has been looked at in this epoch.
 func TestCaughtUp(t *testing.T) {
 	r := hourly()
 	if r.caughtUp(epoch) {

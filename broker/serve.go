@@ -35,7 +35,7 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 	defer settled()
 	known := sync.OnceFunc(b.muster.known)
 	defer known()
-	counts := b.countOf(l)
+	counts := b.roster.countOf(l)
 	for {
 		lease, err := b.leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
 		if err != nil {
@@ -44,9 +44,9 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 		b.log.Debug("owner of a lane", "stream", l.Stream)
 		w := b.newWorker(i, l, lease, room, counts, settled)
 		known()
-		b.enlist(w)
+		b.roster.enlist(w)
 		err = w.run(ctx)
-		b.dismiss(w)
+		b.roster.dismiss(w)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
 		if e := lease.Release(release, w.leftOff()); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, e))
@@ -64,7 +64,9 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 }
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
-func (b *Broker) newWorker(i *instance, l layout.Spec, by lease.Lease, room *budget, counts *laneCount, settled func()) *worker {
+func (b *Broker) newWorker(
+	i *instance, l layout.Spec, by lease.Lease, room *budget, counts *laneCount, settled func(),
+) *worker {
 	from, log := by.From(), b.log.With("stream", l.Stream)
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),

@@ -52,7 +52,7 @@ func (w *worker) date(f *flight, s step) {
 // apply takes a step.
 func (w *worker) apply(f *flight, s step, m moment) {
 	if s.note != nil {
-		w.said.write(time.Now(), *s.note)
+		w.notes.write(time.Now(), *s.note)
 	}
 	switch s.kind {
 	case hold:
@@ -296,6 +296,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 // incoming is a message as the policy reads it.
 func (w *worker) incoming(f *flight) message.Incoming {
 	return message.Incoming{
-		Stream: w.lane.Stream, Sequence: f.Sequence, At: f.At, Subject: f.Subject, Header: f.Header, Undecodable: f.Undecodable, Data: f.Data,
+		Stream: w.lane.Stream, Sequence: f.Sequence, At: f.At, Subject: f.Subject,
+		Header: f.Header, Undecodable: f.Undecodable, Data: f.Data,
 	}
 }

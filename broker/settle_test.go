@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/outbox"
 )
 
-// TestUnknownStepsAndEvents: a step or an event that nobody handles must not pass in silence.
+// TestUnknownStepsAndEvents: a step or an event that nothing handles must not pass in silence.
 func TestUnknownStepsAndEvents(t *testing.T) {
 	w := tenSeconds(t, time.Now())
 	for name, do := range map[string]func(){
@@ -39,7 +39,8 @@ func inFlight(w *worker, now time.Time) *flight {
 	return f
 }
 
-// TestArrivalLetsGo: what a target or a stream has leaves the memory and moves the cursor, and nothing else does.
+// TestArrivalLetsGo: a message that a target or a stream has stored leaves the memory and moves the cursor, and no
+// other does.
 func TestArrivalLetsGo(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -47,7 +48,9 @@ func TestArrivalLetsGo(t *testing.T) {
 		end  func(*worker, *flight, moment)
 		want uint64 // arrived up to
 	}{
-		{"delivered", func(w *worker, f *flight, m moment) { w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m) }, 1},
+		{"delivered", func(w *worker, f *flight, m moment) {
+			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m)
+		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
 			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, m)
 		}, 0},
@@ -80,7 +83,8 @@ func TestArrivalLetsGo(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeStoredStays: after a publish that was not answered the same is sent again; after a refusal it is decided anew.
+// TestWhatMayBeStoredStays: a publish that was not answered is sent again unchanged; after a refusal the next step is
+// decided anew.
 func TestWhatMayBeStoredStays(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)
@@ -101,7 +105,8 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	}
 }
 
-// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is due.
+// TestRefusedHopIsDatedAnew: a message that should have been moved is overdue no more when it is to stay until it is
+// due.
 func TestRefusedHopIsDatedAnew(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {

@@ -71,5 +71,8 @@ func isTransient(err error) bool {
 		}
 	}
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.Code == 503 || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, ", peer offline"))
+	if !errors.As(err, &api) {
+		return false
+	}
+	return api.Code == 503 || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, ", peer offline")
 }

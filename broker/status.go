@@ -28,7 +28,7 @@ type Status struct {
 	Dead        map[message.Code]uint64   `json:"dead_letters"`
 	Ours        uint64                    `json:"duplicates_ours"`    // publishes that were stored already, and found
 	Foreign     uint64                    `json:"duplicates_foreign"` // another message had the id
-	Unstored    uint64                    `json:"unstored"`           // hops, retries and dead letters that our streams refused
+	Unstored    uint64                    `json:"unstored"`           // publishes that our own streams refused
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
@@ -44,7 +44,7 @@ type LaneStatus struct {
 	Owned  bool          `json:"owned"`
 	Owner  string        `json:"owner,omitempty"` // the instance, when several share the work
 
-	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain now: nothing is delivered until it is certain
+	InDoubt   bool          `json:"in_doubt"`            // owned, but not for certain: nothing is delivered until it is
 	Live      bool          `json:"live"`                // its consumer is believed alive
 	Held      int           `json:"held"`                // messages in memory
 	HeldBytes int           `json:"held_bytes"`          // and their bytes
@@ -100,10 +100,10 @@ func (b *Broker) Status() Status {
 	}
 	now := time.Now()
 	owned := make(map[string]*worker)
-	for _, w := range b.enlisted() {
+	for _, w := range b.roster.enlisted() {
 		owned[w.lane.Stream] = w
 	}
-	for _, c := range b.counted() {
+	for _, c := range b.roster.counted() {
 		l := c.status()
 		l.Owner = b.leaser.Owner(l.Stream)
 		if w := owned[l.Stream]; w != nil {
@@ -146,7 +146,7 @@ func (l Links) status() []LinkStatus {
 
 // Alive returns nil when the loop of every lane has turned before ctx ended. It says nothing about NATS.
 func (b *Broker) Alive(ctx context.Context) error {
-	workers := b.enlisted()
+	workers := b.roster.enlisted()
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
@@ -161,22 +161,4 @@ func (b *Broker) Alive(ctx context.Context) error {
 	}
 	asking.Wait()
 	return errors.Join(stuck...)
-}
-
-func (b *Broker) enlist(w *worker) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.workers = append(b.workers, w)
-}
-
-func (b *Broker) dismiss(w *worker) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.workers = slices.DeleteFunc(b.workers, func(other *worker) bool { return other == w })
-}
-
-func (b *Broker) enlisted() []*worker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.workers)
 }

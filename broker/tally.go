@@ -45,30 +45,11 @@ func (c *laneCount) status() LaneStatus {
 	}
 }
 
-// countOf is the count of a lane. It makes a new one for a new lane.
-func (b *Broker) countOf(l layout.Spec) *laneCount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.counts {
-		if c.lane.Stream == l.Stream {
-			return c
-		}
-	}
-	c := &laneCount{lane: l}
-	b.counts = append(b.counts, c)
-	return c
-}
-
-func (b *Broker) counted() []*laneCount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.counts)
-}
-
 // latenessBounds are the upper bounds of the buckets: milliseconds matter at one end, and hours after an outage at the
 // other.
 var latenessBounds = [...]time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
 	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }

@@ -45,7 +45,7 @@ type worker struct {
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
-	said   *limitedLog
+	notes  *limitedLog
 
 	reading *reading
 	flights *flights
@@ -84,10 +84,12 @@ type (
 
 // newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
 // closes.
-func newWorker(i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *account, counts *laneCount, log *slog.Logger) *worker {
+func newWorker(
+	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *account, counts *laneCount, log *slog.Logger,
+) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
-		shared: i, lane: l, plan: p, lease: by, log: log, said: newLimitedLog(log),
+		shared: i, lane: l, plan: p, lease: by, log: log, notes: newLimitedLog(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, i.jetstream.api, i.jetstream.sample),
 		gauge:   &gauge{base: clock.base}, counts: counts,
@@ -148,7 +150,7 @@ func (w *worker) turn(ctx context.Context) {
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	able := w.shared.links.online() && w.lease.Held() // otherwise the connection, or a beat, wakes the loop when it is back
+	able := w.shared.links.online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
 	if !able {
 		w.backlog.holdBack()
 	}

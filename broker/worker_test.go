@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// lostAfter is a lease that is lost when it was asked for so often.
+// lostAfter is a lease that is lost after it was asked a number of times.
 type lostAfter struct {
 	lease.Lease
 	held int
@@ -20,8 +20,8 @@ func (l *lostAfter) Held() bool {
 	return l.held >= 0
 }
 
-// TestLeaseIsAskedBeforeEach: messages that waited for the time, or on the wheel, stay when the lease is lost between two of
-// them.
+// TestLeaseIsAskedBeforeEach: messages that waited for the time, or on the wheel, stay when the lease is lost between
+// two of them.
 func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){
