@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestBudget: one lane may take what is shared, and each of the others still has its part.
+// TestBudget: one lane may take the shared bytes, and each of the other lanes still has its part.
 func TestBudget(t *testing.T) {
 	const lanes = 4
 	b := newBudget(64<<20, lanes)

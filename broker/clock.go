@@ -13,8 +13,8 @@ const (
 	clockTrust = 100 * time.Millisecond
 	// clockAhead is how long before a message is due the leader is asked for its time, if the last proof is too old.
 	clockAhead = 50 * time.Millisecond
-	// clockTight is how far a message's timestamp may lie behind what the last look foretells and still count as a proof
-	// of the time: the message was stored just now.
+	// clockTight is how far a message's timestamp may lie behind the time that the last look foretells and still count as
+	// a proof of the time: the message was stored just now.
 	clockTight = time.Millisecond
 )
 
@@ -97,7 +97,7 @@ func (c *clock) now(local time.Time) (now leaderTime, fresh bool) {
 }
 
 // suspended reports whether wall and monotonic clock have come apart since the last look, as they do while a machine
-// sleeps. Then the leader's time is not the one that we think.
+// sleeps. Then the leader's time is not the time that we assume.
 func (c *clock) suspended(local time.Time) bool {
 	const much = time.Second
 	apart := local.Round(0).Sub(c.at.Round(0)) - local.Sub(c.at)

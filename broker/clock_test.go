@@ -107,7 +107,8 @@ func TestClockTakesTheBest(t *testing.T) {
 	checkClock(t, c, base, 110*ms, -2*ms, true)
 }
 
-// TestClockOfOldMessages: what was stored a while ago proves nothing that helps, and does not make the clock fresh.
+// TestClockOfOldMessages: a message that was stored a while ago proves nothing useful, and does not make the clock
+// fresh.
 func TestClockOfOldMessages(t *testing.T) {
 	base := time.Now()
 	for behind, fresh := range map[time.Duration]bool{0: true, clockTight - 1: true, clockTight: false, time.Hour: false} {
@@ -120,7 +121,7 @@ func TestClockOfOldMessages(t *testing.T) {
 	}
 }
 
-// TestClockOfAnotherLeader forgets what the last leader's clock said, and what it stamped.
+// TestClockOfAnotherLeader forgets the answers and the stamps of the last leader's clock.
 func TestClockOfAnotherLeader(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()

@@ -73,8 +73,8 @@ func newCommitter(stream string, api jsapi.Client, sample sampler) *committer {
 	return &committer{stream: stream, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
-// anew forgets what was committed: the stream has another history.
-func (c *committer) anew() {
+// reset forgets all commits: the stream has another history.
+func (c *committer) reset() {
 	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 

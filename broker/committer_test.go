@@ -107,7 +107,7 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	arriveAt(r, 2)
 	todo := c.begin(r, local)
 	r.adopt(lane.Epoch{Number: 2, Fresh: true})
-	c.anew()
+	c.reset()
 	if !c.running {
 		t.Error("what is underway is forgotten, and another may begin")
 	}

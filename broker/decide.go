@@ -12,9 +12,9 @@ import (
 	"delaybroker/levels"
 )
 
-// This file decides what becomes of a message. Its functions are pure: their arguments are the lane's plan, what the
-// worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps are
-// taken in settle.go.
+// This file decides the next step of each message. Its functions are pure: their arguments are the lane's plan, what
+// the worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps
+// are taken in settle.go.
 //
 //	read, or its time has come    next
 //	a stream of ours answered     afterStore
@@ -220,8 +220,8 @@ func afterCheck(m moment, f *flight, ours bool, err error) step {
 	return step{kind: renew}
 }
 
-// heard turns the third silence of a target that should acknowledge into a refusal.
-func heard(f *flight, r deliver.Result) deliver.Result {
+// judgeSilence turns the third silence of a target that should acknowledge into a refusal.
+func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if silence(r) && f.silent >= silentTries {
 		return deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
 	}

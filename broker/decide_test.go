@@ -152,7 +152,8 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// TestRepeatsUnchanged: a message that a stream may have already is not decided about anew, whatever it is like by now.
+// TestRepeatsUnchanged: for a message that a stream may have already, no other step is decided, although it is due or
+// has expired by now.
 func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{ladder: mustLadder(t, "1s 5s")}
 	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {
@@ -167,7 +168,7 @@ func TestRepeatsUnchanged(t *testing.T) {
 	}
 }
 
-// TestAfterStore is what becomes of a message when one of our streams has answered, or has not.
+// TestAfterStore is the next step of a message when one of our streams has answered, or has not.
 func TestAfterStore(t *testing.T) {
 	p := plan{ladder: mustLadder(t, "1s 5s 1m"), retries: mustLadder(t, "1s 5s"), attempts: 5}
 	no := func(code int) storeAnswer { return storeAnswer{ack: jsapi.Ack{Code: code}} }
@@ -197,7 +198,7 @@ func TestAfterStore(t *testing.T) {
 		{name: "no answer", sent: to5s, answer: silence, want: "back off until 50ms"},
 		{name: "no answer again and again", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
 		{name: "no answer to one of many", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
-		{name: "silent until due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
+		{name: "silent, due", sent: to5s, tries: 6, request: due(time.Second), answer: silence, want: "back off until 1s"},
 		{name: "disconnected", sent: to5s, answer: storeAnswer{err: outbox.ErrDisconnected}, want: "hold until 0s"},
 		{name: "the first copy is being stored", sent: to5s, answer: no(jsapi.CodeInFlight), want: "back off until 50ms"},
 		{name: "the stream is busy", sent: to5s, answer: no(jsapi.CodeTooMany), want: "back off until 50ms"},
@@ -242,7 +243,7 @@ func TestAfterCheck(t *testing.T) {
 	}
 }
 
-// TestAfterDelivery is what becomes of a message when its delivery has ended, in every way it can.
+// TestAfterDelivery is the next step of a message for each way in which its delivery can end.
 func TestAfterDelivery(t *testing.T) {
 	p := plan{retries: mustLadder(t, "1s 5s 30s"), attempts: 5}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
@@ -290,7 +291,7 @@ func TestAfterDelivery(t *testing.T) {
 		if tt.expires > 0 {
 			f.request.Expires = after(tt.expires)
 		}
-		if got := afterDelivery(p, moment{now: epoch}, f, heard(f, tt.result), tt.turn).String(); got != tt.want {
+		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.turn).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

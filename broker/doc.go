@@ -7,7 +7,7 @@
 //	intake    the lane of delay 0, for delays that are not those of a level
 //	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
-//	step      what is decided about a flight: hold, hop, fire, retry, …
+//	step      the next thing to do with a flight: hold, hop, fire, retry, …
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
 //	lease     the ownership of a lane; see package lease
@@ -18,7 +18,7 @@
 //
 //	delay.30m.orders.x          stored by JetStream: accepted
 //	  │
-//	  │   worker.go             one loop for each lane; what happens elsewhere comes back through its mailbox
+//	  │   worker.go             one loop for each lane; all answers come back through its mailbox
 //	  ▼
 //	reading.go                  lane/… hands messages over in order; message/… and levels/… read the request
 //	  │
@@ -37,8 +37,8 @@
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, look at the stream (jetstream.go), purge up to the cursor
 //
-//	What time it is: clock.go, look.go, leadertime.go. What may be read: budget.go.
-//	What is seen from outside: gauge.go, overdue.go, tally.go, early.go.
+//	The time: clock.go, look.go, leadertime.go. The memory for reading: budget.go.
+//	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
 //
 // Nothing else is on the path; a test follows a message and says so. All decisions are in decide.go.
 //

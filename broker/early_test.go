@@ -17,7 +17,7 @@ func TestEarly(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
-		asked, answered time.Duration // when the look was, and what the leader stamped
+		asked, answered time.Duration // when the look began, and the stamp of the leader's answer
 		leader          string
 		told, early     bool
 	}{

@@ -21,14 +21,14 @@ type flight struct {
 
 	tries   int      // publishes in a row that were not answered, or found no room
 	silent  int      // deliveries that a target did not answer although it should
-	refused string   // the level that refused the last hop; the next smaller one is tried
+	refused string   // the level that refused the last hop; the next smaller level is tried
 	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
 }
 
-// unproven is what is needed to read a message again once more keys are known.
+// unproven keeps a message as it was stored, to read it again once more keys are known.
 type unproven struct {
 	incoming message.Incoming // as it was stored
 	since    time.Time        // local
@@ -44,7 +44,7 @@ func (f *flight) when() leaderTime { return byLeader(f.request.When()) }
 type publish struct {
 	kind    stepKind         // hop, retry or dead
 	level   levels.Level     // of a hop or a retry
-	as      message.Request  // what the message says of itself there
+	as      message.Request  // the message's request there
 	why     *message.Problem // of a dead letter
 	stream  string           // where it is to be stored, and whose answer counts
 	subject string

@@ -8,7 +8,7 @@ import (
 	"delaybroker/wheel"
 )
 
-// flights is what a lane has in memory: every message from being read to having arrived, in one of these places
+// flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
 //
 //	on the wheel      until something is to be decided about it
 //	untimed           until the leader's time is known; kept in the order of reading
@@ -67,8 +67,8 @@ func (f *flights) next() (leaderTime, bool) {
 // waiting is how many messages wait on the wheel or for the time.
 func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) }
 
-// timed takes the messages that waited for the time, in the order of reading.
-func (f *flights) timed() []*flight {
+// takeUntimed takes the messages that waited for the time, in the order of reading.
+func (f *flights) takeUntimed() []*flight {
 	all := f.untimed
 	f.untimed = nil
 	return all

@@ -116,7 +116,7 @@ func (k *keyring) readSecrets() {
 	}
 }
 
-// wrote reports whether a stored message is a copy of what was published: a client may have used its id.
+// wrote reports whether a stored message is a copy of the publish: a client may have used its id.
 func (k *keyring) wrote(p *publish, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.policy.Names.Internal(found.Subject) {

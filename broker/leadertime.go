@@ -2,9 +2,10 @@ package broker
 
 import "time"
 
-// leaderTime is a time by the clock of the leader of a lane's stream. That clock stamps what is stored, so when a
-// message was stored, when it is due and when it leaves its lane are leader times. Our own clock is another clock, and
-// its times are of type time.Time: the compiler keeps the two apart. Only [clock] converts one into the other.
+// leaderTime is a time by the clock of the leader of a lane's stream. That clock stamps all messages that are stored.
+// So the times at which a message was stored, is due, and leaves its lane are leader times. Our own clock is another
+// clock, and its times are of type time.Time: the compiler keeps the two apart. Only [clock] converts one into the
+// other.
 type leaderTime struct{ stamp time.Time }
 
 // byLeader is a time that a leader has stamped, or that was made from such a stamp.

@@ -26,7 +26,7 @@ func TestMailboxRings(t *testing.T) {
 	}
 }
 
-// TestMailboxSlicesAreGoodUntilTheNextTake puts while the taken is still being read.
+// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the taken ones are still being read.
 func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	m := newMailbox[int]()
 	next := 0
@@ -48,7 +48,7 @@ func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	}
 }
 
-// TestMailboxForgets: what was taken is not kept alive by the box, beyond one take.
+// TestMailboxForgets: the mailbox keeps no item alive beyond the take after the one that took it.
 func TestMailboxForgets(t *testing.T) {
 	m := newMailbox[*int]()
 	for range 100 {

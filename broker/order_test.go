@@ -58,7 +58,7 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 			then := base.Add(busy)
 			w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
 			m := w.moment(then)
-			w.timed(m)
+			w.decideUntimed(m)
 			w.send(m, then)
 			sent := *w.shared.deliver.(*recorder)
 			if len(sent) != count {

@@ -200,7 +200,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 // adopt begins an epoch.
 func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {
-		w.commits.anew()
+		w.commits.reset()
 	}
 	w.clock.look(e.Info)
 	w.adopted()

@@ -75,7 +75,8 @@ func TestCaughtUp(t *testing.T) {
 	}
 }
 
-// TestBehind counts what is behind the last message read, by whichever is later: the message, or a look at the stream.
+// TestBehind counts the messages behind the last one read, as the later of two tells: that message, or a look at the
+// stream.
 func TestBehind(t *testing.T) {
 	r := hourly()
 	r.took(item(1, 10, after(0), 990))

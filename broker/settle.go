@@ -32,7 +32,7 @@ type Deliverer interface {
 	Drain()
 }
 
-// proceed decides about a message anew, and acts.
+// proceed decides the next step of a message, and takes it.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
 	w.date(f, s)
@@ -112,7 +112,7 @@ type stored struct {
 	storeAnswer
 }
 
-// store publishes what the flight has to send.
+// store publishes the flight's message into one of our streams.
 func (w *worker) store(f *flight) {
 	w.flights.underway++
 	stream := f.sent.stream
@@ -154,7 +154,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 	if s.kind == arrive {
 		w.countMove(f)
 	}
-	if sent.kind == hop && a.refusal() { // it was decided anew
+	if sent.kind == hop && a.refusal() { // afterStore has decided the next step anew
 		w.date(f, s)
 	}
 	w.apply(f, s, m)
@@ -252,7 +252,7 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if silence(r) {
 		f.silent++
 	}
-	r = heard(f, r)
+	r = judgeSilence(f, r)
 	if r.Outcome == deliver.Refused {
 		f.silent = 0
 	}

@@ -65,7 +65,7 @@ type LaneStatus struct {
 
 	Delivered uint64 `json:"delivered"`
 	Hops      uint64 `json:"hops"`
-	Retries   uint64 `json:"retries"` // moves into a retry lane, for whatever reason
+	Retries   uint64 `json:"retries"` // moves into a retry lane, for any reason
 	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or found no room
 }
 

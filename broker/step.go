@@ -9,16 +9,16 @@ import (
 	"delaybroker/levels"
 )
 
-// plan is what is the same for all messages of a lane.
+// plan holds the settings by which the steps of a lane's messages are decided.
 type plan struct {
 	kind     layout.Kind
-	delay    time.Duration // what every message waits in the lane
+	delay    time.Duration // how long every message waits in the lane
 	ladder   levels.Ladder
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
 }
 
-// moment is what a worker knows when it decides.
+// moment is the situation in which a worker decides.
 type moment struct {
 	now      leaderTime
 	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
@@ -26,12 +26,12 @@ type moment struct {
 	crowded  bool // many messages are in memory already: see holdOrSpill
 }
 
-// step is what to do with a message next.
+// step is the next thing to do with a message.
 type step struct {
 	kind  stepKind
 	at    leaderTime       // hold, backOff: until then
 	level levels.Level     // hop, retry: where to
-	as    *message.Request // retry, dead, pace: what the message says of itself from then on
+	as    *message.Request // retry, dead, pace: the message's request from then on
 	why   *message.Problem // dead
 	note  *note            // to be logged, if not too often
 }
@@ -42,7 +42,7 @@ type stepKind int
 // The steps.
 const (
 	hold     stepKind = iota // on the wheel until then; the next step is decided anew
-	backOff                  // likewise, and the wait grows from time to time
+	backOff                  // as hold; the wait grows each time
 	pace                     // wait for a turn at the target's rate
 	awaitKey                 // wait until its seal can be judged
 	hop                      // into a level

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestTransient: at the start, a broker waits for what time heals, and ends for what it does not.
+// TestTransient: at the start, a broker waits after errors that time may heal, and ends after others.
 func TestTransient(t *testing.T) {
 	t.Parallel()
 	api := func(code int, errCode jetstream.ErrorCode, description string) error {

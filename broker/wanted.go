@@ -55,7 +55,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	return all
 }
 
-// clientSubjects is what clients publish on for one level or plain duration.
+// clientSubjects are the subjects on which clients publish for one level or plain duration.
 func (s Streams) clientSubjects(token string) []string {
 	subjects := []string{s.names.LevelFilter(token)}
 	if len(s.cfg.HeaderTargets) > 0 {
@@ -75,7 +75,7 @@ func (c Config) replicas(clustered bool) int {
 	return 1
 }
 
-// Refusals of nats-server to keep so many copies: it is no cluster, or one of too few servers.
+// codeNoCopies is nats-server's refusal to keep so many copies: it is no cluster, or its cluster has too few servers.
 const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
 
 // tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one
@@ -85,7 +85,7 @@ func tooFewServers(err error) bool {
 	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
 }
 
-// ownersSpec is the stream in which instances agree who owns what.
+// ownersSpec is the stream in which instances agree on the owners of lanes.
 func (s Streams) ownersSpec(replicas int) layout.Spec {
 	return layout.Spec{
 		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},

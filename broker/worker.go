@@ -22,7 +22,7 @@ const (
 	forever = time.Duration(1<<63 - 1)
 )
 
-// instance is what the workers of an instance share.
+// instance holds the parts that all workers of a running broker share.
 type instance struct {
 	names     message.Names
 	keys      *keyring
@@ -59,7 +59,7 @@ type worker struct {
 	loop
 }
 
-// loop is what keeps a worker turning.
+// loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
 	mail    *mailbox[event]
 	ping    chan struct{}  // asks whether the loop turns
@@ -69,7 +69,7 @@ type loop struct {
 	stopped atomic.Bool    // nothing more is sent
 }
 
-// event is what comes back to the loop: a value of one of the types below, or of settle.go.
+// event is an answer or a call to the loop: a value of one of the types below, or of those in settle.go.
 type event any
 
 type (
@@ -156,7 +156,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	}
 	wait, kept := w.commitSoon(local), forever
 	if m.proven && able {
-		w.timed(m)
+		w.decideUntimed(m)
 		kept = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && able {
@@ -174,7 +174,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	return wait
 }
 
-// moment is what the worker knows at a local time.
+// moment is the situation at a local time.
 func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.now(local)
 	return moment{
@@ -214,10 +214,10 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	}
 }
 
-// timed decides about the messages that were read while the time was unknown. Due messages go onto the wheel, which
-// puts them in order.
-func (w *worker) timed(m moment) {
-	waited := w.flights.timed()
+// decideUntimed decides about the messages that were read while the time was unknown. Due messages go onto the wheel,
+// which puts them in order.
+func (w *worker) decideUntimed(m moment) {
+	waited := w.flights.takeUntimed()
 	for i, f := range waited {
 		if !w.lease.Held() {
 			w.flights.untimed = waited[i:]

@@ -36,7 +36,7 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 			wait(w, f)
 		}
 		m := w.moment(base)
-		w.timed(m)
+		w.decideUntimed(m)
 		w.advance(m.now, m)
 		decided := 0
 		for due := range w.flights.due(m.now.Add(newerWait)) {
