@@ -91,7 +91,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	budget := newBudget(cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.api, deliver.Config{
 		Modes: cfg.Deliver, Rates: cfg.Rates, ReplyTimeout: cfg.ReplyTimeout, Ours: b.streams.names.Own,
-		// Half of what a lane may hold: see full.
+		// Half of the messages and bytes that a lane may hold: see full.
 		Window: min(cfg.HoldMessages, budget.most()/2/flightOverhead), WindowBytes: budget.most() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
