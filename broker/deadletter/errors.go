@@ -19,8 +19,8 @@ var (
 	ErrNoTarget = stays("it has no target")
 	// ErrForbidden is returned when the target does not pass the policy, now. Change.Target gives the letter another.
 	ErrForbidden = stays("its target may not be delivered to")
-	// ErrNoTime is returned when a request was never understood, so that nobody knows when it is due. Change.AtOnce
-	// has it delivered all the same.
+	// ErrNoTime is returned when a request was never understood, so that nobody knows when it is due. Change.AtOnce has it
+	// delivered all the same.
 	ErrNoTime = stays("the request was not understood, so nobody knows when it is due")
 	// ErrPastExpiry is returned when Delay-Expires has passed. Change.DropExpiry drops it.
 	ErrPastExpiry = stays("its Delay-Expires has passed")

@@ -10,8 +10,8 @@ import (
 // clockSkew is how far the timestamps of one stream may fall back, since leaders and their clocks change.
 const clockSkew = time.Minute
 
-// Filter chooses letters. What is left empty chooses all; the parts are joined by "and", several codes, ids or sequences
-// by "or".
+// Filter chooses letters. What is left empty chooses all; the parts are joined by "and", several codes, ids or
+// sequences by "or".
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern, wildcards allowed

@@ -20,7 +20,8 @@ type Letter struct {
 	Size     int              // bytes of the payload
 	Data     []byte           // nil where only headers were read
 	Problem  *message.Problem // why some of it cannot be read; nil when all of it can
-	Unproven *message.Problem // why it may be somebody else's; nil when it is proven. Of headers alone, only what they tell.
+	// why it may be somebody else's; nil when it is proven. Of headers alone, only what they tell.
+	Unproven *message.Problem
 }
 
 // newLetter reads a stored message. HeadersOnly says that its body was left out.

@@ -97,9 +97,10 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	}
 }
 
-// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the letter.
-// The letter was listed with its body; now is the server's time. An error that is ErrStays is about this letter; after any
-// other error it may be stored in the lane too, and is to be resent again soon: see the package's doc.
+// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
+// letter. The letter was listed with its body; now is the server's time. An error that is ErrStays is about this
+// letter; after any other error it may be stored in the lane too, and is to be resent again soon: see the package's
+// doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	if l.Data == nil && l.Size > 0 {
 		return errors.New("bug: resend a letter without its body")
@@ -145,8 +146,8 @@ func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error 
 		case !ack.Duplicate:
 			return nil
 		}
-		// A copy that is gone was an earlier resend of this letter, which a broker has moved on: nobody else publishes
-		// there, and no hop has such an id.
+		// A copy that is gone was an earlier resend of this letter, which a broker has moved on: nobody else publishes there,
+		// and no hop has such an id.
 		id, err := b.idAt(ctx, ack.Stream, ack.Sequence)
 		if err != nil || id == "" || id == l.ID {
 			return err

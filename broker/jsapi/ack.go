@@ -34,8 +34,8 @@ type Ack struct {
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
-// NoRoom reports whether the account or the server, and not the stream, is at a limit: no fault of the message, nor of the
-// stream.
+// NoRoom reports whether the account or the server, and not the stream, is at a limit: no fault of the message, nor of
+// the stream.
 func (a Ack) NoRoom() bool {
 	switch a.Code {
 	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
@@ -44,8 +44,8 @@ func (a Ack) NoRoom() bool {
 	return false
 }
 
-// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server. What is stored has
-// a sequence of at least one.
+// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server. What is stored
+// has a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -72,7 +72,8 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		// Without err_code it is some service's error, and not JetStream's.
 		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
 	}
-	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != "" && body.Sequence > 0
+	ack = Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}
+	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
 // parsePlain reads the answer that all but a few are, {"stream":"ORDERS","seq":7} or with a space before "seq", at a

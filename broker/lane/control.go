@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// control is what the server itself says in a consumer's inbox. It may be forged by whoever may publish there, so it can
-// cost a consumer or a request, and no message.
+// control is what the server itself says in a consumer's inbox. It may be forged by whoever may publish there, so it
+// can cost a consumer or a request, and no message.
 type control struct {
 	kind    controlKind
 	left    int    // messages that an ended request asked for and did not get

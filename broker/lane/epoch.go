@@ -6,12 +6,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before the
-// first of its items; items of the epoch before may still be waiting then.
+// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before
+// the first of its items; items of the epoch before may still be waiting then.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash
-	// of its server. What was read before is not in it under the same sequences, so cursors mean nothing any more.
+	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash of
+	// its server. What was read before is not in it under the same sequences, so cursors mean nothing any more.
 	Fresh bool
 	Info  Sample
 }
@@ -44,8 +44,8 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether a leader answered, and has lately heard from so many others that no second leader can be there.
-// While a stream has no leader, nats-server lets any replica answer.
+// quorate reports whether a leader answered, and has lately heard from so many others that no second leader can be
+// there. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {

@@ -8,12 +8,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that no undeleted message lies between what was read and the message that a consumer showed, and reports
-// whether that message is there itself. It returns errLost where there is one between, and errUnproven where the leader
-// knows less than the consumer.
+// adjoins proves that no undeleted message lies between what was read and the message that a consumer showed, and
+// reports whether that message is there itself. It returns errLost where there is one between, and errUnproven where
+// the leader knows less than the consumer.
 //
-// A message that follows the last one without a gap needs no proof. Behind a gap, what was deleted before the epoch began
-// is known; what was deleted since, the leader is asked for. Consumer sequences prove nothing: see the package's
+// A message that follows the last one without a gap needs no proof. Behind a gap, what was deleted before the epoch
+// began is known; what was deleted since, the leader is asked for. Consumer sequences prove nothing: see the package's
 // documentation.
 func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err error) {
 	from := r.deleted.past(r.next)

@@ -19,8 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// remake makes the reader's consumer anew under its name, from where it began and counting from one, as nats-server does when
-// the server that held it in memory is restarted. Requests that were pending are gone, and nobody says so.
+// remake makes the reader's consumer anew under its name, from where it began and counting from one, as nats-server
+// does when the server that held it in memory is restarted. Requests that were pending are gone, and nobody says so.
 func (r *rig) remake(w *wire) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -72,9 +72,9 @@ func TestRemadeConsumer(t *testing.T) {
 	}
 }
 
-// TestNothingBetween does all that at random: publishes, commits, deletes in the midst, loses messages and heartbeats on the
-// wire, makes the consumer anew, deletes it, and restarts the server. Every message that nobody deleted is read once, in
-// order.
+// TestNothingBetween does all that at random: publishes, commits, deletes in the midst, loses messages and heartbeats
+// on the wire, makes the consumer anew, deletes it, and restarts the server. Every message that nobody deleted is read
+// once, in order.
 func TestNothingBetween(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -198,8 +198,8 @@ func TestRemadeAndIdle(t *testing.T) {
 	})
 }
 
-// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do. Nothing
-// follows that would show a gap; where it is in the stream tells.
+// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do.
+// Nothing follows that would show a gap; where it is in the stream tells.
 func TestRemadeAndCaughtUp(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -220,8 +220,8 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 	})
 }
 
-// TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and asks
-// nobody.
+// TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and
+// asks nobody.
 func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
 	r.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
@@ -245,7 +245,8 @@ func TestGapIsProven(t *testing.T) {
 		r := newRig(t, s)
 		r.publish(1, 10)
 		nc := s.Connect()
-		reader := NewReader(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), APIPrefix: "$JS.API", Stream: r.spec.Stream, Delay: r.spec.Delay, From: 1})
+		reader := NewReader(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), APIPrefix: "$JS.API", Stream: r.spec.Stream,
+			Delay: r.spec.Delay, From: 1})
 		for _, seq := range []uint64{2, 3, 7, 10} {
 			if err := reader.api.Delete(t.Context(), r.spec.Stream, seq); err != nil {
 				t.Fatal(err)
@@ -256,7 +257,8 @@ func TestGapIsProven(t *testing.T) {
 			err   error
 			taken int
 		}{
-			{1, nil, 1}, {5, errLost, 1}, {3, nil, 1}, {4, nil, 2}, {6, errLost, 2}, {5, nil, 3}, {6, nil, 4}, {7, nil, 5}, {10, errLost, 5},
+			{1, nil, 1}, {5, errLost, 1}, {3, nil, 1}, {4, nil, 2}, {6, errLost, 2}, {5, nil, 3}, {6, nil, 4}, {7, nil, 5},
+			{10, errLost, 5},
 			{8, nil, 6}, {9, nil, 7}, {10, nil, 8}, {12, errUnproven, 8},
 		} {
 			err := reader.accept(t.Context(), Stored{Sequence: step.seq})

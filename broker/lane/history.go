@@ -11,8 +11,8 @@ import (
 )
 
 // staleFor is how long a stream must look as if it had been cut back before that is believed. A leader that was cut off
-// from its cluster answers from the past until it notices, which takes nat-server's lostQuorumInterval of 10 s; by then its
-// own answer says that it hears from no majority.
+// from its cluster answers from the past until it notices, which takes nat-server's lostQuorumInterval of 10 s; by then
+// its own answer says that it hears from no majority.
 const staleFor = 10 * time.Second
 
 // History is what tells the stream that was read from another of its name.
@@ -32,13 +32,14 @@ const (
 	Unsure                // it looks like another, or a deposed leader answered; look again
 )
 
-// Judge tells histories apart. A stream that is created again was created later. One that is restored from a backup, or comes
-// back cut short from a loss of power, may have been created when ours was, and new messages may have taken the sequences of
-// old ones: then the last message read has another timestamp. Where that message was deleted or purged, the other signs have
-// to do.
+// Judge tells histories apart. A stream that is created again was created later. One that is restored from a backup, or
+// comes back cut short from a loss of power, may have been created when ours was, and new messages may have taken the
+// sequences of old ones: then the last message read has another timestamp. Where that message was deleted or purged,
+// the other signs have to do.
 //
-// Whatever looks like the past may come from a leader that was deposed and does not know yet. So a stream that seems older
-// or shorter than what was read is believed only when that has lasted for staleFor, and its leader hears from a majority.
+// Whatever looks like the past may come from a leader that was deposed and does not know yet. So a stream that seems
+// older or shorter than what was read is believed only when that has lasted for staleFor, and its leader hears from a
+// majority.
 //
 // The zero Judge is ready. It is not safe for concurrent use.
 type Judge struct {
@@ -46,7 +47,8 @@ type Judge struct {
 }
 
 // Verdict compares a look with what is known. Ask reads one message from the stream's leader.
-func (j *Judge) Verdict(ctx context.Context, known History, look Sample, ask func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
+func (j *Judge) Verdict(ctx context.Context, known History, look Sample,
+	ask func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
 	if look.Created.After(known.Created) {
 		j.since = time.Time{}
 		return Other, nil

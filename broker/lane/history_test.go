@@ -186,7 +186,8 @@ type failingConsumers struct {
 	times int
 }
 
-func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
+	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if f.times > 0 {
 		f.times--
 		return nil, errors.New("no consumer for a test")
@@ -240,7 +241,8 @@ type shortLived struct {
 	made int64
 }
 
-func (f *shortLived) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
+	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	f.made++
 	c, err := f.JetStream.CreateConsumer(ctx, stream, cfg)
 	if err == nil {

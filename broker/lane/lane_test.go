@@ -22,7 +22,8 @@ import (
 func level() layout.Spec {
 	return layout.Spec{
 		Stream: "DELAY_30m", Kind: layout.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay", Format: layout.Format,
-		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second,
+		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1,
+		Duplicates: 30 * time.Second,
 	}
 }
 

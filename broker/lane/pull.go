@@ -15,8 +15,8 @@ import (
 
 const (
 	pullBatch = 500 // messages asked for at a time
-	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
-	// random peers, and one that is cut off from the leader goes on sending heartbeats.
+	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on random
+	// peers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
 	// compareEvery is how often the leader is asked for what the consumer may lack, unless it lacked something lately.
 	compareEvery = 5 * time.Second
@@ -24,8 +24,8 @@ const (
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
-// work comes behind the tail.
+// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three
+// when work comes behind the tail.
 type pull struct {
 	r         *Reader
 	name      string
@@ -58,8 +58,8 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 }
 
-// far reports whether the stream can go without our connection: in a cluster, or behind a leaf node. A single server names
-// only itself.
+// far reports whether the stream can go without our connection: in a cluster, or behind a leaf node. A single server
+// names only itself.
 func far(info *jetstream.StreamInfo, connected string) bool {
 	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }
@@ -157,9 +157,9 @@ func (p *pull) patience() time.Duration {
 	return heartbeat * 5 / 2
 }
 
-// watch is how to ask now. A request that the server refuses, for want of a right, gets no answer: so the first is a quick
-// one, or it would be minutes until we ask again. It stays quick until a message, or a heartbeat, has shown that the
-// consumer is the one we know.
+// watch is how to ask now. A request that the server refuses, for want of a right, gets no answer: so the first is a
+// quick one, or it would be minutes until we ask again. It stays quick until a message, or a heartbeat, has shown that
+// the consumer is the one we know.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.tried {
 		return time.Second, 2 * time.Second
@@ -180,7 +180,8 @@ func (p *pull) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	if err := p.r.nc.PublishRequest(p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.stream+"."+p.name, p.sub.Subject, body); err != nil {
+	if err := p.r.nc.PublishRequest(p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.stream+"."+p.name, p.sub.Subject,
+		body); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
 	p.wanted += n
@@ -188,7 +189,8 @@ func (p *pull) ask() error {
 	return nil
 }
 
-// bytes is how many to ask for: a request that is smaller than the next message with its headers gets a 409 and nothing.
+// bytes is how many to ask for: a request that is smaller than the next message with its headers gets a 409 and
+// nothing.
 func (p *pull) bytes() int {
 	if p.large {
 		return max(p.largest, p.r.buffer)
@@ -248,9 +250,9 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// compare asks the leader whether we lack something: in a cluster now and then, and when the consumer is past what we have
-// not read. It may have been deleted; or the consumer was made anew, its first messages were lost on the wire, and their
-// number is that of those before.
+// compare asks the leader whether we lack something: in a cluster now and then, and when the consumer is past what we
+// have not read. It may have been deleted; or the consumer was made anew, its first messages were lost on the wire, and
+// their number is that of those before.
 func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
 	if !past && (!p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery) {

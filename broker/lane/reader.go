@@ -32,8 +32,8 @@ type Item struct {
 	Stored
 }
 
-// Reader reads one lane in order and hands it to one owner. It blocks, and soon stops asking the server, while the owner
-// does not take what it has.
+// Reader reads one lane in order and hands it to one owner. It blocks, and soon stops asking the server, while the
+// owner does not take what it has.
 type Reader struct {
 	nc          *nats.Conn
 	js          jetstream.JetStream
@@ -72,14 +72,13 @@ type ReaderConfig struct {
 	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
 	Stream    string
 	Delay     time.Duration // what every message waits in the lane; zero for the intake
-	// From is the lowest sequence to hand over, as the previous owner left it. A lagging replica may still show what
-	// was purged below.
+	// From is the lowest sequence to hand over, as the previous owner left it. A lagging replica may still show what was
+	// purged below.
 	From uint64
-	// FromCreated is when the stream was created that From speaks of, if that is known. Of another stream it says
-	// nothing.
+	// FromCreated is when the stream was created that From speaks of, if that is known. Of another stream it says nothing.
 	FromCreated time.Time
-	// Buffer is how many bytes are asked for at a time, two requests overlapping, and as many are handed over and not
-	// yet taken; of a larger message one at a time. Defaults to a mebibyte.
+	// Buffer is how many bytes are asked for at a time, two requests overlapping, and as many are handed over and not yet
+	// taken; of a larger message one at a time. Defaults to a mebibyte.
 	Buffer int
 	Log    *slog.Logger
 }
@@ -87,8 +86,10 @@ type ReaderConfig struct {
 // NewReader makes a reader. Don't forget to Run it.
 func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{
-		nc: cfg.Conn, js: cfg.JetStream, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox, stream: cfg.Stream, delay: cfg.Delay,
-		buffer: cmp.Or(cfg.Buffer, 1<<20), log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch), taken: make(chan struct{}, 1),
+		nc: cfg.Conn, js: cfg.JetStream, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, inbox: cfg.Inbox,
+		stream: cfg.Stream, delay: cfg.Delay,
+		buffer: cmp.Or(cfg.Buffer, 1<<20), log: cfg.Log, items: make(chan Item, bufferItems), epochs: make(chan Epoch),
+		taken:  make(chan struct{}, 1),
 		probed: make(chan struct{}, 1), invalidated: make(chan uint64, 1),
 		first: cfg.From, firstOf: cfg.FromCreated, next: cfg.From,
 	}
@@ -110,12 +111,12 @@ func (r *Reader) Took(it Item) {
 	}
 }
 
-// Live is the number of the epoch whose consumer is believed alive, or zero. To purge is safe only while it is the epoch
-// of the message whose sequence is purged.
+// Live is the number of the epoch whose consumer is believed alive, or zero. To purge is safe only while it is the
+// epoch of the message whose sequence is purged.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
-// Invalidate tells the reader what it cannot see while it waits for its owner: the stream of an epoch has another history by
-// now. A fresh epoch follows.
+// Invalidate tells the reader what it cannot see while it waits for its owner: the stream of an epoch has another
+// history by now. A fresh epoch follows.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidated <- epoch:
@@ -123,8 +124,9 @@ func (r *Reader) Invalidate(epoch uint64) {
 	}
 }
 
-// Probe makes the reader see whether its consumer is there. JetStream was away and is back, though the connection stayed:
-// consumers in memory do not survive that, and in an idle lane it would be long before their silence is noticed.
+// Probe makes the reader see whether its consumer is there. JetStream was away and is back, though the connection
+// stayed: consumers in memory do not survive that, and in an idle lane it would be long before their silence is
+// noticed.
 func (r *Reader) Probe() {
 	select {
 	case r.probed <- struct{}{}:
@@ -161,13 +163,15 @@ func (r *Reader) Run(ctx context.Context) {
 		switch now := time.Now(); {
 		case troubled.IsZero():
 			level := slog.LevelInfo
-			if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") { // which whoever holds the connection says once, and forty readers need not
+			// which whoever holds the connection says once, and forty readers need not
+			if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
 				level = slog.LevelDebug
 			}
 			r.log.Log(ctx, level, "reading anew", "stream", r.stream, "reason", err, "after", r.read.Sequence)
 			troubled, said = now, now
 		case now.Sub(said) >= remindEvery:
-			r.log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create consumers and to pull",
+			r.log.Warn("this lane is not read; trying on: look at the stream, its leader, and the rights to create consumers "+
+				"and to pull",
 				"stream", r.stream, "reason", err, "since", troubled)
 			said = now
 		}
@@ -237,7 +241,8 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 
 // recognize finds out whether the stream is the one that was read, and forgets what was read when it is not.
 func (r *Reader) recognize(ctx context.Context, look Sample) error {
-	verdict, err := r.judge.Verdict(ctx, History{Created: r.created, Read: r.read.Sequence, At: r.read.At}, look, r.message)
+	verdict, err := r.judge.Verdict(ctx, History{Created: r.created, Read: r.read.Sequence, At: r.read.At}, look,
+		r.message)
 	switch {
 	case err != nil:
 		return err
@@ -261,7 +266,8 @@ func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	return nil
 }
 
-// listDeleted asks the stream's leader what is deleted in the midst of the stream, if a look has shown that anything is.
+// listDeleted asks the stream's leader what is deleted in the midst of the stream, if a look has shown that anything
+// is.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
 	if look.State.NumDeleted == 0 {
 		return nil, nil
@@ -340,8 +346,8 @@ func (r *Reader) request(ctx context.Context, ask func(context.Context) error) e
 	}
 }
 
-// hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was lost:
-// what it has would be committed, and the stream may not be the same any more.
+// hand gives an item to the owner. An owner that does not take must not keep us from seeing that the connection was
+// lost: what it has would be committed, and the stream may not be the same any more.
 func (r *Reader) hand(ctx context.Context, it Item) error {
 	for {
 		items := r.items
@@ -396,8 +402,9 @@ func (r *Reader) forget() error {
 }
 
 var (
-	errHistory  = errors.New("the stream has another history")
-	errUnsure   = errors.New("the stream seems to be older than what was read from it: cut back, or its leader was deposed")
+	errHistory = errors.New("the stream has another history")
+	errUnsure  = errors.New("the stream seems to be older than what was read from it: cut back, or its leader was " +
+		"deposed")
 	errUnproven = errors.New("the consumer shows what the leader does not have")
 	errLost     = errors.New("a message was lost on the wire, or the server made the consumer anew")
 	errSilent   = errors.New("no heartbeat from the consumer")

@@ -60,8 +60,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not have. A
-// cursor above what the leader has is of another history.
+// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not
+// have. A cursor above what the leader has is of another history.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 	}
 }
 
-// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences of
-// those that the previous owner had committed.
+// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences
+// of those that the previous owner had committed.
 func TestFromCutBack(t *testing.T) {
 	dir, old := t.TempDir(), t.TempDir()
 	natstest.DropTimers()

@@ -39,8 +39,8 @@ type Scan struct {
 	HeadersOnly bool      // bodies stay where they are; Nats-Msg-Size says how large they are
 }
 
-// All yields the messages in the order of the stream, until the end or an error. Another batch is asked for when the last
-// one was taken, so who takes them may be slow: a minute for a thousand.
+// All yields the messages in the order of the stream, until the end or an error. Another batch is asked for when the
+// last one was taken, so who takes them may be slow: a minute for a thousand.
 func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
@@ -62,7 +62,8 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	}()
 	b := batches{
 		Scan: s, name: name, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
-		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch), // a batch, and what the server says
+		// a batch, and what the server says
+		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch),
 	}
 	sub, err := s.Conn.ChanSubscribe(b.inbox+"*", b.msgs)
 	if err != nil {
@@ -152,8 +153,8 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	return true, nil
 }
 
-// over reports whether the server says that a batch has ended, and whether that is an error after so many messages. What
-// it says of an earlier batch does not count.
+// over reports whether the server says that a batch has ended, and whether that is an error after so many messages.
+// What it says of an earlier batch does not count.
 func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {

@@ -104,7 +104,8 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		for _, status := range []string{"100", "404", "408", "409", "503"} {
-			r.store(&nats.Msg{Subject: "delay.30m.x", Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}})
+			r.store(&nats.Msg{Subject: "delay.30m.x",
+				Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}})
 		}
 		r.publish(6, 6)
 		forger := s.Connect(nats.Name("forger"))

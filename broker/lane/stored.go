@@ -27,8 +27,8 @@ const ackPrefix = "$JS.ACK."
 // parseStored reads a message from our inbox. It is a stored one if and only if the server says where it is stored, in
 // the reply subject, and it comes under another subject than the inbox: clients can publish to an inbox, but only the
 // server delivers foreign subjects there. It must come from our own consumer, whose name nobody can guess: somebody may
-// have the server deliver a stream of theirs to an inbox of ours. Whatever headers it has say nothing: "Status: 409" may be
-// a client's.
+// have the server deliver a stream of theirs to an inbox of ours. Whatever headers it has say nothing: "Status: 409"
+// may be a client's.
 func parseStored(m *nats.Msg, stream, consumer string) (Stored, bool) {
 	if m.Subject == m.Sub.Subject || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false

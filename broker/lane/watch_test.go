@@ -51,7 +51,9 @@ func TestLags(t *testing.T) {
 	}{
 		{"all read", []look{{0, false, false}, {time.Hour, false, false}}},
 		{"behind", []look{{0, true, false}, {2*time.Second - 1, true, false}, {2 * time.Second, true, true}}},
-		{"deleted in between", []look{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false}, {4 * time.Second, true, true}}},
+		{"deleted in between",
+			[]look{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false},
+				{4 * time.Second, true, true}}},
 	} {
 		p := new(pull)
 		for i, l := range tt.looks {
@@ -78,7 +80,8 @@ func TestBytesOfARequest(t *testing.T) {
 		got := p.bytes()
 		p.large = true
 		if large := p.bytes(); got != tt.want || large != tt.large {
-			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max, tt.buffer, got, large, tt.want, tt.large)
+			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max,
+				tt.buffer, got, large, tt.want, tt.large)
 		}
 	}
 }

@@ -198,7 +198,8 @@ func TestUndecodable(t *testing.T) {
 			}
 		}
 		headers := func(block, body string) {
-			send("HPUB delay.30m.x " + strconv.Itoa(len(block)) + " " + strconv.Itoa(len(block)+len(body)) + "\r\n" + block + body + "\r\n")
+			send("HPUB delay.30m.x " + strconv.Itoa(len(block)) + " " + strconv.Itoa(len(block)+len(body)) + "\r\n" + block +
+				body + "\r\n")
 		}
 		send("CONNECT {\"verbose\":false,\"headers\":true}\r\n")
 		headers("NATS/1.0\r\nDelay-Until 2100\r\n\r\n", "no colon")

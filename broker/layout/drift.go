@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Drift is a difference between a stream as we want it and as it is. The broker reports it and changes nothing: somebody
-// may have had a reason.
+// Drift is a difference between a stream as we want it and as it is. The broker reports it and changes nothing:
+// somebody may have had a reason.
 type Drift struct {
 	Stream string
 	What   string
@@ -20,17 +20,17 @@ func (d Drift) String() string { return d.Stream + ": " + d.What }
 // leastConsumers leaves room for those that were not removed, after crashes, until the server does so.
 const leastConsumers = 8
 
-// InactiveThreshold is how long the server keeps the consumer of a reader that is gone: one that crashed, or one whose lane is
-// not read for a while because nothing in it is due; that one gets a new consumer when it asks again.
+// InactiveThreshold is how long the server keeps the consumer of a reader that is gone: one that crashed, or one whose
+// lane is not read for a while because nothing in it is due; that one gets a new consumer when it asks again.
 const InactiveThreshold = 5 * time.Minute
 
 // isLane reports whether the stream is read in order.
 func (s Spec) isLane() bool { return s.Kind == Intake || s.Kind == Level || s.Kind == Retry }
 
-// Drift compares what matters to the promises: that what was accepted stays as it is, can be read, and can be removed when
-// it has arrived. Settings that change none of this are the operator's: placement, compression, replicas, direct access,
-// publishing in batches. Limits are compared with "at most": a stream that accepts less is a
-// choice, one that accepts what cannot be moved on is a fault.
+// Drift compares what matters to the promises: that what was accepted stays as it is, can be read, and can be removed
+// when it has arrived. Settings that change none of this are the operator's: placement, compression, replicas, direct
+// access, publishing in batches. Limits are compared with "at most": a stream that accepts less is a choice, one that
+// accepts what cannot be moved on is a fault.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	var all []Drift
 	report := func(fatal bool, format string, args ...any) {
@@ -66,16 +66,19 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 		report(true, "is a mirror: nothing can be published to it")
 	}
 	if has.SubjectTransform != nil {
-		report(true, "subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
+		report(true, "subject_transform is set: messages would be stored under other subjects than their publishers "+
+			"chose; want none")
 	}
 	if has.AllowMsgSchedules {
-		report(true, "allow_msg_schedules is set: by a header, the server itself would send a message on and remove it; want it off")
+		report(true, "allow_msg_schedules is set: by a header, the server itself would send a message on and remove it; "+
+			"want it off")
 	}
 	if has.AllowMsgCounter {
 		report(true, "allow_msg_counter is set: every message that is no counter would be refused; want it off")
 	}
 	if most := has.ConsumerLimits.InactiveThreshold; s.isLane() && most > 0 && most < InactiveThreshold {
-		report(true, "consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s", most, InactiveThreshold)
+		report(true, "consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s", most,
+			InactiveThreshold)
 	}
 	if has.NoAck {
 		report(true, "no_ack is set: publishers cannot know that a message is stored")
@@ -87,7 +90,8 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 		report(false, "persist_mode is async: a crash of the server loses what it acknowledged last; want default")
 	}
 	if has.DenyDelete {
-		report(false, "deny_delete is set: what has arrived behind a message that stays cannot be removed, and comes again after a crash; want it off")
+		report(false, "deny_delete is set: what has arrived behind a message that stays cannot be removed, and comes "+
+			"again after a crash; want it off")
 	}
 	if len(has.Sources) > 0 {
 		report(false, "has sources: what other streams hold is taken for messages of this one; want none")
@@ -96,10 +100,12 @@ func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 		report(false, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
 	}
 	if s.isLane() && has.MaxConsumers > 0 && has.MaxConsumers < leastConsumers {
-		report(false, "max_consumers is %d: a broker that begins to read must make a consumer beside those of its predecessors; want none, or %d", has.MaxConsumers, leastConsumers)
+		report(false, "max_consumers is %d: a broker that begins to read must make a consumer beside those of its "+
+			"predecessors; want none, or %d", has.MaxConsumers, leastConsumers)
 	}
 	if s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize) {
-		report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
+		report(false, "max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize,
+			s.MaxMsgSize)
 	}
 	if above(has.MaxMsgs, s.MaxMsgs) {
 		report(false, "max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)

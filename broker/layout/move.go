@@ -7,13 +7,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// move brings streams to what they are to listen on. A level that comes or goes leaves its clients' subjects to the intake,
-// or takes them from there, while clients publish.
+// move brings streams to what they are to listen on. A level that comes or goes leaves its clients' subjects to the
+// intake, or takes them from there, while clients publish.
 //
-// The server lets no two streams listen on one subject, not even for a moment, so there is a time in which a subject has
-// none: from when one stream has let it go until the next one takes it, two changes of a stream. In that time, some
-// milliseconds, a publish gets "no responders", which nats.go and others repeat by themselves. It is so short because the
-// subjects move level by level; to let everything go first and take it then was a tenth of a second for forty levels.
+// The server lets no two streams listen on one subject, not even for a moment, so there is a time in which a subject
+// has none: from when one stream has let it go until the next one takes it, two changes of a stream. In that time, some
+// milliseconds, a publish gets "no responders", which nats.go and others repeat by themselves. It is so short because
+// the subjects move level by level; to let everything go first and take it then was a tenth of a second for forty
+// levels.
 type move struct {
 	Provisioner
 	target map[string]Spec

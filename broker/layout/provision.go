@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its servers,
-// answers nothing and forgets what it was asked, so who waits longer waits in vain.
+// stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its
+// servers, answers nothing and forgets what it was asked, so who waits longer waits in vain.
 const stepTimeout = 5 * time.Second
 
 // Streams is the part of JetStream that provisioning needs.
@@ -37,8 +37,8 @@ type Provisioner struct {
 	Retired func(level Spec) []string
 	// Create allows to create and change streams. Otherwise a missing stream is an error.
 	Create bool
-	// Patient makes it an error, ErrAway, that streams of ours have no leader who could describe them. Otherwise those that
-	// are wanted are taken to be as wanted, and others are left out.
+	// Patient makes it an error, ErrAway, that streams of ours have no leader who could describe them. Otherwise those
+	// that are wanted are taken to be as wanted, and others are left out.
 	Patient bool
 	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
 	OwnSecret bool
@@ -71,7 +71,8 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
 	}
 	if len(c.Missing) > 0 {
-		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want), strings.Join(c.Missing, " "))
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want),
+			strings.Join(c.Missing, " "))
 	}
 	for _, s := range want {
 		if p.away[s.Stream] && all[s.Stream] == nil {
@@ -93,7 +94,8 @@ func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[stri
 		target[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format && s.Broken == nil {
+		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format &&
+			s.Broken == nil {
 			s.Subjects = p.Retired(s)
 			target[s.Stream] = s
 		}
@@ -142,7 +144,8 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
+	leaders := jsapi.Client{Conn: p.Streams.Conn(),
+		API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
 	list, away, err := leaders.Streams(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list streams: %w", err)
@@ -153,7 +156,8 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 			found = append(found, spec)
 		}
 	}
-	away = slices.DeleteFunc(away, func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
+	away = slices.DeleteFunc(away,
+		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
 	if len(away) > 0 && p.Patient {
 		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(away, " "))
 	}
@@ -167,8 +171,10 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 }
 
 // reconcile moves what is to be moved, creates, and bounds.
-func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]*jetstream.StreamInfo) error {
-	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig), giver: make(map[string]string)}
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec,
+	all map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig),
+		giver: make(map[string]string)}
 	missing := make(map[string]bool)
 	for name, s := range target {
 		info, exists := all[name]
@@ -216,8 +222,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the bounds that are asked for; without one, what is there stays. A bound below what a stream holds removes
-// nothing where it discards new messages.
+// limit applies the bounds that are asked for; without one, what is there stays. A bound below what a stream holds
+// removes nothing where it discards new messages.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if has.Discard != jetstream.DiscardNew {
 		return false // then it would; the drift says so

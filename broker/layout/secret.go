@@ -16,12 +16,12 @@ import (
 // This file keeps the secret by which brokers seal what they write, in the metadata of their streams: whoever may read
 // messages, directly or by a consumer, does not see it there, and only the JetStream API shows it.
 //
-// Every stream has it, so that none of them can be lost with it. It is written when a stream is created, and into a stream
-// that has none, never over another. Two instances that provision at once may each make one. Of a stream that is created,
-// the server lets one of them win. A stream that is there they look at just before they write, one after the other, so
-// that at most one stream of the first comes to have the secret of the second after the first has looked for the last
-// time; the others keep it. So every secret that was ever used is somewhere: all of them are believed, and the one of the
-// intake seals.
+// Every stream has it, so that none of them can be lost with it. It is written when a stream is created, and into a
+// stream that has none, never over another. Two instances that provision at once may each make one. Of a stream that is
+// created, the server lets one of them win. A stream that is there they look at just before they write, one after the
+// other, so that at most one stream of the first comes to have the secret of the second after the first has looked for
+// the last time; the others keep it. So every secret that was ever used is somewhere: all of them are believed, and the
+// one of the intake seals.
 
 // upgradeTime is how long older brokers, which seal nothing, may run beside those that do.
 const upgradeTime = time.Hour
@@ -60,9 +60,10 @@ func (s Spec) sealMarks(metadata map[string]string) {
 }
 
 // seal gives the wanted streams, and those that there are, what they are to say of seals, and writes it into those that
-// say nothing yet. It returns the wanted ones with it, and whether it has
-// changed any that there are.
-func (p Provisioner) seal(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) (sealed []Spec, changed bool, err error) {
+// say nothing yet. It returns the wanted ones with it, and whether it has changed any that there are.
+func (p Provisioner) seal(
+	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
+) (sealed []Spec, changed bool, err error) {
 	marks := p.sealOf(found, all)
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })

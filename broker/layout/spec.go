@@ -103,7 +103,9 @@ func (s Spec) description() string {
 }
 
 // specOf reads the marks of a stream; ok is false for a stream that is not ours.
-func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool) {
+func specOf(
+	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
+) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
 	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
 		return Spec{}, false
@@ -150,7 +152,8 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not matter.
+// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not
+// matter.
 func sameMarks(want, has jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		ours := maps.Clone(cfg.Metadata)

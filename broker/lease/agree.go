@@ -14,8 +14,8 @@ import (
 const (
 	// stableAfter is how long the same instances must be there before lanes move from one that lives to another.
 	stableAfter = 5 * time.Second
-	// swaps is how often one round tries to write against others. A client that has a hundred messages a second put in
-	// the place of the table is faster now and then.
+	// swaps is how often one round tries to write against others. A client that has a hundred messages a second put in the
+	// place of the table is faster now and then.
 	swaps = 30
 )
 
@@ -89,7 +89,8 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table said lately that it has not got it. It is called under the lock.
+// disowns reports whether the owner of a lane in the table said lately that it has not got it. It is called under the
+// lock.
 func (s *Shared) disowns(id, lane string) bool {
 	w, said := s.spoken[id]
 	_, has := w.Owns[lane]
@@ -162,11 +163,12 @@ func (s *Shared) wants() []string {
 	return slices.Compact(lanes)
 }
 
-// mayBegin reports whether a table may be founded where none is. Ours is the first message of the stream, or whoever knows
-// one has had the time to write it back. One that is founded too early takes nothing from anybody: see mayFound.
+// mayBegin reports whether a table may be founded where none is. Ours is the first message of the stream, or whoever
+// knows one has had the time to write it back. One that is founded too early takes nothing from anybody: see mayFound.
 func (s *Shared) mayBegin() bool {
 	heard := time.Since(s.base) - time.Duration(s.knower.Load())
-	if waited := time.Since(s.base); s.stored > 1 && (waited < stableAfter || heard < stableAfter && waited < 3*stableAfter) {
+	if waited := time.Since(s.base); s.stored > 1 &&
+		(waited < stableAfter || heard < stableAfter && waited < 3*stableAfter) {
 		return false
 	}
 	s.known, s.rewritten, s.stable = true, s.rewritten || s.stored > 1, time.Now()
@@ -194,7 +196,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	}
 	for _, id := range s.others(s.table) {
 		if _, stays := t.Instances[id]; !stays {
-			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id, "still", s.roster.still(id).Round(time.Millisecond))
+			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id,
+				"still", s.roster.still(id).Round(time.Millisecond))
 		}
 	}
 	s.last, s.garbled = seq, false

@@ -103,8 +103,8 @@ func (b bucket) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return 0, fmt.Errorf("write into %s: %w", b.Stream, ack.Error)
 }
 
-// last reads the last message of a subject, and says whether one of us wrote it. It returns jetstream.ErrMsgNotFound when
-// there is none.
+// last reads the last message of a subject, and says whether one of us wrote it. It returns jetstream.ErrMsgNotFound
+// when there is none.
 func (b bucket) last(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()

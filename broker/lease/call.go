@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// word is what an instance says on the plain subject. It says that there is something to see, and that the instance lives
-// and what it has: the latter counts while the bucket cannot be used, and where somebody hides a counter in it.
+// word is what an instance says on the plain subject. It says that there is something to see, and that the instance
+// lives and what it has: the latter counts while the bucket cannot be used, and where somebody hides a counter in it.
 type word struct {
 	ID     string            `json:"id"`
 	Beat   uint64            `json:"beat"`             // the counter that is beaten, too

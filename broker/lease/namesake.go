@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// ErrNamesake is passed to SharedConfig.Fail when an elder instance lives that has the name the operator gave to this one.
-// Give each instance a name of its own, or none.
+// ErrNamesake is passed to SharedConfig.Fail when an elder instance lives that has the name the operator gave to this
+// one. Give each instance a name of its own, or none.
 var ErrNamesake = errors.New("another instance has the same name")
 
-// namesakeAfter is how long a counter must stand still if it belonged to an earlier run of this very instance, which would
-// have raised it at once when it was asked.
+// namesakeAfter is how long a counter must stand still if it belonged to an earlier run of this very instance, which
+// would have raised it at once when it was asked.
 const namesakeAfter = 300 * time.Millisecond
 
 // isNamesake reports whether an instance has our name, or runs where we do.
@@ -43,11 +43,13 @@ func (s *Shared) namesakes() {
 		switch younger := i.Started < s.started || i.Started == s.started && id < s.id; {
 		case !younger:
 			if !s.elder {
-				s.log.Error("a younger instance has the name of this one, and gives way", "instance", id, "name", i.Name, "place", i.Place)
+				s.log.Error("a younger instance has the name of this one, and gives way", "instance", id, "name", i.Name,
+					"place", i.Place)
 			}
 			s.elder = true
 		case i.Place != "":
-			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is noticed after 5s only. "+
+			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is "+
+				"noticed after 5s only. "+
 				"Give each a DELAY_INSTANCE of its own", "instance", id, "place", i.Place)
 			s.place = ""
 		case !s.namesake:
@@ -56,7 +58,8 @@ func (s *Shared) namesakes() {
 			s.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; give each a name of its own, or none",
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; give each a name of its own, "+
+					"or none",
 					ErrNamesake, i.Name, id, time.Unix(0, i.Started).UTC().Format(time.RFC3339)))
 			}
 		}

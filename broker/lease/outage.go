@@ -33,7 +33,8 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	if now.Sub(s.failing) >= lostAfter {
 		s.finish(s.released()) // who waits for it stops, and the others hear that it has nothing
 	}
-	if long := now.Sub(s.failing); long >= silentAfter || isFull(err) && long >= lostAfter { // a leader that answers is no election
+	// a leader that answers is no election
+	if long := now.Sub(s.failing); long >= silentAfter || isFull(err) && long >= lostAfter {
 		s.assume(now)
 	}
 	s.recreate(ctx)
@@ -67,16 +68,19 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.bucket.Stream)
 }
 
-// assume goes on without the bucket, when it could not be used for silentAfter, or was full for lostAfter. Every instance says what it has, and keeps
-// it. What nobody says it has goes to those who are heard, as evenly as ever: all of them compute the same. Those who do not
-// hear each other own the same lanes; copies of a message have one id, and a message that nobody delivers has nothing.
+// assume goes on without the bucket, when it could not be used for silentAfter, or was full for lostAfter. Every
+// instance says what it has, and keeps it. What nobody says it has goes to those who are heard, as evenly as ever: all
+// of them compute the same. Those who do not hear each other own the same lanes; copies of a message have one id, and a
+// message that nobody delivers has nothing.
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
 	if now.Sub(s.alerted) >= alertEvery {
 		s.alerted = now
-		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each other. "+
-			"Messages may come twice, under one id, until it is back", "stream", s.bucket.Stream, "since", s.failing.UTC(), "instances", len(t.Instances))
+		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each "+
+			"other. "+
+			"Messages may come twice, under one id, until it is back", "stream", s.bucket.Stream, "since", s.failing.UTC(),
+			"instances", len(t.Instances))
 	}
 	s.standing.Store(&standing{since: s.at(now)})
 	var waiting []func()
@@ -104,8 +108,8 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly is the table of those who are heard, by what they say. Of two who say that they own a lane, it belongs to whom
-// a later table gave it.
+// assembly is the table of those who are heard, by what they say. Of two who say that they own a lane, it belongs to
+// whom a later table gave it.
 func (s *Shared) assembly(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,8 +79,8 @@ func TestSeveralInOutage(t *testing.T) {
 	})
 }
 
-// TestCrashInOutage: what an instance leaves behind that dies in an outage has an owner within seconds once the outage has
-// lasted 15 s; when it is over there are no two owners, and soon even shares.
+// TestCrashInOutage: what an instance leaves behind that dies in an outage has an owner within seconds once the outage
+// has lasted 15 s; when it is over there are no two owners, and soon even shares.
 func TestCrashInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
@@ -130,8 +130,8 @@ func TestStartInOutage(t *testing.T) {
 	})
 }
 
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the leader's
-// table says that everything is still its own.
+// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the
+// leader's table says that everything is still its own.
 func TestBackWhileFull(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -147,7 +147,8 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a share.
+// TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a
+// share.
 func TestPurged(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -184,8 +185,8 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestCutOff: of several, one that is cut off stops before others take over, and has a share again when it is back. At no
-// moment are there two owners.
+// TestCutOff: of several, one that is cut off stops before others take over, and has a share again when it is back. At
+// no moment are there two owners.
 func TestCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -244,8 +245,8 @@ func TestAloneFindsOut(t *testing.T) {
 	}
 }
 
-// TestDeniedIsToldWhenHeld: whoever was told that a lane is not held hears when it is, even if the instance was in doubt for
-// so short a time that it did not notice itself.
+// TestDeniedIsToldWhenHeld: whoever was told that a lane is not held hears when it is, even if the instance was in
+// doubt for so short a time that it did not notice itself.
 func TestDeniedIsToldWhenHeld(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)

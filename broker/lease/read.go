@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// read takes in the table and the counters of those who are in it. Each is asked for by name: whatever else somebody had
-// put into the stream costs nothing. Fresh means that whoever answers has just shown our own beat.
+// read takes in the table and the counters of those who are in it. Each is asked for by name: whatever else somebody
+// had put into the stream costs nothing. Fresh means that whoever answers has just shown our own beat.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -70,13 +70,15 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if now := time.Now(); now.Sub(s.rejected) >= complainEvery {
 		s.rejected = now
-		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. A broker with "+
-			"another secret, or a client, has it put there", "stream", s.bucket.Stream, "sequence", sequence, "sealed", sealed, "err", err)
+		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
+			"A broker with "+
+			"another secret, or a client, has it put there", "stream", s.bucket.Stream, "sequence", sequence, "sealed", sealed,
+			"err", err)
 	}
 }
 
-// otherStream begins anew with the sequences, which are those of a stream made anew, or from a backup. What the table says
-// holds on.
+// otherStream begins anew with the sequences, which are those of a stream made anew, or from a backup. What the table
+// says holds on.
 func (s *Shared) otherStream() {
 	s.last, s.garbled, s.rewritten = 0, s.known, true
 	s.table.Replaces = 0

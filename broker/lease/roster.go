@@ -5,8 +5,8 @@ import "time"
 // roster judges which instances live, by their counters alone. Times are the observer's own.
 type roster struct {
 	seen map[string]sighting
-	// good is when the last round was begun that showed everything stored before it; zero when none did since things
-	// went wrong. Then nothing is known about how long a counter stood still, because its owner could not beat either.
+	// good is when the last round was begun that showed everything stored before it; zero when none did since things went
+	// wrong. Then nothing is known about how long a counter stood still, because its owner could not beat either.
 	good time.Time
 }
 

@@ -40,7 +40,8 @@ func shares(t Table, most int) map[string]string {
 	base, odd := len(lanes)/len(chosen), len(lanes)%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined),
+			cmp.Compare(a, b))
 	})
 	for i, id := range chosen {
 		quota := base

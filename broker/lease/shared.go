@@ -75,8 +75,8 @@ type SharedConfig struct {
 	Create func(context.Context) error
 	// MaxOwners is how many instances own lanes; others stand by.
 	MaxOwners int
-	// Name is what the operator calls this instance, the same after a restart, and no other instance. Empty means no
-	// such name. Host is what it is called then.
+	// Name is what the operator calls this instance, the same after a restart, and no other instance. Empty means no such
+	// name. Host is what it is called then.
 	Name, Host string
 	// Place is where it runs, such as a host and an address it listens on, if no other instance can run there; used
 	// without a Name. Two that have it all the same notice, and the younger goes on without.

@@ -23,7 +23,8 @@ import (
 // settle is what passing a lane from one to another may take: some rounds, each after a pause.
 const settle = 20 * time.Millisecond
 
-var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.", Call: "ctl.owners"}
+var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
+	Call: "ctl.owners"}
 
 // peer is an instance whose owners do nothing but own.
 type peer struct {
@@ -47,7 +48,8 @@ func creating(js jetstream.JetStream) option {
 }
 
 func makeStream(js jetstream.JetStream) error {
-	_, err := js.CreateStream(context.Background(), jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
+	_, err := js.CreateStream(context.Background(),
+		jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
 	return err
 }
 
@@ -69,7 +71,8 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 		o(&cfg)
 	}
 	nc := cfg.Conn
-	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool), stuck: make(map[string]bool)}
+	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool),
+		stuck: make(map[string]bool)}
 	working, stop := context.WithCancel(context.Background())
 	base, end := context.WithCancel(context.Background())
 	var loops, run sync.WaitGroup
@@ -178,7 +181,8 @@ func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.Je
 	})
 }
 
-// TestAloneCostsLittle: an instance that is alone owns everything at once, and then asks one question every ten seconds.
+// TestAloneCostsLittle: an instance that is alone owns everything at once, and then asks one question every ten
+// seconds.
 func TestAloneCostsLittle(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(24))
@@ -233,7 +237,8 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left off.
+// TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left
+// off.
 func TestStopHandsOverAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
@@ -283,8 +288,8 @@ func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	return info.State.Subjects
 }
 
-// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before it
-// would have stopped trusting itself. It makes no difference whether it was alone.
+// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before
+// it would have stopped trusting itself. It makes no difference whether it was alone.
 func TestCrashIsNoticed(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {
@@ -447,8 +452,8 @@ func through(g *gate) option {
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, looks at the table before it goes on. When
-// another has taken over meanwhile, the two never hold a lane together.
+// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, looks at the table before it goes on.
+// When another has taken over meanwhile, the two never hold a lane together.
 func TestAloneIsCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -470,7 +475,8 @@ func TestAloneIsCutOff(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		checkHolds(t, "4", a)
 		if got := stored() - before; got != 1 || a.all()["L0"] != lease {
-			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got, a.all()["L0"] == lease)
+			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got,
+				a.all()["L0"] == lease)
 		}
 
 		g.set(true)
@@ -490,7 +496,8 @@ func TestAloneIsCutOff(t *testing.T) {
 // TestStaleAnswer: a server that does not show what was stored is not believed.
 func TestStaleAnswer(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting, Log: slog.New(slog.DiscardHandler)})
+		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
+			Log: slog.New(slog.DiscardHandler)})
 		seq, err := a.bucket.put(context.Background(), meeting.Beat+"x", nil)
 		if err != nil {
 			t.Fatal(err)

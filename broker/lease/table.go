@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and only
-// if it is still the one that was read.
+// Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and
+// only if it is still the one that was read.
 type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds: what is founded later is newer.
 	// A table that is written back as it was keeps it.
@@ -67,7 +67,8 @@ func (t Table) supersedes(known Table) bool {
 // equal compares what two tables say.
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
-		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
+		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined &&
+			slices.Equal(a.Lanes, b.Lanes)
 	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
 		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
 	})

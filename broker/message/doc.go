@@ -20,11 +20,12 @@
 // # Headers
 //
 // Request headers are read in any case and believed once: a header given twice is a bad request. State headers
-// (Delay-Id, Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]: nats-server
-// vouches for who publishes on a subject, and not for what answers are put there. What is passed on to the next lane or to the target is built anew from the user's own headers;
-// reserved names are dropped after parsing, whatever their case or padding. Dropping before parsing would not do:
-// nats-server ends a header line at CRLF only, nats.go also at a bare LF, so what the first stream stored as part of a
-// harmless value becomes "Nats-Rollup: all" when nats.go encodes it again, and would wipe the target's stream.
+// (Delay-Id, Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]:
+// nats-server vouches for who publishes on a subject, and not for what answers are put there. What is passed on to the
+// next lane or to the target is built anew from the user's own headers; reserved names are dropped after parsing,
+// whatever their case or padding. Dropping before parsing would not do: nats-server ends a header line at CRLF only,
+// nats.go also at a bare LF, so what the first stream stored as part of a harmless value becomes "Nats-Rollup: all"
+// when nats.go encodes it again, and would wipe the target's stream.
 //
 // # Problems
 //

@@ -134,7 +134,8 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	switch {
 	case lines > maxHeaderLines || size > maxHeaderBytes:
 		s.user = nil
-		return s, Problemf(BadHeaders, "%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
+		return s, Problemf(BadHeaders,
+			"%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
 			lines, size, maxHeaderLines, maxHeaderBytes)
 	case unsafe != "":
 		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)

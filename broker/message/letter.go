@@ -11,8 +11,8 @@ type Letter struct {
 	Sentence string // what was wrong and what to change
 }
 
-// Unproven reports why a dead letter cannot be taken for what a broker has written; nil when it can. One of BadInternal is
-// ours, and says itself that nobody knows who wrote what is in it.
+// Unproven reports why a dead letter cannot be taken for what a broker has written; nil when it can. One of BadInternal
+// is ours, and says itself that nobody knows who wrote what is in it.
 func (p Policy) Unproven(in Incoming) *Problem {
 	if problem := p.Keys.Proven(in); problem != nil {
 		return problem
@@ -72,8 +72,8 @@ func (l Letter) Understood() bool {
 }
 
 // ResentHeader is the header of the message on its way back into our lanes: the attempts start anew, all else goes on.
-// The same letter to the same target has the same Nats-Msg-Id however often it is resent, so that a repetition is stored
-// once; and it is no hop's, so that "duplicate" can be only an earlier resend.
+// The same letter to the same target has the same Nats-Msg-Id however often it is resent, so that a repetition is
+// stored once; and it is no hop's, so that "duplicate" can be only an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""

@@ -43,7 +43,8 @@ type Names struct {
 // NewNames returns the names below prefix, one token matching [a-z][a-z0-9-]{0,15}.
 func NewNames(prefix string) (Names, error) {
 	if !prefixPattern.MatchString(prefix) {
-		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, beginning with a letter", prefix)
+		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, "+
+			"beginning with a letter", prefix)
 	}
 	return Names{
 		level: prefix, in: prefix + "in", at: prefix + "at", timer: prefix + "timer",
@@ -87,8 +88,8 @@ func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
-// StatusCall is where an operator asks every instance how it is. They answer below StatusAnswers and nowhere else: what an
-// instance may publish on is not what the asker may. StatusFilter is all of these answers.
+// StatusCall is where an operator asks every instance how it is. They answer below StatusAnswers and nowhere else: what
+// an instance may publish on is not what the asker may. StatusFilter is all of these answers.
 func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }

@@ -37,8 +37,8 @@ type Incoming struct {
 	KeysRead    bool // the keys were read since it was stored: an unknown one is nobody's
 }
 
-// Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries
-// what is known.
+// Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries what
+// is known.
 type Request struct {
 	ID       string
 	Subject  string    // where it was published; escaped, at most 256 bytes
@@ -111,11 +111,12 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return p.parseClient(r, in, addr, s, targetProblem)
 }
 
-// parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that does
-// not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
+// parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that
+// does not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
 func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
 	if addr.Form == FormForeign {
-		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s", excerpt(in.Subject), in.Stream)
+		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
+			excerpt(in.Subject), in.Stream)
 	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
@@ -140,7 +141,9 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 	}
 	asked := s.delay[HeaderUntil] != nil // an empty one is no time, not none
 	if s.delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
-		return at, Problemf(TimeTwice, "the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects", p.Names.Prefix())
+		return at, Problemf(TimeTwice,
+			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
+			p.Names.Prefix())
 	}
 	if addr.Form == FormAt {
 		if dotted(addr.Target) {
@@ -166,7 +169,8 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 			return at, problem
 		}
 		if due.Before(leg) {
-			return at, Problemf(UntilEarly, "Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
+			return at, Problemf(UntilEarly,
+				"Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
 				excerpt(until), addr.Token, p.Names.at)
 		}
 	}
@@ -175,7 +179,8 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 
 func (p Policy) tooFar(at, due time.Time) *Problem {
 	if p.MaxDelay > 0 && due.Sub(at) > p.MaxDelay {
-		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339), levels.FormatDuration(p.MaxDelay))
+		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339),
+			levels.FormatDuration(p.MaxDelay))
 	}
 	return nil
 }
@@ -199,7 +204,9 @@ func dotted(target string) bool {
 
 func splitTime(addr Address) *Problem {
 	first, _, _ := strings.Cut(addr.Target, ".")
-	return Problemf(BadTime, "a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, or use the header Delay-Until on a level subject",
+	return Problemf(BadTime,
+		"a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, "+
+			"or use the header Delay-Until on a level subject",
 		excerpt(addr.Token), excerpt(first))
 }
 
@@ -218,7 +225,8 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 	case addr.Target != "":
 		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
 	case !matchAny(p.HeaderTargets, named):
-		return "", Problemf(BadTarget, "Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
+		return "", Problemf(BadTarget,
+			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
 	}
 	if problem := p.CheckTarget(named); problem != nil {
 		return "", problem
@@ -246,11 +254,13 @@ func (r Request) options(s split) (Request, *Problem) {
 		if d, err := levels.ParseDuration(expires); err == nil {
 			r.Expires = r.Due.Add(d)
 		} else if r.Expires, problem = parseTime(expires); problem != nil {
-			return r, Problemf(BadOption, "Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
+			return r, Problemf(BadOption,
+				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
 		}
 		switch {
 		case r.Expires.Before(r.Due):
-			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered", excerpt(expires))
+			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered",
+				excerpt(expires))
 		case !writable(r.Expires):
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", excerpt(expires))
 		}
@@ -275,7 +285,8 @@ func parseTTL(ttl string) (string, *Problem) {
 	}
 	d, err := levels.ParseDuration(ttl)
 	if err != nil || d < time.Second || d > maxTTL {
-		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl), levels.FormatDuration(maxTTL))
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl),
+			levels.FormatDuration(maxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }

@@ -17,23 +17,23 @@ import (
 	"time"
 )
 
-// This file proves that a message below delaysys or delaydead is ours. A permission to publish there does not: NATS asks
-// for none where an answer goes. Whoever may read one message of a stream by direct get, or make a consumer, names the
-// subject that it is put on, and its headers and body with it.
+// This file proves that a message below delaysys or delaydead is ours. A permission to publish there does not: NATS
+// asks for none where an answer goes. Whoever may read one message of a stream by direct get, or make a consumer, names
+// the subject that it is put on, and its headers and body with it.
 //
 // # What is sealed
 //
-// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. In one
-// spelling, each with its length before it, so that no two messages have one text. Not sealed are the names that
+// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. In
+// one spelling, each with its length before it, so that no two messages have one text. Not sealed are the names that
 // splitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them
 // (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and nobody believes them below delaysys.
 //
 // # What a replay gains
 //
-// A sealed message is good on its own subject only, so in its level, to its target; and again it has the Delay-Id that it
-// had, so a target that is a stream takes it once. A tenant cannot even do that. What it may read is what was delivered to
-// it, which has no seal, and its own dead letters, which are good as these letters and nothing else. Who may read the lanes
-// themselves can have a message delivered once more to the target that it was for.
+// A sealed message is good on its own subject only, so in its level, to its target; and again it has the Delay-Id that
+// it had, so a target that is a stream takes it once. A tenant cannot even do that. What it may read is what was
+// delivered to it, which has no seal, and its own dead letters, which are good as these letters and nothing else. Who
+// may read the lanes themselves can have a message delivered once more to the target that it was for.
 //
 // What stands here outlives formats: a message of a newer format is held only when its seal is good.
 
@@ -76,7 +76,8 @@ func (k *Keys) Use(secrets []string, from time.Time) {
 	for _, secret := range secrets {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
 		if r.find(id) == nil {
-			r.keys = append(r.keys, &key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
+			r.keys = append(r.keys,
+				&key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
 		}
 	}
 	k.ring.Store(r)
@@ -134,8 +135,8 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Proven reports why a stored message cannot be taken for ours; nil when it can. UnknownKey may be one that was made since
-// the keys were read.
+// Proven reports why a stored message cannot be taken for ours; nil when it can. UnknownKey may be one that was made
+// since the keys were read.
 func (k *Keys) Proven(in Incoming) *Problem {
 	r := k.load()
 	if in.BodyLeft || !r.demands(in.At) {
@@ -144,16 +145,22 @@ func (k *Keys) Proven(in Incoming) *Problem {
 	const where = "on a subject where only the broker may publish"
 	seals := in.Header[HeaderSeal] // in this spelling; in others it is a header like any, and sealed
 	if len(seals) != 1 {
-		return Problemf(BadInternal, "it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from everybody else", len(seals), where)
+		return Problemf(BadInternal,
+			"it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from "+
+				"everybody else", len(seals), where)
 	}
 	id, _, _ := strings.Cut(seals[0], ".")
 	switch key := r.find(id); {
 	case key == nil && !in.KeysRead:
 		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
 	case key == nil:
-		return Problemf(BadInternal, "the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until nothing is pending (DELAY_SECRET)", excerpt(id), where)
+		return Problemf(BadInternal,
+			"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
+				"nothing is pending (DELAY_SECRET)", excerpt(id), where)
 	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
-		return Problemf(BadInternal, "its seal is not that of this message, %s: somebody changed it or moved it; take that right from everybody else", where)
+		return Problemf(BadInternal,
+			"its seal is not that of this message, %s: somebody changed it or moved it; take that right from "+
+				"everybody else", where)
 	}
 	return nil
 }
@@ -176,8 +183,8 @@ func (k *Keys) Seal(subject string, body []byte) string {
 	return r.keys[0].notes.seal(r.keys[0].id, subject, nil, body)
 }
 
-// Sealed reports whether a seal is that of Seal. Without keys, and until everybody seals, no seal will do too: for want of
-// another clock, by ours.
+// Sealed reports whether a seal is that of Seal. Without keys, and until everybody seals, no seal will do too: for want
+// of another clock, by ours.
 func (k *Keys) Sealed(subject string, body []byte, seal string) bool {
 	r := k.load()
 	if seal == "" {

@@ -19,8 +19,8 @@ type Policy struct {
 	// Targets are the subjects, wildcards allowed, that may be delivered to. Empty allows all that the rules of
 	// CheckTarget leave; NATS permissions are the first line either way.
 	Targets []string
-	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right
-	// to publish "delay.30m" is a right to reach all of these.
+	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right to
+	// publish "delay.30m" is a right to reach all of these.
 	HeaderTargets []string
 	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
@@ -33,7 +33,8 @@ type Policy struct {
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":
-		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire", p.Names.Prefix())
+		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire",
+			p.Names.Prefix())
 	case len(target) > maxTarget:
 		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", excerpt(target), len(target), maxTarget)
 	}
@@ -53,13 +54,16 @@ func (p Policy) CheckTarget(target string) *Problem {
 	}
 	first, _, _ := strings.Cut(target, ".")
 	if first[0] == '$' || first[0] == '_' {
-		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to", excerpt(target))
+		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to",
+			excerpt(target))
 	}
 	if slices.Contains(p.Names.Roots(), first) {
-		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total", excerpt(target))
+		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total",
+			excerpt(target))
 	}
 	if len(p.Targets) > 0 && !matchAny(p.Targets, target) {
-		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)", excerpt(target))
+		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)",
+			excerpt(target))
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
-// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes more than the RFC does.
+// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
+// more than the RFC does.
 func parseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -51,5 +52,7 @@ func rfc3339(s string) bool {
 }
 
 func badTime(s string) *Problem {
-	return Problemf(BadTime, "the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds", excerpt(s))
+	return Problemf(BadTime,
+		"the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds",
+		excerpt(s))
 }

@@ -110,9 +110,9 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 	return in, targetProblem
 }
 
-// claimed is a request that nobody has proven, with when and how it wants to be delivered: its dead letter keeps that for
-// an operator who knows that it is ours after all. Who it says it is does not count, or it could take the place of another
-// among the dead letters.
+// claimed is a request that nobody has proven, with when and how it wants to be delivered: its dead letter keeps that
+// for an operator who knows that it is ours after all. Who it says it is does not count, or it could take the place of
+// another among the dead letters.
 func (p Policy) claimed(r Request, s split, targetProblem *Problem) Request {
 	claim, problem := p.parseInternal(r, s, targetProblem)
 	if problem == nil {
@@ -193,7 +193,8 @@ func (f *fields) count(name string, needed bool) int {
 }
 
 func (f *fields) refuse(name, what string) {
-	f.problem = Problemf(BadInternal, "%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
+	f.problem = Problemf(BadInternal,
+		"%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
 }
 
 func set(h Header, key, value string) {

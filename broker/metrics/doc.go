@@ -1,8 +1,8 @@
 // Package metrics shows what a broker does to Prometheus. Every name is in this package and nowhere else.
 //
 // Nothing is counted here: the loops keep counts and gauges in memory anyway, and a scrape reads them through
-// [delaybroker/broker.Broker.Status]. So a scrape asks NATS nothing, waits for no loop, and costs the same with a million
-// messages pending as with none. What follows for how old a figure may be:
+// [delaybroker/broker.Broker.Status]. So a scrape asks NATS nothing, waits for no loop, and costs the same with a
+// million messages pending as with none. What follows for how old a figure may be:
 //
 //   - Counts, what is held, the wheel, overdue and commit age are of this moment. Overdue and commit age go on rising
 //     while a loop sleeps, is cut off or hangs, because the points in time are kept and not the differences.
@@ -10,9 +10,9 @@
 //   - The bytes of a stream are those of the last look at it, which every commit and every lane of the kind above has.
 //   - Of a stream that cannot be read at all nothing is known: lane_live and ready say so.
 //
-// No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a stream
-// of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some 820 series,
-// those of the Go runtime included.
+// No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a
+// stream of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some
+// 820 series, those of the Go runtime included.
 //
 // A lane that another instance works says lane_owned 0, and what was counted while it was ours. Alerts about lanes take
 // the maximum over the instances, as test/deploy does.

@@ -19,11 +19,11 @@ import (
 var (
 	// ErrTimeout is returned when no answer came in time. What was published may or may not have arrived.
 	ErrTimeout = errors.New("no answer in time")
-	// ErrDisconnected is returned when the connection was lost before the answer. What was published may or may not
-	// have arrived.
+	// ErrDisconnected is returned when the connection was lost before the answer. What was published may or may not have
+	// arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
-	// ErrSilent is returned, where it was asked for, when the server has taken the message and a while later nobody
-	// has answered. The function may go on waiting.
+	// ErrSilent is returned, where it was asked for, when the server has taken the message and a while later nobody has
+	// answered. The function may go on waiting.
 	ErrSilent = errors.New("taken by the server, and nobody answered")
 	// ErrClosed is returned for what is outstanding when the box closes.
 	ErrClosed = errors.New("closed before the answer")
@@ -32,7 +32,8 @@ var (
 // Offline reports whether a publish failed for want of a connection. It is worth repeating as soon as there is one.
 func Offline(err error) bool {
 	for _, e := range []error{
-		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrConnectionClosed,
+		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
+		nats.ErrConnectionClosed,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -71,9 +72,9 @@ type Outbox struct {
 	unheard chan struct{} // listening is no longer empty
 }
 
-// token is what a reply subject has behind the inbox, and the only proof of an answer: whoever was sent one message knows
-// the inbox and that message's token, and the server puts its own answers to him on any subject he names. So nothing of
-// one token follows from another.
+// token is what a reply subject has behind the inbox, and the only proof of an answer: whoever was sent one message
+// knows the inbox and that message's token, and the server puts its own answers to him on any subject he names. So
+// nothing of one token follows from another.
 type token [16]byte
 
 const tokenChars = 22

@@ -62,8 +62,8 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// ofTenant counts what of a lane is the attacker's own: what becomes of that is its own business, as when it answers its own
-// deliveries with acknowledgements of other streams.
+// ofTenant counts what of a lane is the attacker's own: what becomes of that is its own business, as when it answers
+// its own deliveries with acknowledgements of other streams.
 func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error) {
 	if held == 0 {
 		return 0, nil

@@ -13,14 +13,15 @@ import (
 
 // This file is the faults of who owns what among brokers.
 
-// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before ends.
+// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before
+// ends.
 const cutNoticed = 10 * time.Second
 
 // bucket is the stream in which brokers say what they own.
 const bucket = "DELAY_OWNERS"
 
-// purgeOwners purges the bucket, as an operator might who is told that it holds no messages of anybody, and kills a broker
-// when the others have written again: somebody takes over its lanes.
+// purgeOwners purges the bucket, as an operator might who is told that it holds no messages of anybody, and kills a
+// broker when the others have written again: somebody takes over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -85,8 +86,8 @@ func (w *world) together() error {
 	return nil
 }
 
-// cutLoneBroker holds back what a lone broker sends and gets, while another starts, finds it silent, and takes over. The
-// first does not even lose its connections.
+// cutLoneBroker holds back what a lone broker sends and gets, while another starts, finds it silent, and takes over.
+// The first does not even lose its connections.
 func cutLoneBroker(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
 	if err != nil {
@@ -103,8 +104,8 @@ func cutLoneBroker(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// cutLoneServer does the same to the server which the lone broker is on, that it may stay connected, to a server without
-// the others.
+// cutLoneServer does the same to the server which the lone broker is on, that it may stay connected, to a server
+// without the others.
 func cutLoneServer(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// proxy carries connections to one address. It can hold back what it carries, as a network does that has gone silent: TCP
-// delivers it all when the network is back. Or it can drop its connections and refuse others.
+// proxy carries connections to one address. It can hold back what it carries, as a network does that has gone silent:
+// TCP delivers it all when the network is back. Or it can drop its connections and refuse others.
 type proxy struct {
 	to       string
 	listener net.Listener

@@ -80,7 +80,8 @@ func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher
 		return nil, err
 	}
 	return &publisher{
-		name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, ladder: w.plan.ladder, accepted: &w.accepted,
+		name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, ladder: w.plan.ladder,
+		accepted: &w.accepted,
 	}, nil
 }
 

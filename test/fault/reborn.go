@@ -15,12 +15,12 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed and
-// comes back, and makes the consumer anew under its name, counting from one. A reader that believes in its numbers takes
-// the new ones for those it has had, until they have passed it by; what they carried is lost.
+// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed
+// and comes back, and makes the consumer anew under its name, counting from one. A reader that believes in its numbers
+// takes the new ones for those it has had, until they have passed it by; what they carried is lost.
 //
-// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane any
-// more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
+// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane
+// any more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
 
 const (
 	// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.

@@ -140,8 +140,9 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 	}
 	h := m.Headers()
 	return history.Event{
-		Op: history.Stored, ID: idOf(m.Data()), Subject: m.Subject(), Sequence: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano(),
-		Sum: sum(m.Data(), h.Get(sumHeader)), DelayID: h.Get(message.HeaderID),
+		Op: history.Stored, ID: idOf(m.Data()), Subject: m.Subject(), Sequence: meta.Sequence.Stream,
+		Stored: meta.Timestamp.UnixNano(),
+		Sum:    sum(m.Data(), h.Get(sumHeader)), DelayID: h.Get(message.HeaderID),
 		Due: nanoseconds(h.Get(message.HeaderDue)), Accepted: nanoseconds(h.Get(message.HeaderAccepted)),
 	}, nil
 }

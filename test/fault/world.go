@@ -44,7 +44,8 @@ type world struct {
 
 // newWorld starts servers, target, brokers, witnesses and publishers, in this order.
 func newWorld(p plan, dir string) (*world, error) {
-	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log), stop: make(chan struct{})}
+	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log),
+		stop: make(chan struct{})}
 	return w, w.start(p)
 }
 
@@ -117,8 +118,10 @@ func (w *world) start(p plan) (err error) {
 
 // connect makes a connection that outlives every fault. What cannot be sent at once fails: it is not sent later.
 func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, error) {
-	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(), nats.ReconnectWait(100 * time.Millisecond),
-		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
+	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second),
+		nats.MaxPingsOutstanding(2),
 		nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)
 	nc, err := nats.Connect(urls, options...)
 	if err != nil {

@@ -30,7 +30,8 @@ func Grants(t testing.TB, file, user string) []Grant {
 	if len(all) == 0 {
 		t.Fatalf("%s grants %s nothing", file, user)
 	}
-	slices.SortFunc(all, func(a, b Grant) int { return slices.Compare([]string{a.List, a.Subject}, []string{b.List, b.Subject}) })
+	slices.SortFunc(all,
+		func(a, b Grant) int { return slices.Compare([]string{a.List, a.Subject}, []string{b.List, b.Subject}) })
 	return all
 }
 

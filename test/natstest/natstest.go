@@ -60,8 +60,8 @@ func Run(t testing.TB, dir string) *Server {
 func RunWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.NoSigs, opts.NoLog = true, true
-	// What the server does every few seconds or minutes per stream, for the sake of the disk and of statistics, is
-	// most of what a month of fake time costs.
+	// What the server does every few seconds or minutes per stream, for the sake of the disk and of statistics, is most of
+	// what a month of fake time costs.
 	opts.NoSystemAccount = true
 	if opts.SyncInterval == 0 {
 		opts.SyncInterval = 24 * time.Hour
@@ -132,7 +132,8 @@ func (s *Server) Dial(string, string) (net.Conn, error) {
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	opts = append([]nats.Option{
-		nats.SetCustomDialer(s), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.SetCustomDialer(s), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond),
+		nats.ReconnectJitter(0, 0),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP: a name would be looked up for real

@@ -75,13 +75,14 @@ type Conditions struct {
 	Name    string        `json:"name"`
 	Seed    uint64        `json:"seed"`
 	Brokers int           `json:"brokers"`
-	Rate    int           `json:"rate"`            // publishes a second
-	Servers []string      `json:"servers"`         // each of which must have been read
-	Window  time.Duration `json:"window"`          // in which the target's stream recognises copies
-	Bound   time.Duration `json:"bound"`           // of lateness, counted from the end of a fault
-	Least   int           `json:"least"`           // publishes before, during and after each fault; otherwise it shows nothing
-	Ready   time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
-	Late    time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
+	Rate    int           `json:"rate"`    // publishes a second
+	Servers []string      `json:"servers"` // each of which must have been read
+	Window  time.Duration `json:"window"`  // in which the target's stream recognises copies
+	Bound   time.Duration `json:"bound"`   // of lateness, counted from the end of a fault
+	// publishes before, during and after each fault; otherwise it shows nothing
+	Least int           `json:"least"`
+	Ready time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
+	Late  time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
 	// Clean means that no fault of the run excuses a copy, not even one that the target's stream drops.
 	Clean bool `json:"clean"`
 }

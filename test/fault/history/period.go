@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the end.
+// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the
+// end.
 const aftermath = 5 * time.Second
 
 // calmAfter is how long after its end a fault still excuses a copy.
