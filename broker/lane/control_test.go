@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseControl reads what nats-server writes, and what others may.
+// TestParseControl reads the control messages of nats-server, and forged ones.
 func TestParseControl(t *testing.T) {
 	for _, tt := range []struct {
 		block string

@@ -74,7 +74,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestQuorate: a leader counts itself, and whom it has heard from lately. Nobody led is nobody's word.
+// TestQuorate: a leader counts itself and the peers that it has heard from lately. An answer without a leader counts
+// for nothing.
 func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}

@@ -27,7 +27,7 @@ func level() layout.Spec {
 	}
 }
 
-// rig is a stream, somebody who publishes to it, and the owner of a reader.
+// rig is a stream and a client that publishes to it.
 type rig struct {
 	t      testing.TB
 	server *natstest.Server

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadsInOrder reads what is there, several requests long, and what comes later.
+// TestReadsInOrder reads the messages that are stored, several requests long, and those that come later.
 func TestReadsInOrder(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -120,7 +120,7 @@ func TestFromCutBack(t *testing.T) {
 	})
 }
 
-// TestLive: an epoch lives with its consumer and not longer, since what is purged in between may be another history's.
+// TestLive: an epoch lives as long as its consumer and no longer, since a purge in between may hit another history.
 func TestLive(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -144,7 +144,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestHostileMessages stores what looks like a control message to other readers.
+// TestHostileMessages stores messages that look like control messages to other readers.
 func TestHostileMessages(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

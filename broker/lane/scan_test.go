@@ -97,8 +97,8 @@ func TestScanInBatches(t *testing.T) {
 	})
 }
 
-// TestScanBelievesTheServerAlone: stored messages that look like the server's words, and words in the inbox that are
-// nobody's or those of another batch. What looks like a stored message cannot come: nats-server takes no $JS.ACK reply
+// TestScanBelievesTheServerAlone: stored messages that look like control messages, and control messages in the inbox
+// that are nobody's or those of another batch. A forged stored message cannot come: nats-server takes no $JS.ACK reply
 // from a client.
 func TestScanBelievesTheServerAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -133,7 +133,7 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 	})
 }
 
-// TestScanSaysWhenItFails: an end that is none is an error.
+// TestScanSaysWhenItFails: a scan that ends early ends with an error.
 func TestScanSaysWhenItFails(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

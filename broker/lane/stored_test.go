@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseReply reads reply subjects as all versions of the server write them, and what is none.
+// TestParseReply reads reply subjects as all versions of the server write them, and subjects that are none.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
 	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
@@ -48,7 +48,7 @@ func TestParseReply(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever a reply subject is, it is refused, or is exactly the numbers that stand in it.
+// FuzzReply: a reply subject is refused, or its numbers are exactly those that stand in it.
 func FuzzReply(f *testing.F) {
 	f.Add("S.c.1.42.7.1732060800123456789.3")
 	f.Add("_.H.S.c.1.42.7.1732060800123456789.3")

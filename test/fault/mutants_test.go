@@ -56,8 +56,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a stream that was replaced is taken for the one before",
-		edits: map[string][]string{"broker/lane/reader.go": {"case verdict == Same:\n",
-			"case verdict == Same, !r.created.IsZero():\n"}},
+		edits: map[string][]string{"broker/lane/epoch.go": {"case verdict == Same:\n",
+			"case verdict == Same, !k.created.IsZero():\n"}},
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
