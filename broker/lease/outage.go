@@ -23,7 +23,8 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 		s.reconcile(sent) // nobody can have replaced us: a leader says that nobody can write, and shows what was written
 	default:
 		s.roster.failed()
-		if st.good(s.at(time.Now()), true) {
+		// An instance that is alone and not connected may have missed a call: it stays stopped until it has looked.
+		if st.good(s.at(time.Now()), st == nil || !st.alone || s.cfg.Connected()) {
 			silent := s.at(sent)
 			s.standing.Store(&standing{since: st.since, silent: &silent})
 		}

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -144,6 +145,50 @@ func TestBackWhileFull(t *testing.T) {
 		g.set(false)
 		time.Sleep(100 * time.Millisecond)
 		checkFor(t, time.Minute, "4", a)
+	})
+}
+
+// TestAloneIsCutOffUnanswered: an instance that is alone and loses its connection while its question to the leader has no
+// answer stops at once. It does not act again when the question fails, nor when the connection is back, before it has
+// looked.
+func TestAloneIsCutOffUnanswered(t *testing.T) {
+	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
+		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+			g, m := &gate{Server: s}, &muted{}
+			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
+			time.Sleep(glanceEvery - signEvery/2)
+			m.Store(true)
+			time.Sleep(signEvery)
+			checkHolds(t, "4", a)
+			before := lastSequence(t, js)
+			g.set(true)
+			for range away / (50 * time.Millisecond) {
+				time.Sleep(50 * time.Millisecond)
+				checkHolds(t, "0", a)
+			}
+			m.Store(false)
+			g.set(false)
+			time.Sleep(100 * time.Millisecond)
+			checkHolds(t, "4", a)
+			if got := lastSequence(t, js) - before; got != 1 {
+				t.Errorf("away for %s: it stored %d counters before it went on, want 1", away, got)
+			}
+		})
+	}
+}
+
+// TestFailedOffline: a question that fails because the connection is gone gives an instance that is alone no grace.
+func TestFailedOffline(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		for _, connected := range []bool{true, false} {
+			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
+				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
+			a.standing.Store(&standing{since: a.now(), alone: true})
+			a.failed(t.Context(), time.Now(), errStale)
+			if got := a.standing.Load().good(a.now(), connected); got != connected {
+				t.Errorf("connected: %t: it may act: %t", connected, got)
+			}
+		}
 	})
 }
 

@@ -11,6 +11,9 @@ import (
 // sweepAfter is when the counter of an instance that died is removed.
 const sweepAfter = 10 * time.Second
 
+// errCutOff is returned when the connection changed its state during a question.
+var errCutOff = errors.New("the connection was lost")
+
 // errStale is returned when an answer did not show what was stored before the question.
 var errStale = errors.New("a server answered from the past")
 

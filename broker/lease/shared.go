@@ -40,6 +40,7 @@ type Shared struct {
 	spoken   map[string]spoken // what others said last, lately
 
 	// What follows belongs to Run.
+	status    <-chan nats.Status
 	place     string // see SharedConfig
 	table     Table  // the last good one
 	known     bool   // it was read, or founded
@@ -152,6 +153,7 @@ func (s *Shared) Run(ctx context.Context) {
 	defer func() { _ = calls.Unsubscribe() }() // it fails when the connection is closed
 	status := s.bucket.conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer s.bucket.conn.RemoveStatusListener(status)
+	s.status = status
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -162,11 +164,8 @@ func (s *Shared) Run(ctx context.Context) {
 			return
 		case <-s.todo:
 			asked = true
-		case _, open := <-status:
-			if !open {
-				status = nil
-			}
-			s.mistrust()
+		case _, open := <-s.status:
+			s.connectionChanged(open)
 			asked = true
 		case <-timer.C:
 		}
@@ -243,8 +242,12 @@ func (s *Shared) now() instant { return s.at(time.Now()) }
 
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.base)} }
 
-// mistrust ends the confidence of an instance that is alone: its connection was cut, and it may have missed a call.
-func (s *Shared) mistrust() {
+// connectionChanged ends the grace of an instance that is alone: it may have missed a call. Open is false when the
+// connection is closed for good.
+func (s *Shared) connectionChanged(open bool) {
+	if !open {
+		s.status = nil
+	}
 	if st := s.standing.Load(); st != nil && st.alone {
 		s.standing.Store(nil)
 	}

@@ -36,6 +36,9 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	if st := s.standing.Load(); !s.pending && st != nil && st.alone && st.good(s.at(now), s.bucket.conn.IsConnected()) {
 		s.standing.Store(&standing{since: s.at(now), alone: true})
 		switch changed, err := s.glance(ctx, now); {
+		case errors.Is(err, errCutOff):
+			s.pending = true
+			return roundPause
 		case err != nil:
 			s.pending = true
 			s.failed(ctx, now, err)
@@ -92,7 +95,12 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 	if now.Sub(s.glanced) < glanceEvery {
 		return false, nil
 	}
-	m, _, err := s.bucket.last(ctx, s.bucket.Table)
+	var sequence uint64
+	err = s.whileConnected(ctx, func(ctx context.Context) error {
+		m, _, err := s.bucket.last(ctx, s.bucket.Table)
+		sequence = m.Sequence
+		return err
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return true, nil // purged
@@ -100,7 +108,25 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 		return false, err
 	}
 	s.glanced = now
-	return m.Sequence != s.last, nil
+	return sequence != s.last, nil
+}
+
+// whileConnected asks a question, and gives up when the connection changes its state: an instance that is alone may miss a
+// call meanwhile, and must not act until it has looked.
+func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- ask(ctx) }()
+	select {
+	case err := <-answered:
+		return err
+	case _, open := <-s.status:
+		s.connectionChanged(open)
+		cancel()
+		<-answered
+		return errCutOff
+	}
 }
 
 // complaint remembers what was said.
