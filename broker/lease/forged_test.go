@@ -105,7 +105,7 @@ func TestForgedCounter(t *testing.T) {
 		stop()
 		time.Sleep(3 * time.Second)
 
-		m, _, err := b.bucket.last(context.Background(), meeting.Beat+a.Instance())
+		m, _, err := b.store.last(context.Background(), meeting.Beat+a.Instance())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestOldTable(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6), sealed)
 		time.Sleep(10 * time.Second)
-		m, ours, err := a.bucket.last(context.Background(), meeting.Table)
+		m, ours, err := a.store.last(context.Background(), meeting.Table)
 		if err != nil || !ours {
 			t.Fatalf("the table: ours: %t, %v", ours, err)
 		}

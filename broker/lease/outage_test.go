@@ -148,9 +148,9 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestAloneIsCutOffUnanswered: an instance that is alone and loses its connection while its question to the leader has no
-// answer stops at once. It does not act again when the question fails, nor when the connection is back, before it has
-// looked.
+// TestAloneIsCutOffUnanswered: an instance that is alone and loses its connection while its question to the leader has
+// no answer stops at once. It does not act again when the question fails, nor when the connection is back, before it
+// has looked.
 func TestAloneIsCutOffUnanswered(t *testing.T) {
 	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -183,9 +183,9 @@ func TestFailedOffline(t *testing.T) {
 		for _, connected := range []bool{true, false} {
 			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
 				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
-			a.standing.Store(&standing{since: a.now(), alone: true})
+			a.grace.Store(&grace{since: a.now(), alone: true})
 			a.failed(t.Context(), time.Now(), errStale)
-			if got := a.standing.Load().good(a.now(), connected); got != connected {
+			if got := a.grace.Load().holds(a.now(), connected); got != connected {
 				t.Errorf("connected: %t: it may act: %t", connected, got)
 			}
 		}
@@ -303,12 +303,12 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 		for len(lease.Beats()) > 0 {
 			<-lease.Beats()
 		}
-		trusted := a.standing.Load()
-		a.standing.Store(&standing{since: a.at(time.Now().Add(-signTrust)), alone: true})
+		trusted := a.grace.Load()
+		a.grace.Store(&grace{since: a.at(time.Now().Add(-signTrust)), alone: true})
 		if lease.Held() {
 			t.Fatal("held without a sign of life")
 		}
-		a.standing.Store(trusted) // renewed before anybody looked
+		a.grace.Store(trusted) // renewed before anybody looked
 		time.Sleep(settle)
 		select {
 		case <-lease.Beats():

@@ -348,7 +348,7 @@ func TestStuckLoopLosesItsLane(t *testing.T) {
 		lane := a.holds()[0]
 		a.mu.Lock()
 		a.stuck[lane] = true
-		lease := a.leases[lane]
+		lease := a.local.leases[lane]
 		a.mu.Unlock()
 		for ; lease.Held(); time.Sleep(time.Millisecond) {
 		}
@@ -498,14 +498,14 @@ func TestStaleAnswer(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
 			Log: slog.New(slog.DiscardHandler)})
-		seq, err := a.bucket.put(context.Background(), meeting.Beat+"x", nil)
+		seq, err := a.store.put(context.Background(), meeting.Beat+"x", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.bucket.shows(context.Background(), seq+1); !errors.Is(err, errStale) {
+		if err := a.store.shows(context.Background(), seq+1); !errors.Is(err, errStale) {
 			t.Errorf("got %v, want errStale", err)
 		}
-		if err := a.bucket.shows(context.Background(), seq); err != nil {
+		if err := a.store.shows(context.Background(), seq); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
 	})
@@ -514,7 +514,7 @@ func TestStaleAnswer(t *testing.T) {
 // TestSwapIsConditional: a table is replaced only by who has read it.
 func TestSwapIsConditional(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		ctx, b := context.Background(), bucket{conn: s.Connect(), Subjects: meeting}
+		ctx, b := context.Background(), store{conn: s.Connect(), Subjects: meeting}
 		first, err := b.swap(ctx, meeting.Table, []byte("a"), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -527,6 +527,21 @@ func TestSwapIsConditional(t *testing.T) {
 		}
 		if _, err := b.swap(ctx, meeting.Table, []byte("d"), first); !errors.Is(err, errConflict) {
 			t.Errorf("who has read it before: got %v, want errConflict", err)
+		}
+	})
+}
+
+// TestAnotherStreamsAcknowledgement: an acknowledgement that is not of the stream in which the instances meet is no
+// success of a write.
+func TestAnotherStreamsAcknowledgement(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		nc := s.Connect()
+		if _, err := nc.Subscribe("fake", func(m *nats.Msg) { _ = m.Respond([]byte(acknowledgement)) }); err != nil {
+			t.Fatal(err)
+		}
+		b := store{conn: nc, Subjects: meeting}
+		if seq, err := b.put(context.Background(), "fake", nil); err == nil {
+			t.Errorf("stored at %d, by another stream's word", seq)
 		}
 	})
 }
