@@ -57,7 +57,7 @@ func (l *log) add(answer *nats.Msg, err error) {
 	l.all, l.at = append(l.all, word), append(l.at, time.Since(l.t0))
 }
 
-// once hears one piece of news.
+// once takes one result.
 func (l *log) once(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
 
 func (l *log) check(t *testing.T, want ...string) {
