@@ -34,7 +34,8 @@ type Ack struct {
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
-// NoRoom reports whether the account or the server is at a limit. Then neither the message nor the stream is the reason.
+// NoRoom reports whether the account or the server is at a limit. Then neither the message nor the stream is the
+// reason.
 func (a Ack) NoRoom() bool {
 	switch a.Code {
 	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:

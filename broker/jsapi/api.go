@@ -36,7 +36,8 @@ func (m Message) Header() (nats.Header, error) {
 	return nats.DecodeHeadersMsg(m.Block)
 }
 
-// Message reads the message at a sequence. Message, Next and Last return jetstream.ErrMsgNotFound if there is none.
+// Message reads the message at a sequence. An answer with another sequence is an error. Message, Next and Last return
+// jetstream.ErrMsgNotFound if there is none.
 func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
@@ -161,8 +162,8 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	return nil
 }
 
-// errAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there: an
-// acknowledgement of a publish would otherwise pass for the answer to a purge.
+// errAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there:
+// an acknowledgement of a publish would otherwise pass for the answer to a purge.
 var errAnswer = errors.New("the answer is not to what was asked")
 
 // answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has

@@ -3,13 +3,13 @@
 //
 // # Why not nats.go
 //
-// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get. nats.go
-// has no such questions, or asks for the stream's info first, which takes one more permission.
+// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get.
+// nats.go has no such questions, or asks for the stream's info first, which takes one more permission.
 //
 // # Invariants
 //
-//   - An answer is accepted only if its type is that of the question. Somebody who knows the inbox can have other answers
-//     of the server delivered there.
+//   - An answer is accepted only if its type is that of the question. Somebody who knows the inbox can have other
+//     answers of the server delivered there.
 //   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server.
 //   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.
 package jsapi
