@@ -8,11 +8,12 @@ import (
 )
 
 // move changes the subjects of streams while clients publish. A new level takes its clients' subjects from the intake,
-// and a level that goes leaves them to it. The server lets no two streams listen on one subject, not even for a moment.
-// So there are some milliseconds, two changes of a stream, in which a subject has no stream. A publish then gets "no
-// responders", and nats.go and other clients repeat it. The time is so short because the subjects move level by level.
-// When all streams let their subjects go first, and others took them after that, it was a tenth of a second for forty
-// levels.
+// and a level that goes leaves them to it.
+//
+// The server lets no two streams listen on one subject, not even for a moment. So there are some milliseconds, two
+// changes of a stream, in which a subject has no stream. A publish then gets "no responders", and nats.go and other
+// clients repeat it. The time is so short because the subjects move level by level. When all streams let their subjects
+// go first, and others took them after that, it was a tenth of a second for forty levels.
 type move struct {
 	Provisioner
 	target map[string]Spec

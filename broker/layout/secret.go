@@ -14,13 +14,14 @@ import (
 )
 
 // This file keeps the secret for the brokers' seals in the metadata of their streams. A client that may read messages,
-// directly or by a consumer, does not see it there: only the JetStream API shows it. Every stream has it, so that it is
-// lost only with all of them. It is written when a stream is created, and into a stream that has none. It never
-// replaces another. Two instances that provision at the same time may each make a secret. If both create a stream, the
-// server lets one of them win. Existing streams they look at just before they write, one after the other. So after the
-// first instance has looked for the last time, at most one of its streams can still get the secret of the second; the
-// other streams keep the first's. So every secret that was ever used is in some stream: all of them are believed, and
-// the secret of the intake seals.
+// directly or by a consumer, does not see it there: only the JetStream API shows it.
+//
+// Every stream has it, so that it is lost only with all of them. It is written when a stream is created, and into a
+// stream that has none. It never replaces another. Two instances that provision at the same time may each make a
+// secret. If both create a stream, the server lets one of them win. Existing streams they look at just before they
+// write, one after the other. So after the first instance has looked for the last time, at most one of its streams can
+// still get the secret of the second; the other streams keep the first's. So every secret that was ever used is in some
+// stream: all of them are believed, and the secret of the intake seals.
 
 // upgradeTime is how long older brokers, which do not seal, may run beside newer ones.
 const upgradeTime = time.Hour
