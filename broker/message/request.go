@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is how the target is reached.
+// Mode is the way in which the target is reached.
 type Mode string
 
 // The modes. Auto decides on evidence: see package deliver.
@@ -31,14 +31,14 @@ type Incoming struct {
 	At          time.Time // the server's timestamp
 	Subject     string
 	Header      Header
-	Undecodable bool // there was a header block, and it did not decode
+	Undecodable bool // there is a header block that does not decode
 	Data        []byte
-	BodyLeft    bool // the body was left where it is, so that the seal cannot be looked at
-	KeysRead    bool // the keys were read since it was stored: an unknown one is nobody's
+	BodyLeft    bool // the body was not read, so that the seal cannot be checked
+	KeysRead    bool // the keys were read since it was stored, so an unknown key is no broker's
 }
 
-// Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries what
-// is known.
+// Request is the request of a message. Parse fills it as far as the message can be understood, so that a dead letter
+// carries the known part.
 type Request struct {
 	ID       string
 	Subject  string    // where it was published; escaped, at most 256 bytes
@@ -56,10 +56,10 @@ type Request struct {
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
-	Paced        string    // who gave it RetryAt for a turn at its target's rate; empty when nobody did
+	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
 }
 
-// When is the moment to deliver: when due, or later when a delivery was refused or its target has a rate.
+// When is the time of delivery: due, or later if a delivery was refused or the target has a rate.
 func (r Request) When() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
@@ -77,7 +77,7 @@ func (r Request) Refused(now, again time.Time) Request {
 	return r
 }
 
-// Parse reads a stored message. On a problem the request holds what is known of it.
+// Parse reads a stored message. On a problem the request holds the part that could be read.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	r := Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
@@ -111,8 +111,8 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return p.parseClient(r, in, addr, s, targetProblem)
 }
 
-// parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that
-// does not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
+// parseClient reads the three forms of subject on which a client may publish. State headers are ignored. An unknown
+// Delay-* name is refused: if a misspelt Delay-Until were ignored, the message would be early.
 func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
 	if addr.Form == FormForeign {
 		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
@@ -133,13 +133,13 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 	return r, cmp.Or(problem, unread)
 }
 
-// due is the moment the subject and Delay-Until ask for.
+// due is the time for which the subject and Delay-Until ask.
 func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 	until, problem := s.one(HeaderUntil)
 	if problem != nil {
 		return at, problem
 	}
-	asked := s.delay[HeaderUntil] != nil // an empty one is no time, not none
+	asked := s.delay[HeaderUntil] != nil // an empty header counts as a bad time, not as no header
 	if s.delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
 		return at, Problemf(TimeTwice,
 			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
@@ -185,8 +185,8 @@ func (p Policy) tooFar(at, due time.Time) *Problem {
 	return nil
 }
 
-// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and what
-// Go and others print of a large float, "1.732060800123e+09". A target that begins like this is refused on delayin and
+// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and a
+// large float as Go and others print it, "1.732060800123e+09". A target that begins like this is refused on delayin and
 // delayat, or the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
@@ -210,7 +210,8 @@ func splitTime(addr Address) *Problem {
 		excerpt(addr.Token), excerpt(first))
 }
 
-// target is the subject's, or on the bare subject of a level the one in Delay-Target where that is switched on.
+// target is the target in the subject. On the bare subject of a level it is the one in Delay-Target, if that is
+// switched on.
 func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Problem) {
 	named, problem := s.one(HeaderTarget)
 	if problem != nil {
@@ -234,7 +235,7 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 	return named, nil
 }
 
-// options reads the request headers that do not say when or where.
+// options reads the request headers other than the time and the target.
 func (r Request) options(s split) (Request, *Problem) {
 	deliver, problem := s.one(HeaderDeliver)
 	if problem != nil {
@@ -275,10 +276,10 @@ func (r Request) options(s split) (Request, *Problem) {
 	return r, nil
 }
 
-// maxTTL is far below what overflows in nats-server, which would then expire the message at once.
+// maxTTL is far below the value that overflows in nats-server, which would then expire the message at once.
 const maxTTL = 36500 * 24 * time.Hour
 
-// parseTTL turns a duration into what nats-server takes for Nats-TTL: whole seconds, at least one. It rounds up.
+// parseTTL turns a duration into a Nats-TTL for nats-server: whole seconds, at least one. It rounds up.
 func parseTTL(ttl string) (string, *Problem) {
 	if ttl == "" || ttl == "never" {
 		return ttl, nil
@@ -291,10 +292,10 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// escapeSubject makes a header value of what a stranger published on.
+// escapeSubject makes a header value of a client's subject.
 func escapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
-// bounded cuts an escaped subject where it is too long for a header, between two escapes.
+// bounded cuts an escaped subject that is too long for a header, between two escapes.
 func bounded(escaped string) string {
 	const most = 256
 	if len(escaped) <= most {

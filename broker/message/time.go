@@ -27,8 +27,8 @@ func parseTime(s string) (time.Time, *Problem) {
 	return t.UTC(), nil
 }
 
-// writable reports whether RFC 3339 can say t in UTC. A zone moves the ends of year 0 and 9999 out of it, and a state
-// header that the next lane cannot read would lose the message.
+// writable reports whether t in UTC can be written as RFC 3339. With a zone, the ends of the years 0 and 9999 cannot,
+// and a message whose state header the next lane cannot read would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999
