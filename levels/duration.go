@@ -41,9 +41,9 @@ var units = []unit{
 // calendar says.
 //
 // It is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would split that
-// token at its dot, a bare number would leave the unit to guesswork, and signs, spaces and upper case are more often a
-// mistake than a wish. Leading zeros are refused, a single 0 is not: "0s" is valid and means now, which is what a
-// program prints that has no time left.
+// token at its dot, a bare number would leave the unit to guesswork, and signs, spaces and upper case are mostly
+// mistakes. Leading zeros are refused, a single 0 is not: "0s" is valid and means now: a program prints it when no time
+// is left.
 //
 // Every error wraps [ErrDuration].
 func ParseDuration(s string) (time.Duration, error) {
@@ -103,11 +103,11 @@ func isPlain(s string) bool {
 	return !strings.ContainsAny(strings.TrimLeft(s, digits), digits)
 }
 
-// FormatDuration writes d as [ParseDuration] reads it, from days down to milliseconds and without the units of which
-// there are none: "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
+// FormatDuration writes d as [ParseDuration] reads it, from days down to milliseconds, without units that are zero:
+// "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
 //
-// What is below a millisecond is rounded up, so that a message which waits for the written duration is never early.
-// Zero and less are "0s".
+// It rounds up to milliseconds, so that a message which waits for the written duration is never early. Zero and less
+// are "0s".
 func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

@@ -13,8 +13,8 @@ import (
 
 // Bounds of a ladder.
 const (
-	// MaxLevels bounds the streams that one setting can make. On a small cluster some forty idle ones are not felt;
-	// managed accounts allow fewer.
+	// MaxLevels bounds the streams that one setting can make. On a small cluster some forty idle streams cost almost
+	// nothing; managed accounts allow fewer.
 	MaxLevels = 64
 
 	// MinLevel is the shortest level. A message leaves its level up to 50 ms early to be on the wheel in time; a level has
@@ -29,7 +29,7 @@ const (
 	MinHorizon = 3 * time.Second
 )
 
-// The presets of Parse. RocketMQ's eighteen are its messageDelayLevel, so that who comes from there finds every delay.
+// The presets of Parse. RocketMQ's eighteen are its messageDelayLevel, so that a user of RocketMQ finds every delay.
 // doc.go says how the others in the default were chosen.
 const (
 	rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -50,8 +50,7 @@ type Ladder struct {
 	levels []Level // ascending
 }
 
-// Default returns the ladder of a broker that was not told otherwise: RocketMQ's eighteen levels and fourteen that
-// shorten chains.
+// Default returns the default ladder: RocketMQ's eighteen levels and fourteen that shorten chains.
 func Default() Ladder {
 	l, err := Parse("default")
 	if err != nil {
@@ -136,13 +135,14 @@ func (l Ladder) Lookup(name string) (Level, bool) {
 }
 
 // Horizon is the shortest level's delay, but at least [MinHorizon]. A message with less than this left waits on the
-// wheel. Levels below the horizon are for those who publish straight to them, and for what the wheel has no room for.
+// wheel. Levels below the horizon are for clients that publish straight to them, and for messages for which the wheel
+// has no room.
 func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Below returns the longest level that is shorter than the given one, which need not be of this ladder: where a hop
-// goes that was refused for space. It may be below the horizon. It is false when there is none.
+// Below returns the longest level that is shorter than the given one, which need not be of this ladder. A hop that was
+// refused for want of room goes there. The level may be below the horizon. It is false if there is none.
 func (l Ladder) Below(level Level) (Level, bool) {
 	return l.longest(level.Delay - 1)
 }

@@ -5,8 +5,8 @@ import "time"
 // Next returns the level to which a message goes that has this much time left: the longest one that is not longer. It
 // is false when remaining is below the [Ladder.Horizon], or negative: the message waits on the wheel.
 //
-// Next knows nothing of the message's past. Its due time travels with it, so a chain may go on with another ladder, or
-// another broker, at any hop.
+// Next does not depend on the message's past. Its due time travels with it, so a chain may go on with another ladder,
+// or another broker, at any hop.
 //
 // Next does not allocate; it is called for every message at every hop. A caller that lets messages leave a level early
 // by some lookahead should add a part of it to remaining, not all: see the package comment, "A millisecond short".

@@ -1,16 +1,16 @@
-// Package wheel keeps what is due in the next seconds in order of time.
+// Package wheel keeps the values that are due in the next seconds, in order of time.
 //
 // # The problem
 //
 // A broker of delayed messages holds up to a million of them for the last seconds before they are due. It wants to
-// sleep until exactly the next one, must never be early, hands over those of one instant in the order in which they
-// came, sometimes takes one back, and at a restart adds many whose time has passed. A binary heap does all that in log
-// n steps, each of which misses the processor's caches once there are many. A timing wheel touches little memory, but
-// of itself it knows its ticks only: neither the order inside a slot nor the earliest due time.
+// sleep until exactly the next one and must never be early. It hands over messages of one instant in the order in which
+// they came. Sometimes it takes one back, and at a restart it adds many whose time has passed. A binary heap does all
+// that in log n steps, each of which misses the processor's caches once there are many. A timing wheel touches little
+// memory, but it knows only its ticks: neither the order inside a slot nor the earliest due time.
 //
 // # The design
 //
-// Both, divided at an edge, which only moves forward:
+// The wheel is both, divided at an edge, which only moves forward:
 //
 //	                  edge
 //	 late  ╎   run     │  ring 0     ring 1     ring 2            ring 10
@@ -30,9 +30,9 @@
 //
 // The values lie apart, in a slab which knows for every handle whether its entry is still in the wheel. Remove takes
 // the value out there and leaves its item where it is, to be skipped when its time comes; when more than half of the
-// items are such, all are swept out. That is the only step besides the growth of memory which takes a time in
-// proportion to the number of entries; a Next or Advance which meets a crowded slot takes one in proportion to that
-// slot.
+// items belong to removed entries, all of those are swept out. That is the only step besides the growth of memory which
+// takes a time in proportion to the number of entries; a Next or Advance which meets a crowded slot takes one in
+// proportion to that slot.
 //
 // # Invariants
 //
@@ -50,11 +50,11 @@
 // # What it costs
 //
 // Add and a step of Advance take constant time on average, without allocation once memory has reached its size. The
-// weak side is the heap: while the earliest entry is far away and the owner has asked Next for it, all that is added
-// before it goes by the heap, in log n steps.
+// weak side is the heap: while the earliest entry is far away and the owner has asked Next for it, every entry added
+// before it goes through the heap, in log n steps.
 //
-// An entry takes some 40 bytes and its value, a removed one 24 until it is swept out. After a burst the wheel keeps the
-// memory which that took for the next one, but no reference to a value. To give the memory back, drop the wheel.
+// An entry takes some 40 bytes and its value, a removed one 24 until it is swept out. After a burst the wheel keeps its
+// memory for the next one, but no reference to a value. To give the memory back, drop the wheel.
 //
 // # Tried and rejected
 //

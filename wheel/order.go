@@ -5,12 +5,12 @@ const (
 	// more often.
 	crowd = 64
 
-	// sweepAbove is how many items of removed entries are not worth a sweep, however few others there are.
+	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.
 	sweepAbove = 1024
 )
 
-// order knows which item comes next. It holds no value, and the items of removed entries until they are popped or swept
-// out.
+// order is the order of the items. It holds no values. It keeps the items of removed entries until they are popped or
+// swept out.
 type order struct {
 	edge  instant
 	late  late   // due at or before edge
@@ -72,7 +72,7 @@ func (o *order) refill() bool {
 		if s.len == 0 {
 			return false
 		}
-		// Nothing can be dealt out of a slot one nanosecond wide, nor needs to: its items are in order already, and sort only
+		// A slot one nanosecond wide cannot be dealt out, and need not be: its items are in order already, and sort only
 		// reads them.
 		if s.len <= crowd || width == 1 {
 			o.run, o.gone = o.run[:0], 0

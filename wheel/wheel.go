@@ -8,8 +8,8 @@ import (
 // A Wheel holds values until they are due, and gives them back in the order of their due times, those of one due time
 // in the order in which they were added.
 //
-// It has no clock, no goroutine and no lock. Time is what the owner says it is, and only one goroutine may use the
-// wheel at a time.
+// It has no clock, no goroutine and no lock. The owner passes the time, and only one goroutine may use the wheel at a
+// time.
 //
 // Its calendar is the one of [time.Time.UnixNano], in whole seconds, and reads the wall clock of a time, never the
 // monotonic one. A due time before 1677-09-21T00:12:44Z counts as that instant, before which nothing fires. A due time
@@ -73,7 +73,7 @@ func (w *Wheel[V]) Next() (time.Time, bool) {
 //
 // The body may use the wheel. An entry which it adds comes in this same pass if it is due, in its place among those not
 // yet yielded; so a body which adds a due one for each it gets has no end. An entry which it removes does not come. An
-// Advance within the body takes what is due at its own now, and the outer one goes on with what is left.
+// Advance within the body takes the entries due at its own now, and the outer one goes on with the rest.
 func (w *Wheel[V]) Advance(now time.Time) iter.Seq2[time.Time, V] {
 	// No more than this, so that the compiler inlines it: otherwise each call allocates its closure.
 	return func(yield func(time.Time, V) bool) {

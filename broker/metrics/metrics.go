@@ -9,15 +9,15 @@ import (
 	"delaybroker/broker"
 )
 
-// Source is where the figures come from. The functions are called at each scrape, from any goroutine.
+// Source is the source of the figures. The functions are called at each scrape, from any goroutine.
 type Source struct {
 	Status func() broker.Status
 	Ready  func() bool
-	// What was built: see build_info. Empty is unknown.
+	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
 }
 
-// New is a registry of its own with everything a broker shows, the Go runtime and the process included.
+// New makes a registry with all metrics of a broker, of the Go runtime and of the process.
 func New(s Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{s}, collectors.NewGoCollector(),
@@ -59,7 +59,7 @@ var (
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(broker.LaneStatus) (float64, bool) // false when there is nothing to say
+	value func(broker.LaneStatus) (float64, bool) // false if there is no value
 }
 
 func perLane(kind prometheus.ValueType, name, help string, value func(broker.LaneStatus) (float64, bool)) laneMetric {
@@ -142,7 +142,7 @@ func number(yes bool) float64 {
 // collector reads a source at each scrape.
 type collector struct{ Source }
 
-// Describe names everything, so that a registry refuses what clashes.
+// Describe names all metrics, so that a registry refuses two of one name.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
@@ -154,7 +154,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect looks once, so that the figures of one scrape are of one moment.
+// Collect reads the status once, so that the figures of one scrape are of one moment.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
