@@ -80,7 +80,7 @@ func replaceIntake(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, nil }, err
 }
 
-// forgeIDs stops the brokers, and publishes under the ids that the hops of what waits in the intake will have: the
+// forgeIDs stops the brokers, and publishes under the ids that the hops of the messages in the intake will have: the
 // levels will answer that they have those already, and the answer must not be believed.
 func forgeIDs(w *world) (func() (string, error), error) {
 	start, err := killBrokers(w)

@@ -20,7 +20,7 @@ const servers = 3
 // because a server is down is not taken by another suite. Linux answers on all of 127.0.0.0/8.
 var loopback = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
 
-// quota is what the account may store, all replicas together: little enough to be filled in seconds. It is the
+// quota is the storage limit of the account, all replicas together: little enough to be filled in seconds. It is the
 // account's and not the servers', because nats-server switches JetStream off when its own is used up.
 const quota = 256 << 20
 
@@ -42,7 +42,7 @@ func (s *server) url() string { return "nats://" + s.address }
 type cluster []*server
 
 // newCluster prepares servers below dir; they are not running yet. The account may store so many bytes, and its users
-// are an administrator and who else is given.
+// are an administrator and the users given.
 func newCluster(dir, binary string, quota int, users ...string) (cluster, error) {
 	var c cluster
 	for i := range servers {

@@ -12,7 +12,7 @@
 // Servers and brokers are processes of their own, so they can be killed and stopped as by kill. Brokers reach servers,
 // and servers each other, through proxies in this process, which can hold back what they carry or drop it: a cut-off
 // without the rights that a network namespace takes. Everything a run does follows from its seed; when it happens to
-// the microsecond does not. What it did is a history, which package history judges.
+// the microsecond does not. The events of a run are a history, which package history judges.
 //
 //	go test ./test/fault                                                     # the usual faults once
 //	go test ./test/fault -run TestScenarios -v -fault.long -timeout 0           # rare and long faults
@@ -44,6 +44,6 @@
 //
 // # What is left out
 //
-// Disks that lie about fsync, and power cuts: what the page cache holds survives every fault here. Clocks: all
-// processes share one, which is what makes "early" exact; clocks that step or disagree are tested under fake time.
+// Disks that lie about fsync, and power cuts: the page cache survives every fault here. Clocks: all processes share
+// one, which is what makes "early" exact; clocks that step or disagree are tested under fake time.
 package fault

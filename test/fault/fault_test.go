@@ -29,8 +29,7 @@ var (
 // built are the programs under test.
 var built programs
 
-// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, whatever the number of
-// cores.
+// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, on any number of cores.
 const sideBySide = 6
 
 func TestMain(m *testing.M) {
@@ -82,7 +81,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault is a few runs that hold the kinds of fault, the longest first. What takes longer has a scenario: see
+// eachFault is a few runs that hold the kinds of fault, the longest first. Longer faults have a scenario: see
 // TestScenarios.
 func eachFault() []plan {
 	all := []plan{

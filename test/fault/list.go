@@ -20,11 +20,11 @@ type fault struct {
 	rare, apart bool
 	least       int  // brokers that it takes; 0 is any number
 	replaces    bool // a lane's stream has another history afterwards
-	// inject breaks something. What it returns puts it right again, and says what proves that it was broken.
+	// inject breaks something. It returns a function that ends the fault and returns the proof that it happened.
 	inject func(*world) (heal func() (proof string, err error), err error)
 }
 
-// The faults. Those that take longer than five seconds outlive the leases and the patience of everybody concerned.
+// The faults. Those longer than five seconds outlast the leases and all timeouts.
 var (
 	brokerKilled    = fault{name: "broker killed", hold: 500 * time.Millisecond, takes: time.Second, inject: killBroker}
 	brokerRestarted = fault{name: "broker killed and started at once", takes: time.Second, inject: killBroker}

@@ -72,7 +72,7 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge sees what is wrong.
+// TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge finds the error.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()

@@ -18,7 +18,7 @@ import (
 )
 
 // TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads nothing of a lane and to which the broker
-// is not connected; only the consumer of the lane's reader is there. What is published then is on time.
+// is not connected; only the consumer of the lane's reader is there. A message published then is on time.
 func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	t.Parallel()
 	const allowed = 3 * time.Second

@@ -16,11 +16,11 @@ type scenario struct {
 
 func again(n int, faults ...fault) []fault { return slices.Repeat(faults, n) }
 
-// scenarios, by what goes wrong in them. With a home, brokers reach one server only, and others are killed.
+// scenarios, by their kind of fault. With a home, brokers reach one server only, and others are killed.
 func scenarios() []scenario {
 	return []scenario{
 		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under
-		// its name, which counts from one. Between them nothing may be lost, whatever has been read so far.
+		// its name, which counts from one. Between them no message may be lost, in any state of the reader.
 		{short: true, plan: plan{name: madeAnew, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
@@ -47,7 +47,7 @@ func scenarios() []scenario {
 		{plan: plan{name: "rolling retirement, fast", seed: 27, rate: 2000, ladder: wideLadder,
 			faults: []fault{serversLame}}},
 
-		// A leader that was paused answers with what it knew, before it hears that another leads.
+		// A leader that was paused gives old answers, before it hears that another leads.
 		{plan: plan{name: "leaders paused", seed: 31, rate: 300, ladder: wideLadder, calm: 2 * time.Second,
 			faults: []fault{serverBlink, lanePaused, laneStale, serverPaused, laneStale, laneGone}}},
 
@@ -60,7 +60,7 @@ func scenarios() []scenario {
 		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calm: calmFor / 2,
 			faults: []fault{ownersPurged, ownersDeleted, brokerLost}}},
 
-		// What a tenant may do with its grants makes no copies, and forges nothing.
+		// A tenant with its documented grants makes no copies, and forges nothing.
 		{short: true, plan: plan{name: "a tenant attacks", seed: 51, rate: 200, faults: []fault{tenantAttacks}}},
 		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true,
 			faults: []fault{leaderKilled, brokerKilled, serverCut, brokerStopped}}},
@@ -80,7 +80,7 @@ func scenarioNamed(name string) plan {
 // readOn is long enough for a new consumer to have delivered more than the one before.
 const readOn = 14 * time.Second
 
-// calmFor is long enough for the time after the last fault to be one that excuses nothing.
+// calmFor is so long that no fault excuses a copy in the time behind it.
 const calmFor = 20 * time.Second
 
 // TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long

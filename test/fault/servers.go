@@ -125,7 +125,7 @@ func pauseUntilStale(w *world) (func() (string, error), error) {
 
 // askPaused pauses the intake's leader, and counts the answers that lie behind what the next one has.
 func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof string, err error) {
-	// This connection must not be given up before the server goes on, or nobody hears its answers.
+	// This connection must not be given up before the server goes on, or its answers are lost.
 	nc, err := w.connect(s.url(), "asker", nats.PingInterval(time.Minute))
 	if err != nil {
 		return 0, "", err

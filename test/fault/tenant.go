@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// grants is what the documentation gives a tenant, and payments its name there.
+	// grants is the file of a tenant's documented grants, and payments the tenant's name there.
 	grants   = "client-payments.conf"
 	payments = "payments"
 	// ledger is the tenant's own stream.
@@ -90,7 +90,8 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	return t, t.prepare(ctx)
 }
 
-// prepare stores what it will have relayed: hops of messages that nobody published, an empty table, a beat.
+// prepare stores the messages that it will have relayed: hops of messages that were never published, an empty table, a
+// beat.
 func (t *tenant) prepare(ctx context.Context) error {
 	js, err := jetstream.New(t.owner)
 	if err != nil {
@@ -134,7 +135,7 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round is one of each attack, what floods more often than what needs no more than one success.
+// round is one of each attack. Attacks that flood come more often than those that need one success only.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"

@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// totals are what many runs came to.
+// totals are the sums of many runs.
 type totals struct {
 	mu sync.Mutex
 

@@ -116,7 +116,8 @@ func (w *world) start(p plan) (err error) {
 	return nil
 }
 
-// connect makes a connection that outlives every fault. What cannot be sent at once fails: it is not sent later.
+// connect makes a connection that outlives every fault. A publish that cannot be sent at once fails: it is not sent
+// later.
 func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, error) {
 	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(),
 		nats.ReconnectWait(100 * time.Millisecond),
@@ -160,7 +161,7 @@ func (w *world) inject(f fault) error {
 	return nil
 }
 
-// finish stops publishing, waits until all is quiet, and writes down what is where.
+// finish stops publishing, waits until all lanes are empty, and records the contents of all streams.
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
@@ -211,7 +212,7 @@ func (w *world) checkLogs() error {
 	return nil
 }
 
-// end stops what still runs.
+// end stops the processes that still run.
 func (w *world) end() {
 	select {
 	case <-w.stop:

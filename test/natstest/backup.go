@@ -93,7 +93,7 @@ func (s *Server) BackUpFiles(nc *nats.Conn, stream string) Backup {
 	return Backup{Config: answer.Config, State: answer.State, data: data.Bytes()}
 }
 
-// Restore makes the stream anew from its backup, as "nats stream restore" does. There must be none of its name.
+// Restore makes the stream again from its backup, as "nats stream restore" does. No stream of that name may exist.
 func Restore(t testing.TB, nc *nats.Conn, b Backup) {
 	t.Helper()
 	var answer server.JSApiStreamRestoreResponse

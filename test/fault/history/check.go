@@ -210,7 +210,7 @@ func (c *checker) compareServers() {
 	}
 }
 
-// judge looks at one message and what was found of it.
+// judge judges one message by the copies of it that were found.
 func (c *checker) judge(s *sent) {
 	if s.arrived() {
 		c.report.Delivered++
@@ -307,7 +307,7 @@ func (c *checker) checkIDs(ids []string) {
 	}
 }
 
-// findLost says what of each publisher is missing: its first messages, its last, or some between.
+// findLost reports which messages of each publisher are missing: its first, its last, or some between.
 func (c *checker) findLost(ids []string) {
 	acked := make(map[string][]*sent)
 	for _, id := range ids {

@@ -134,14 +134,14 @@ func coreOnly(events []Event, id string) []Event {
 	return events
 }
 
-// TestCore: what core subscribers saw has arrived.
+// TestCore: a message that core subscribers saw has arrived.
 func TestCore(t *testing.T) {
 	if r := Check(coreOnly(sound(), "p0-5")); len(r.Violations) > 0 || r.Delivered != 28 {
 		t.Errorf("%d delivered, want 28: %v", r.Delivered, r.Violations)
 	}
 }
 
-// TestMutants: whatever is wrong with a history is noticed, and called by its name.
+// TestMutants: every error of a history is noticed, under its own kind.
 func TestMutants(t *testing.T) {
 	for _, mutant := range []struct {
 		name   string

@@ -1,4 +1,4 @@
-// Package history is what happened in one run of the fault suite, and the judgement on it.
+// Package history records the events of one run of the fault suite, and judges them.
 //
 // A history is a list of events: every publish with its answer, every fault with the proof that it happened, what core
 // subscribers saw, and what the target's stream holds on every server when all is quiet again. The last is the truth;

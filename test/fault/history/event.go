@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Op is what an event is about.
+// Op is the subject of an event.
 type Op string
 
 // The events of a run, in the order in which they first appear.
@@ -59,7 +59,7 @@ type Event struct {
 	Server   string `json:"server,omitempty"` // that showed it
 	Stored   int64  `json:"stored,omitempty"` // the target's timestamp
 
-	// What the broker says of the message.
+	// The broker's own headers on the message.
 	DelayID  string `json:"delay_id,omitempty"`
 	Due      int64  `json:"due,omitempty"`
 	Accepted int64  `json:"accepted,omitempty"`
@@ -70,7 +70,7 @@ type Event struct {
 	Conditions *Conditions `json:"conditions,omitempty"` // of Run
 }
 
-// Conditions are what a run is judged by.
+// Conditions are the measures by which a run is judged.
 type Conditions struct {
 	Name    string        `json:"name"`
 	Seed    uint64        `json:"seed"`
@@ -122,7 +122,7 @@ func Write(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Parse reads what Write wrote.
+// Parse reads the result of Write.
 func Parse(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))
