@@ -34,7 +34,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 func (w *worker) committed(a commitAnswer, local time.Time) {
 	done := w.commits.finish(a, w.reading, time.Now())
 	switch {
-	case errors.Is(a.err, errHistory):
+	case errors.Is(a.err, lane.ErrHistory):
 		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
 	case a.err != nil:
 		w.notes.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
@@ -94,7 +94,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(cursor.Ahead()), known: w.reading.history(), judge: new(lane.Judge),
 	})
-	if errors.Is(a.err, errHistory) {
+	if errors.Is(a.err, lane.ErrHistory) {
 		cursor.Reset() // no message in it is ours to remove, and a successor must not start where we stopped
 		return nil
 	}

@@ -152,7 +152,7 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		return a
 	}
 	if passed(a.sample.Received, time.Now()) > confirmedFor {
-		a.err = errUnsure
+		a.err = lane.ErrUnsure
 		return a
 	}
 	if a.err = c.api.Purge(ctx, c.stream, todo.upTo+1); a.err != nil {
@@ -163,7 +163,7 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns errHistory when the stream is not the one that was read, and errUnsure when that cannot be told now.
+// confirm returns lane.ErrHistory when the stream is not the one that was read, and lane.ErrUnsure when that cannot be told now.
 func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
@@ -173,9 +173,9 @@ func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) 
 	case err != nil:
 		return err
 	case verdict == lane.Other:
-		return errHistory
+		return lane.ErrHistory
 	case verdict == lane.Unsure:
-		return errUnsure
+		return lane.ErrUnsure
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	r.took(item(2, 1, after(0), 0))
 	arriveAt(r, 2)
 	r.cursor.TakeAhead(1)
-	if c.finish(commitAnswer{commit: todo, err: errHistory}, r, local); r.cursor.Ahead() != 0 {
+	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.Ahead() != 0 {
 		t.Error("a message counts as put back because another history had one of its sequence")
 	}
 	todo.upTo = 100

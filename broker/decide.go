@@ -56,7 +56,7 @@ func next(p plan, m moment, f *flight) step {
 	if f.problem != nil {
 		return unfit(m, f)
 	}
-	if expires := f.request.Expires; !expires.IsZero() && m.now.After(byLeader(expires)) {
+	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(byLeader(expires)) {
 		return step{kind: dead, why: message.Problemf(message.Expired,
 			"it was still here when Delay-Expires %s had passed", expires.UTC().Format(time.RFC3339Nano))}
 	}

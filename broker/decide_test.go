@@ -110,9 +110,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestNothingFiresUnproven: an estimate of the leader's time is good to plan by, and not to fire by.
+// TestNothingFiresUnproven: an estimate of the leader's time is good to plan by. Nothing fires by it, and nothing expires.
 func TestNothingFiresUnproven(t *testing.T) {
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(time.Second)}}
+	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}
 	p := plan{ladder: mustLadder(t, "1s 5s")}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {

@@ -13,13 +13,6 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// errHistory is returned when a stream is not the one whose sequences are known. The reader notices that, and begins a
-// new history.
-var errHistory = errors.New("the stream has another history")
-
-// errUnsure is returned when a look at a stream shows less than was read from it, and its leader may have been deposed.
-var errUnsure = errors.New("the stream's leader seems to answer from the past")
-
 // jetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's
 // leader: a direct get may be answered by a replica that lags.
 type jetStream struct {

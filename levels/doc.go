@@ -1,42 +1,38 @@
-// Package levels is the arithmetic of delays: how a duration is written, which
-// fixed delays there are, and through which of them a message goes to come out at
-// its due time. It is pure: no clock, no goroutine, no NATS.
+// Package levels is the arithmetic of delays: the notation of durations, the fixed delays, and the fixed delays through
+// which a message passes to leave the last one at its due time. It is pure: no clock, no goroutine, no NATS.
 //
 // # The problem
 //
-// A stream in which every message waits equally long is a queue in due order: its
-// reader looks only at the head, and a pending message costs no memory. One stream
-// for each delay that somebody may ask for is impossible, so there are some dozens
-// of streams of fixed delay, the levels, which together are the [Ladder]. Other
-// delays are put together from levels, the longest first:
+// A stream in which every message waits equally long is a queue in due order: its reader looks only at the head, and a
+// pending message costs no memory. One stream for each possible delay would be too many. So there are some dozens of
+// streams of fixed delay, the levels. Together they are the [Ladder]. Other delays are put together from levels, the
+// longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
 //	remaining     1h47m     17m12s    2m12s    12.3s      2.3s
 //
-// Each level passed is a hop: one write and one purge. The rest, shorter than the
-// [Ladder.Horizon], waits in memory and ends to the millisecond.
+// Each level passed is a hop: one write and one purge. The rest, shorter than the [Ladder.Horizon], waits in memory and
+// ends to the millisecond.
 //
 // # Invariants
 //
-//   - Never over: [Ladder.Next] gives no level longer than what remains. The levels
-//     of a chain and the rest on the wheel add up to the delay, to the nanosecond.
-//   - Without memory: the next level depends on the remaining time alone, because
-//     the due time travels with the message. Any broker with any ladder can go on
-//     with any chain, and levels can be added and removed while messages wait.
-//   - Roundings are up: [FormatDuration] may write a duration longer by less than a
-//     millisecond, never shorter.
+//   - Never over: [Ladder.Next] gives no level longer than what remains. The levels of a chain and the rest on the
+//     wheel add up to the delay, to the nanosecond.
+//   - Without memory: the next level depends on the remaining time alone, because the due time travels with the
+//     message. Any broker with any ladder can go on with any chain, and levels can be added and removed while messages
+//     wait.
+//   - Roundings are up: [FormatDuration] may write a duration longer by less than a millisecond, never shorter.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder
 //
-// The default has RocketMQ's eighteen, for those who know them, and fourteen more:
+// The default has the eighteen levels of RocketMQ, for users who know them, and fourteen more:
 //
 //	1s 5s 10s 30s   1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m   1h 2h
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
 //
-// Hops, for delays spread evenly over a range (mean and most) and for round ones
-// (mean); the intake itself is not counted. The aims were means of 4 in 0–2h and of
-// 8 in 0–30d, with at most 32 levels:
+// Hops, for delays spread evenly over a range (mean and most) and for round ones (mean); the intake itself is not
+// counted. The aims were means of 4 in 0–2h and of 8 in 0–30d, with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean  most    mean  most   most    in 2h   in 30d
@@ -49,14 +45,13 @@
 //
 // # The horizon
 //
-// Delays in use are mostly round, and many are a level. Of the others the seconds
-// make much of the price, and the last of them are the cheapest to keep in memory,
-// where the wheel is bounded anyway. So the horizon is not the shortest level but
-// at least [MinHorizon]. 1s is still a level, for those who publish straight to it
-// and for what the wheel has no room for.
+// Delays in use are mostly round, and many are a level. Of the others the seconds make much of the price, and the last
+// of them are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is not the shortest
+// level but at least [MinHorizon]. 1s is still a level, for clients that publish straight to it, and for messages for
+// which the wheel has no room.
 //
-// What was tried, all with RocketMQ's eighteen and fourteen more. The searches were
-// local: a better ladder may exist.
+// The ladders tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local: a better ladder
+// may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
@@ -72,41 +67,35 @@
 //	3s        any: 13s 44m 82m 14h 55h ...  3.79    7.43
 //	5s        the default's                 3.70    7.67
 //
-// The price grows with the horizon: so much traffic waits in memory, and the cursor
-// stands so far behind that a crash repeats up to three seconds of it, under the
-// same ids. Hence the smallest horizon, by half seconds, with which we found round
-// levels that meet both aims. Less would do with odder ones, 18s and 36h at 2.5s or
-// 39s and 89m at 2s, but we rather wait a little longer in memory than have levels
-// that nobody asks for by name. At 1s even the oddest that we found miss both. A
-// longer horizon is only a setting, a ladder whose shortest level is 5s: 3.62 and
-// 7.51 with 31 levels.
+// The price grows with the horizon: more messages wait in memory, and the cursor stands further behind, so that a crash
+// repeats up to three seconds of traffic, under the same ids. So the default is the smallest horizon, in steps of half
+// a second, for which we found round levels that meet both aims. A smaller one would need odd levels, such as 18s and
+// 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels that no client asks for by
+// name. At 1s even the oddest ladder that we found misses both aims. A longer horizon is only a setting, a ladder whose
+// shortest level is 5s: 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //
-// The longest level that fits (greedy) is a binary search and can be followed by
-// eye. Tried and rejected: the fewest hops, from a table of all remaining seconds
-// (coin change). On the default it saves less than 0.3 %, for a table of 2.6 million
-// entries and chains that nobody can check.
+// The rule is the longest level that fits (greedy). It is a binary search, and a chain can be checked by eye. Tried and
+// rejected: the fewest hops, from a table of all remaining seconds (coin change). On the default it saves less than 0.3
+// %, for a table of 2.6 million entries and chains that cannot be checked by eye.
 //
 // # A millisecond short
 //
-// A message that reaches the broker late by a millisecond just misses its level.
-// This is where hops are most expensive: 2h is one, 2h-1ms is six (90m 20m 9m 45s
-// 10s 3s), 14d-1ms is twelve. It gets no worse, however. Whatever time a message
-// loses on its way, it never passes more levels than the worst delay that is not
-// longer than its own: after a first level L it has less than d-L left, and for
-// each such rest r that is not below the horizon the delay L+r ≤ d begins with the
-// same L.
+// A message that reaches the broker late by a millisecond just misses its level. This is where hops are most expensive:
+// 2h is one, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. It gets no worse, however. Whatever time a
+// message loses on its way, it never passes more levels than the worst delay that is not longer than its own: after a
+// first level L it has less than d-L left, and for each such rest r that is not below the horizon the delay L+r ≤ d
+// begins with the same L.
 //
-// In a broker most of it does not happen. Messages leave a level 50 ms before its
-// end, which gives back what the intake took, and a caller may add a part of this
-// lookahead to the remaining time as slack. With 0–20 ms for each move:
+// In a broker most of this loss does not happen. Messages leave a level 50 ms before its end, which gives back what the
+// intake took, and a caller may add a part of this lookahead to the remaining time as slack. With 0–20 ms for each
+// move:
 //
 //	slack   a level's delay, by the intake   minutes in 2h   on the wheel
 //	 0 ms   1.96 hops                        2.44            32 ms before due
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late
 //
-// So half the lookahead is right, and all of it is wrong: nothing is left for the
-// move itself.
+// So half the lookahead is right. All of it would leave no time for the move itself.
 package levels

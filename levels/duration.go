@@ -14,8 +14,8 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	// maxDurationLen bounds what ParseDuration reads, in bytes. The longest
-	// string with a meaning, "15250w1d23h47m16s854ms", has 22.
+	// maxDurationLen bounds what ParseDuration reads, in bytes. The longest string with a meaning,
+	// "15250w1d23h47m16s854ms", has 22.
 	maxDurationLen = 32
 
 	digits = "0123456789"
@@ -26,8 +26,7 @@ type unit struct {
 	length time.Duration
 }
 
-// units go from the longest to the shortest, the order in which a duration is
-// written.
+// units go from the longest to the shortest, the order in which a duration is written.
 var units = []unit{
 	{"w", week},
 	{"d", day},
@@ -37,16 +36,14 @@ var units = []unit{
 	{"ms", time.Millisecond},
 }
 
-// ParseDuration reads one or more pairs of a whole number and a unit (w, d, h,
-// m, s, ms), from the longest unit to the shortest and each at most once:
-// "30m", "1h30m", "2d12h", "1500ms". A day has 24 hours and a week 7 days,
-// whatever the calendar says.
+// ParseDuration reads one or more pairs of a whole number and a unit (w, d, h, m, s, ms), from the longest unit to the
+// shortest and each at most once: "30m", "1h30m", "2d12h", "1500ms". A day has 24 hours and a week 7 days, whatever the
+// calendar says.
 //
-// It is stricter than [time.ParseDuration] because a duration is one token of a
-// subject. A fraction would split that token at its dot, a bare number would
-// leave the unit to guesswork, and signs, spaces and upper case are more often a
-// mistake than a wish. Leading zeros are refused, a single 0 is not: "0s" is
-// valid and means now, which is what a program prints that has no time left.
+// It is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would split that
+// token at its dot, a bare number would leave the unit to guesswork, and signs, spaces and upper case are mostly
+// mistakes. Leading zeros are refused, a single 0 is not: "0s" is valid and means now: a program prints it when no time
+// is left.
 //
 // Every error wraps [ErrDuration].
 func ParseDuration(s string) (time.Duration, error) {
@@ -106,12 +103,11 @@ func isPlain(s string) bool {
 	return !strings.ContainsAny(strings.TrimLeft(s, digits), digits)
 }
 
-// FormatDuration writes d as [ParseDuration] reads it, from days down to
-// milliseconds and without the units of which there are none: "30m", "1d12h",
-// "1s500ms". It has no weeks, because people count days.
+// FormatDuration writes d as [ParseDuration] reads it, from days down to milliseconds, without units that are zero:
+// "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
 //
-// What is below a millisecond is rounded up, so that a message which waits for
-// the written duration is never early. Zero and less are "0s".
+// It rounds up to milliseconds, so that a message which waits for the written duration is never early. Zero and less
+// are "0s".
 func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

@@ -46,8 +46,8 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// wrongDurations are what people and programs have written, each with a piece
-// of the error that tells them what to change.
+// wrongDurations are what people and programs have written, each with a piece of the error that tells them what to
+// change.
 var wrongDurations = []struct{ in, hint string }{
 	{"", "empty"},
 	{"15", "15s for seconds, 15ms for milliseconds"},
@@ -132,8 +132,7 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-// What is written is never shorter than what was meant, and less than a
-// millisecond longer.
+// What is written is never shorter than what was meant, and less than a millisecond longer.
 func TestFormatDurationRoundsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -178,8 +177,7 @@ func FuzzParseDuration(f *testing.F) {
 		if err != nil || got != d {
 			t.Fatalf("ParseDuration(%q) = %v, but its canonical %q = %v, %v", s, d, canonical, got, err)
 		}
-		// Apart from days and weeks and the sums of one unit, we read what the
-		// standard library reads.
+		// Apart from days and weeks and the sums of one unit, we read what the standard library reads.
 		if std, err := time.ParseDuration(s); err == nil && std != d {
 			t.Fatalf("ParseDuration(%q) = %v, time.ParseDuration = %v", s, d, std)
 		}

@@ -8,8 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Ladder and rule were chosen by these simulations; doc.go quotes what they
-// print:
+// Ladder and rule were chosen by these simulations; doc.go quotes what they print:
 //
 //	go test -v -run TestHops ./levels
 
@@ -42,15 +41,18 @@ func TestHopsOfTheDefault(t *testing.T) {
 
 func TestHopsPerDelay(t *testing.T) {
 	tests := []struct{ name, want string }{
-		{"rocketmq", "2h: 5.17, at most 10; 30d: 184.67, at most 369; 366d: at most 4401; minutes in 2h: 2.57; hours in 30d: 180.00"},
-		{"short", "2h: 9.60, at most 20; 30d: 27.60, at most 56; 366d: at most 392; minutes in 2h: 6.00; hours in 30d: 18.50"},
+		{"rocketmq", "2h: 5.17, at most 10; 30d: 184.67, at most 369; 366d: at most 4401; minutes in 2h: 2.57; hours in " +
+			"30d: 180.00"},
+		{"short", "2h: 9.60, at most 20; 30d: 27.60, at most 56; 366d: at most 392; minutes in 2h: 6.00; hours in " +
+			"30d: 18.50"},
 		{"default", "2h: 3.93, at most 6; 30d: 7.90, at most 13; 366d: at most 37; minutes in 2h: 2.28; hours in 30d: 4.47"},
 	}
 	for _, tt := range tests {
 		l := mustParse(t, tt.name)
 		c := newCounter(l, l.Horizon())
 		in2h, in30d, in366d := c.below(2*time.Hour), c.below(30*day), c.below(366*day+1)
-		got := fmt.Sprintf("2h: %.2f, at most %d; 30d: %.2f, at most %d; 366d: at most %d; minutes in 2h: %.2f; hours in 30d: %.2f",
+		got := fmt.Sprintf("2h: %.2f, at most %d; 30d: %.2f, at most %d; 366d: at most %d; minutes in 2h: %.2f; hours in "+
+			"30d: %.2f",
 			in2h.mean, in2h.most, in30d.mean, in30d.most, in366d.most,
 			meanOfRound(l, 2*time.Hour, time.Minute), meanOfRound(l, 30*day, time.Hour))
 		if want := tt.want; got != want {
@@ -71,10 +73,9 @@ func meanOfRound(l levels.Ladder, end, step time.Duration) float64 {
 	return float64(sum) / float64(n)
 }
 
-// TestHopsPerHorizon compares what the default could have been. The others were
-// found by local searches for the fourteen levels beside RocketMQ's: among all
-// whole numbers of seconds, minutes, hours and days (any), among some fifty (few),
-// and among thirty-odd, with 15m 12h 1d 7d 14d given (round).
+// TestHopsPerHorizon compares what the default could have been. The others were found by local searches for the
+// fourteen levels beside RocketMQ's: among all whole numbers of seconds, minutes, hours and days (any), among some
+// fifty (few), and among thirty-odd, with 15m 12h 1d 7d 14d given (round).
 func TestHopsPerHorizon(t *testing.T) {
 	const (
 		rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h "
@@ -119,8 +120,7 @@ func TestHopsPerHorizon(t *testing.T) {
 	}
 }
 
-// The longest level that fits against the fewest hops that any rule could do with
-// the default levels.
+// The longest level that fits against the fewest hops that any rule could do with the default levels.
 func TestHopsOfTheOptimum(t *testing.T) {
 	fewest := fewestHops(levels.Default(), 30*day)
 	mean := func(d time.Duration) float64 {
@@ -137,8 +137,8 @@ func TestHopsOfTheOptimum(t *testing.T) {
 	t.Logf("optimum of the default levels  %s", got)
 }
 
-// fewestHops counts by whole seconds, up to below end. It is one goroutine and
-// eighty million reads, which take the race detector 12 s.
+// fewestHops counts by whole seconds, up to below end. It is one goroutine and eighty million reads, which take the
+// race detector 12 s.
 //
 //go:norace
 func fewestHops(l levels.Ladder, end time.Duration) []uint8 {

@@ -13,48 +13,44 @@ import (
 
 // Bounds of a ladder.
 const (
-	// MaxLevels bounds the streams that one setting can make. On a small
-	// cluster some forty idle ones are not felt; managed accounts allow fewer.
+	// MaxLevels bounds the streams that one setting can make. On a small cluster some forty idle streams cost almost
+	// nothing; managed accounts allow fewer.
 	MaxLevels = 64
 
-	// MinLevel is the shortest level. A message leaves its level up to 50 ms
-	// early to be on the wheel in time; a level has to be long beside that, or
-	// the message would circle in it.
+	// MinLevel is the shortest level. A message leaves its level up to 50 ms early to be on the wheel in time; a level has
+	// to be long beside that, or the message would circle in it.
 	MinLevel = time.Second
 
 	// MaxLevel is the longest level. A longer delay passes it several times.
 	MaxLevel = 366 * day
 
-	// MinHorizon is the least [Ladder.Horizon], whatever levels there are: a
-	// hop for less is not worth its write. doc.go says why three seconds.
+	// MinHorizon is the least [Ladder.Horizon], whatever levels there are: a hop for less is not worth its write. doc.go
+	// says why three seconds.
 	MinHorizon = 3 * time.Second
 )
 
-// The presets of Parse. RocketMQ's eighteen are its messageDelayLevel, so that
-// who comes from there finds every delay. doc.go says how the others in the
-// default were chosen.
+// The presets of Parse. RocketMQ's eighteen are its messageDelayLevel, so that a user of RocketMQ finds every delay.
+// doc.go says how the others in the default were chosen.
 const (
 	rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 	standard = rocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"
 	short    = "1s 5s 30s 2m 10m 1h 6h 1d"
 )
 
-// A Level is a fixed delay. Its name is a token of subjects and stream names,
-// and is kept as it was written: "60s" is not called "1m".
+// A Level is a fixed delay. Its name is a token of subjects and stream names, and is kept as it was written: "60s" is
+// not called "1m".
 type Level struct {
 	Name  string
 	Delay time.Duration
 }
 
-// A Ladder is a set of levels, no two of one length. It does not change and is
-// safe for concurrent use. [Default] and [Parse] make one; the zero Ladder has
-// no levels, and its Horizon panics.
+// A Ladder is a set of levels, no two of one length. It does not change and is safe for concurrent use. [Default] and
+// [Parse] make one; the zero Ladder has no levels, and its Horizon panics.
 type Ladder struct {
 	levels []Level // ascending
 }
 
-// Default returns the ladder of a broker that was not told otherwise: RocketMQ's
-// eighteen levels and fourteen that shorten chains.
+// Default returns the default ladder: RocketMQ's eighteen levels and fourteen that shorten chains.
 func Default() Ladder {
 	l, err := Parse("default")
 	if err != nil {
@@ -63,13 +59,11 @@ func Default() Ladder {
 	return l
 }
 
-// Parse reads the names of levels, separated by spaces or commas and in any
-// order, or one of the words "default", "rocketmq" (its eighteen levels) and
-// "short" (eight levels, for accounts with few streams).
+// Parse reads the names of levels, separated by spaces or commas and in any order, or one of the words "default",
+// "rocketmq" (its eighteen levels) and "short" (eight levels, for accounts with few streams).
 //
-// The error wraps [ErrLadder] and reports all problems at once: a name that is
-// not a single number and unit, a level shorter than [MinLevel] or longer than
-// [MaxLevel], two levels of one length, more than [MaxLevels], none at all.
+// The error wraps [ErrLadder] and reports all problems at once: a name that is not a single number and unit, a level
+// shorter than [MinLevel] or longer than [MaxLevel], two levels of one length, more than [MaxLevels], none at all.
 func Parse(spec string) (Ladder, error) {
 	switch strings.TrimSpace(spec) {
 	case "default":
@@ -119,13 +113,13 @@ func parseLevel(name string) (Level, error) {
 	case delay < MinLevel:
 		return Level{}, fmt.Errorf("level %q: at least %s; shorter delays need no level", name, FormatDuration(MinLevel))
 	case delay > MaxLevel:
-		return Level{}, fmt.Errorf("level %q: at most %s; longer delays pass it several times", name, FormatDuration(MaxLevel))
+		return Level{}, fmt.Errorf("level %q: at most %s; longer delays pass it several times", name,
+			FormatDuration(MaxLevel))
 	}
 	return Level{Name: name, Delay: delay}, nil
 }
 
-// Levels returns the levels from the shortest to the longest. The slice is the
-// caller's.
+// Levels returns the levels from the shortest to the longest. The slice is the caller's.
 func (l Ladder) Levels() []Level {
 	return slices.Clone(l.levels)
 }
@@ -140,16 +134,15 @@ func (l Ladder) Lookup(name string) (Level, bool) {
 	return Level{}, false
 }
 
-// Horizon is the shortest level's delay, but at least [MinHorizon]. A message with
-// less than this left waits on the wheel. Levels below the horizon are for those
-// who publish straight to them, and for what the wheel has no room for.
+// Horizon is the shortest level's delay, but at least [MinHorizon]. A message with less than this left waits on the
+// wheel. Levels below the horizon are for clients that publish straight to them, and for messages for which the wheel
+// has no room.
 func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Below returns the longest level that is shorter than the given one, which need
-// not be of this ladder: where a hop goes that was refused for space. It may be
-// below the horizon. It is false when there is none.
+// Below returns the longest level that is shorter than the given one, which need not be of this ladder. A hop that was
+// refused for want of room goes there. The level may be below the horizon. It is false if there is none.
 func (l Ladder) Below(level Level) (Level, bool) {
 	return l.longest(level.Delay - 1)
 }
@@ -163,8 +156,7 @@ func (l Ladder) longest(d time.Duration) (Level, bool) {
 	return l.levels[longer-1], true
 }
 
-// String returns the names from the shortest level to the longest, as [Parse]
-// reads them.
+// String returns the names from the shortest level to the longest, as [Parse] reads them.
 func (l Ladder) String() string {
 	names := make([]string, len(l.levels))
 	for i, level := range l.levels {

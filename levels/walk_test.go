@@ -11,8 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A millisecond before a level is the most expensive place: with the level one
-// hop, without it the whole chain.
+// A millisecond before a level is the most expensive place: with the level one hop, without it the whole chain.
 func TestHopsAMillisecondShort(t *testing.T) {
 	tests := []struct {
 		level, want string
@@ -45,8 +44,8 @@ func TestHopsAMillisecondShort(t *testing.T) {
 	}
 }
 
-// Whatever time a message loses on its way, it passes no more levels than the
-// worst delay that is not longer than its own; doc.go says why.
+// Whatever time a message loses on its way, it passes no more levels than the worst delay that is not longer than its
+// own; doc.go says why.
 func TestHopsOfTheLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {
@@ -72,11 +71,9 @@ func TestHopsOfTheLate(t *testing.T) {
 	}
 }
 
-// TestHopsWithSlack walks messages as a broker moves them: one leaves its level a
-// lookahead before the end, plus what reading and publishing took. Part of the
-// lookahead, added to the time that is left, lets a delay take the level that it
-// missed by milliseconds. The other part stays for the move: with all of it
-// spent, messages come to the wheel late.
+// TestHopsWithSlack walks messages as a broker moves them: one leaves its level a lookahead before the end, plus what
+// reading and publishing took. Part of the lookahead, added to the time that is left, lets a delay take the level that
+// it missed by milliseconds. The other part stays for the move: with all of it spent, messages come to the wheel late.
 func TestHopsWithSlack(t *testing.T) {
 	const (
 		lookahead = 50 * time.Millisecond
@@ -89,7 +86,9 @@ func TestHopsWithSlack(t *testing.T) {
 		name string
 		pick func(*rand.Rand) time.Duration
 	}{
-		{"any in 2h", func(rng *rand.Rand) time.Duration { return l.Horizon() + time.Duration(rng.Int64N(int64(2*time.Hour))) }},
+		{"any in 2h", func(rng *rand.Rand) time.Duration {
+			return l.Horizon() + time.Duration(rng.Int64N(int64(2*time.Hour)))
+		}},
 		{"a level", func(rng *rand.Rand) time.Duration { return all[rng.IntN(len(all))].Delay }},
 		{"minutes in 2h", func(rng *rand.Rand) time.Duration { return time.Minute * time.Duration(1+rng.IntN(120)) }},
 	}

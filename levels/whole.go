@@ -2,9 +2,8 @@ package levels
 
 import "strconv"
 
-// wholeRuns are the plain durations that people write without asking which
-// levels there are: every small number of a unit, and further up the ones that
-// come from counting a longer time in a shorter unit (900s, 720m, 168h).
+// wholeRuns are the plain durations that users write without knowing the levels: every small number of a unit, and some
+// larger ones, where a longer time is counted in a shorter unit (900s, 720m, 168h).
 var wholeRuns = []struct {
 	unit           string
 	from, to, step int
@@ -13,7 +12,7 @@ var wholeRuns = []struct {
 	{"ms", 1000, 5000, 500},
 	{"ms", 10_000, 60_000, 10_000},
 
-	{"s", 0, 300, 1}, // 0s is what a program prints that has no time left
+	{"s", 0, 300, 1}, // a program prints 0s when no time is left
 	{"s", 360, 900, 60},
 	{"s", 1200, 3600, 600},
 	{"s", 7200, 21_600, 3600},
@@ -29,16 +28,14 @@ var wholeRuns = []struct {
 	{"w", 1, 52, 1},
 }
 
-// Whole returns the plain durations that the intake accepts as if they were
-// levels, so that a first guess such as delay.15m.orders.expire finds a stream
-// and the set of levels is a matter of tuning. The order is always the same, no
-// duration comes twice; some are names of levels, which the caller leaves out,
-// because two streams cannot have one subject.
+// Whole returns the plain durations that the intake accepts as if they were levels, so that a first guess such as
+// delay.15m.orders.expire finds a stream and the set of levels is a matter of tuning. The order is always the same, no
+// duration comes twice; some are names of levels, which the caller leaves out, because two streams cannot have one
+// subject.
 //
-// It is a list because a JetStream subject has no wildcard for a part of a
-// token: delay.*.> would take the levels' own subjects, and delay.*m.> would
-// take nothing. The price is an intake stream with some 1,300 subjects.
-// Whatever is not in it can be written as delayin.<duration>.
+// It is a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would take the levels' own
+// subjects, and delay.*m.> would take nothing. The price is an intake stream with some 1,300 subjects. Any other
+// duration can be written as delayin.<duration>.
 func Whole() []string {
 	var names []string
 	for _, run := range wholeRuns {

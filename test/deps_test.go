@@ -10,13 +10,13 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only the ones
 // that are named for it.
 //
-//	 6  cmd/delaybroker
-//	 5  broker/inspect   broker/metrics
-//	 4  broker
-//	 3  broker/deliver   broker/deadletter
-//	 2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
-//	 1  broker/jsapi
-//	 0  levels   wheel   broker/message ──▶ levels
+//	6  cmd/delaybroker
+//	5  broker/inspect   broker/metrics
+//	4  broker
+//	3  broker/deliver   broker/deadletter
+//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
+//	1  broker/jsapi
+//	0  levels   wheel   broker/message ──▶ levels
 var floors = [][]string{
 	{"levels", "wheel", "broker/message"},
 	{"broker/jsapi"},

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An instant is a time as the wheel orders it: its UnixNano with the sign bit
-// flipped, so that instants compare, and fall into digits, as unsigned numbers.
+// An instant is a time in the wheel's own form: its UnixNano with the sign bit flipped, so that instants compare as
+// unsigned numbers and can be cut into digits.
 type instant uint64
 
 const (
@@ -19,9 +19,8 @@ const (
 	never        = epoch + instant(reach)*instant(time.Second)
 )
 
-// instantOf returns firstInstant-1 for all times before firstInstant, and never
-// for all from then on: whichever of the two a due time or a now is cut to, it
-// is not early.
+// instantOf returns firstInstant-1 for all times before firstInstant, and never for all times that are reach seconds or
+// more after 1970. Neither makes a due time or a now early.
 func instantOf(t time.Time) instant {
 	switch sec := t.Unix(); {
 	case sec < -reach:

@@ -1,7 +1,7 @@
 package wheel
 
-// late is a binary heap of items. It is container/heap written out, which
-// spares an interface call for each comparison and an allocation for each item.
+// late is a binary heap of items. It is written out instead of container/heap, which costs an interface call for each
+// comparison and an allocation for each item.
 type late []item
 
 func (l *late) push(it item) {

@@ -46,8 +46,8 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run reads operations from the input until that ends. A check reads the whole
-// wheel, so a long input would take long and find no more.
+// run reads operations from the input until that ends. A check reads the whole wheel, so a long input would take long
+// and find no more.
 func run(t *testing.T, in []byte) {
 	in = in[:min(len(in), 600)]
 	m := &model{t: t, wheel: New[int](), now: base, in: in, rand: rand.New(rand.NewPCG(1, 2))}
@@ -95,8 +95,7 @@ func (m *model) read() byte {
 	return b
 }
 
-// due returns a time at one of the distances which matter to the wheel, from
-// one nanosecond to beyond its calendar.
+// due returns a time at one of the distances which matter to the wheel, from one nanosecond to beyond its calendar.
 func (m *model) due(b byte) time.Time {
 	n := time.Duration(b >> 4)
 	switch b % 16 {
@@ -160,8 +159,8 @@ func (m *model) remove(n int) {
 	}
 }
 
-// advance holds every entry that comes against the model, and lets the input
-// say what the body does. Depth is that of the Advance in an Advance.
+// advance holds every entry that comes against the model, and lets the input say what the body does. Depth is that of
+// the Advance in an Advance.
 func (m *model) advance(now time.Time, depth int) {
 	for due, value := range m.wheel.Advance(now) {
 		if !m.isDue(now) {

@@ -1,17 +1,16 @@
 package wheel
 
 const (
-	// crowd is how many items a slot may hold to become the run as it is. More
-	// take longer to sort, fewer are dealt out more often.
+	// crowd is how many items a slot may hold to become the run as it is. More take longer to sort, fewer are dealt out
+	// more often.
 	crowd = 64
 
-	// sweepAbove is how many items of removed entries are not worth a sweep,
-	// however few others there are.
+	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.
 	sweepAbove = 1024
 )
 
-// order knows which item comes next. It holds no value, and the items of removed
-// entries until they are popped or swept out.
+// order is the order of the items. It holds no values. It keeps the items of removed entries until they are popped or
+// swept out.
 type order struct {
 	edge  instant
 	late  late   // due at or before edge
@@ -40,8 +39,7 @@ func (o *order) add(it item) {
 	}
 }
 
-// peek returns the first item, which is good until the next call, or nil if
-// there is none.
+// peek returns the first item, which is good until the next call, or nil if there is none.
 func (o *order) peek() *item {
 	if o.lateFirst() {
 		return &o.late[0]
@@ -66,16 +64,16 @@ func (o *order) lateFirst() bool {
 	return len(o.late) > 0 && (o.gone == len(o.run) || o.late[0].before(&o.run[o.gone]))
 }
 
-// refill makes the first slot of the rings the run, and returns false if they
-// are empty. It may be called only when nothing is left before the edge.
+// refill makes the first slot of the rings the run, and returns false if they are empty. It may be called only when
+// nothing is left before the edge.
 func (o *order) refill() bool {
 	for {
 		s, from, width := o.rings.cutFirst(o.edge)
 		if s.len == 0 {
 			return false
 		}
-		// Nothing can be dealt out of a slot one nanosecond wide, nor needs to:
-		// its items are in order already, and sort only reads them.
+		// A slot one nanosecond wide cannot be dealt out, and need not be: its items are in order already, and sort only
+		// reads them.
 		if s.len <= crowd || width == 1 {
 			o.run, o.gone = o.run[:0], 0
 			for c := s.head; c != nil; c = o.rings.recycle(c) {
@@ -95,8 +93,8 @@ func (o *order) refill() bool {
 	}
 }
 
-// sort sorts by due time and leaves those of one due time as they were. It takes
-// as many steps as there are pairs in the wrong order.
+// sort sorts by due time and leaves those of one due time as they were. It takes as many steps as there are pairs in
+// the wrong order.
 func sort(items []item) {
 	for i, it := range items {
 		for ; i > 0 && it.due < items[i-1].due; i-- {

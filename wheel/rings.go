@@ -9,9 +9,8 @@ const (
 	chunkLen = 20         // makes a chunk of 496 bytes
 )
 
-// rings hold the items which are due after the edge. Ring r has those which
-// first differ from the edge in digit r, counted from the lowest; slot i of it
-// those in which that digit is i.
+// rings hold the items which are due after the edge. Ring r has those which first differ from the edge in digit r,
+// counted from the lowest; slot i of it those in which that digit is i.
 type rings struct {
 	used   uint64         // rings with an item
 	filled [levels]uint64 // slots with an item
@@ -19,8 +18,8 @@ type rings struct {
 	free   *chunk
 }
 
-// A slot is a list of items, of which those of one due time are in order of
-// insertion. Chunks keep it short to read and without memory of its own.
+// A slot is a list of items, of which those of one due time are in order of insertion. Chunks keep it short to read and
+// without memory of its own.
 type slot struct {
 	head, tail *chunk
 	len        int
@@ -73,9 +72,8 @@ func (rs *rings) recycle(c *chunk) *chunk {
 	return next
 }
 
-// cutFirst empties the earliest slot and returns what was in it, with the
-// instant at which it begins and its width. If there is none, the slot returned
-// is empty.
+// cutFirst empties the earliest slot and returns what was in it, with the instant at which it begins and its width. If
+// there is none, the slot returned is empty.
 func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
 	if rs.used == 0 {
 		return slot{}, 0, 0
@@ -83,8 +81,8 @@ func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
 	r := bits.TrailingZeros64(rs.used)
 	i := bits.TrailingZeros64(rs.filled[r])
 	width = 1 << (r * digit)
-	// The digits above are those of the edge. The top ring has none above:
-	// there the shift leaves 0, and the mask all bits.
+	// The digits above are those of the edge. The top ring has none above: there the shift leaves 0, and the mask all
+	// bits.
 	above := ^(width<<digit - 1)
 	return rs.cut(r, i), edge&above | instant(i)*width, width
 }

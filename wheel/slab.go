@@ -1,8 +1,7 @@
 package wheel
 
-// A Handle names one entry of one wheel. It is comparable, and never names
-// another entry, not even one which uses the same memory. The zero Handle names
-// none.
+// A Handle names one entry of one wheel. It is comparable, and never names another entry, not even one which uses the
+// same memory. The zero Handle names none.
 type Handle struct {
 	serial uint64 // of the entry in its wheel, from 1, never used again
 	cell   uint32
@@ -40,8 +39,7 @@ func (s *slab[V]) has(h Handle) bool {
 	return h.serial != 0 && int(h.cell) < len(s.cells) && s.cells[h.cell].serial == h.serial
 }
 
-// take removes an entry and returns its value, or false if there is no such
-// entry.
+// take removes an entry and returns its value, or false if there is no such entry.
 func (s *slab[V]) take(h Handle) (v V, ok bool) {
 	if !s.has(h) {
 		return v, false

@@ -21,8 +21,7 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 	return vs
 }
 
-// Each entry stays until one nanosecond before its due time and goes at it, and
-// Next names that time.
+// Each entry stays until one nanosecond before its due time and goes at it, and Next names that time.
 func TestDueToTheNanosecond(t *testing.T) {
 	year9999 := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 	tests := []struct {
@@ -112,8 +111,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// One instant, more entries than a slot may hold, added before and after the
-// edge has reached them: they keep the order of insertion.
+// One instant, more entries than a slot may hold, added before and after the edge has reached them: they keep the order
+// of insertion.
 func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	w := New[int]()
 	due := base.Add(time.Second)

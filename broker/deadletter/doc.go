@@ -1,11 +1,11 @@
-// Package deadletter is the dead letters as an operator handles them: find, resend, remove. A broker only writes them (see
+// Package deadletter lets an operator find, resend and remove dead letters. A broker only writes them (see
 // message.Request.DeadHeader) and never reads them.
 //
 // # A letter
 //
-// A dead letter is the message as it was, payload and headers, on delaydead.<code>[.<target…>], with the reason in its
-// headers. Its number is its sequence in the stream. Its Delay-Id is the message's and need not be unique: after a crash
-// two copies of one message may both have died.
+// A dead letter is the message, payload and headers, as it was, on delaydead.<code>[.<target…>], with the reason in
+// its headers. Its number is its sequence in the stream. Its Delay-Id is the message's and need not be unique: after a
+// crash two copies of one message may both have died.
 //
 // # Resending
 //
@@ -13,31 +13,31 @@
 //	     ▲                    │ stored
 //	     └──── remove ◀───────┘
 //
-// A message goes back into the lanes and not to its target, so that everything holds which holds for others: the policy,
-// the rate, the retries, the duplicates. It keeps its Delay-Id, and with that its Nats-Msg-Id at the target; its attempts
-// begin anew. It enters by the shortest retry lane, because nothing but brokers publishes there: a level shares its
-// Nats-Msg-Ids with clients, who might have used ours. What is due is delivered from there at once; what is not goes on
-// to its level.
+// A message goes back into the lanes and not to its target, so that all rules of other messages hold: the policy, the
+// rate, the retries, the duplicates. It keeps its Delay-Id, and with that its Nats-Msg-Id at the target; its attempts
+// count from zero. It enters by the shortest retry lane, because only brokers publish there: a level shares its
+// Nats-Msg-Ids with clients, which might have used ours. A message that is due is delivered from there at once. Another
+// one goes on to its level.
 //
-// The letter is removed when the lane has acknowledged. A crash between the two leaves the letter, and resending it again
-// publishes under the same Nats-Msg-Id: within the duplicate window of the lane, 30 s, it is stored once. After that it is
-// delivered twice, under one Delay-Id.
+// The letter is removed when the lane has acknowledged the message. After a crash between the two the letter is still
+// there. If it is resent again, it is published under the same Nats-Msg-Id. Within the lane's duplicate window of 30 s
+// it is stored once; later it is delivered twice, under one Delay-Id.
 //
-// Whoever can have something put below delaydead, which NATS asks no permission for where an answer goes, could otherwise
-// have anything delivered by an operator who resends. So a letter must have a broker's seal, see message.Keys, and what a
-// broker itself buried as bad_internal goes only where somebody says so for it (Change.Unsealed). What was stored before
-// the time from which messages are sealed is believed as it is.
+// NATS asks no permission for the subject of an answer, so a client can have one stored below delaydead. An operator
+// who resends it would deliver any message for that client. So a letter must have a broker's seal (see message.Keys). A
+// letter with the code bad_internal is resent only if the operator asks for that (Change.Unsealed). Letters stored
+// before the time from which messages are sealed are believed without a seal.
 //
-// Some letters stay where they are, and the error says why: see the sentinels. None of them loses anything.
+// Some letters cannot be resent and stay where they are. The error says why: see the sentinels. No letter is lost.
 //
 // # Removing
 //
-// Letters are removed one by one, by their sequence, never by a purge of a subject: that would take along what came after
-// somebody looked. A stream that is deleted and created anew counts from one again; whoever holds a letter for longer than
-// it takes to go through a batch should look again.
+// Letters are removed one by one, by their sequence. A purge of a subject would also remove letters that came after the
+// operator looked. A stream that is deleted and created again counts from one again, so a caller that keeps a letter
+// for longer than one batch should list it again.
 //
 // # Rejected
 //
-// Publishing straight to the target would be simpler, and another way around the policy and the retries. A stream with
-// work-queue retention, from which an operator consumes and acknowledges, would hide from tenants what they may read.
+// Publishing straight to the target would be simpler, but would bypass the policy and the retries. A stream with
+// work-queue retention, from which an operator consumes, would hide the letters from the tenants that may read them.
 package deadletter

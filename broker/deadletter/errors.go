@@ -3,24 +3,25 @@ package deadletter
 import "errors"
 
 var (
-	// ErrNoStream is returned when there is no stream of dead letters, or no lane to resend by. Provision them.
+	// ErrNoStream is returned when there is no stream of dead letters, or no lane for resent messages. Provision them.
 	ErrNoStream = errors.New("the stream is not there")
 	// ErrAbsent is returned by Remove for a letter that is gone already.
 	ErrAbsent = errors.New("the letter is gone")
 
-	// ErrStays is wrapped by what is returned for a letter that cannot be resent as asked. It stays as it is.
+	// ErrStays is wrapped by every error that is returned for a letter that cannot be resent as asked. The letter stays
+	// unchanged.
 	ErrStays = errors.New("the letter stays")
-	// ErrUnreadable is returned when the headers of a letter are not what a broker of this format writes.
+	// ErrUnreadable is returned when the headers of a letter are not those of a broker of this format.
 	ErrUnreadable = stays("its headers are not what a broker of this version writes")
-	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: whoever can
-	// have something put below the broker's subjects may have. Change.Unsealed has it delivered all the same.
+	// ErrUnproven is returned when no seal proves that a broker has written the letter, or the message in it: a client may
+	// have forged it. With Change.Unsealed it is delivered all the same.
 	ErrUnproven = stays("nobody has proven that a broker wrote it")
 	// ErrNoTarget is returned when a letter has no target. Change.Target gives it one.
 	ErrNoTarget = stays("it has no target")
-	// ErrForbidden is returned when the target does not pass the policy, now. Change.Target gives the letter another.
+	// ErrForbidden is returned when the target does not pass the present policy. Change.Target gives the letter another.
 	ErrForbidden = stays("its target may not be delivered to")
-	// ErrNoTime is returned when a request was never understood, so that nobody knows when it is due. Change.AtOnce
-	// has it delivered all the same.
+	// ErrNoTime is returned when a request was never understood, so that its due time is not known. With Change.AtOnce it
+	// is delivered at once.
 	ErrNoTime = stays("the request was not understood, so nobody knows when it is due")
 	// ErrPastExpiry is returned when Delay-Expires has passed. Change.DropExpiry drops it.
 	ErrPastExpiry = stays("its Delay-Expires has passed")

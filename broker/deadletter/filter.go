@@ -10,18 +10,18 @@ import (
 // clockSkew is how far the timestamps of one stream may fall back, since leaders and their clocks change.
 const clockSkew = time.Minute
 
-// Filter chooses letters. What is left empty chooses all; the parts are joined by "and", several codes, ids or sequences
-// by "or".
+// Filter chooses letters. An empty field chooses all. Fields are joined by "and"; several codes, ids or sequences in
+// one field by "or".
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern, wildcards allowed
-	Since     time.Time    // a dead letter since: not before
-	Until     time.Time    // and before
-	IDs       []message.ID // Delay-Ids, ...
-	Sequences []uint64     // or letters by their number
+	Since     time.Time    // became a dead letter at this time or later
+	Until     time.Time    // became a dead letter before this time
+	IDs       []message.ID // Delay-Ids
+	Sequences []uint64     // numbers of letters
 }
 
-// All reports whether nothing is left out.
+// All reports whether the filter chooses every letter.
 func (f Filter) All() bool {
 	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
 }
@@ -41,8 +41,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects are those on which what is chosen may be stored: a part of the choice that the server can make. They do not
-// overlap, which a consumer would not allow.
+// subjects are the subjects on which chosen letters may be stored. The server does this part of the choice. They do not
+// overlap: a consumer may not have filters that do.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -72,7 +72,7 @@ func (f Filter) bounds() (first, last uint64) {
 	return slices.Min(f.Sequences), slices.Max(f.Sequences)
 }
 
-// since is the time before which nothing chosen was stored, or zero.
+// since is a time before which no chosen letter was stored, or zero.
 func (f Filter) since() time.Time {
 	earliest := f.Since
 	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // no message dies before it is accepted

@@ -55,7 +55,8 @@ func TestFilters(t *testing.T) {
 			{"a sequence or an id", Filter{Sequences: []uint64{2}, IDs: []message.ID{id(fourth)}}, []uint64{2, 4}},
 			{"a sequence and a code", Filter{Sequences: []uint64{2, 3}, Codes: []message.Code{"undelivered"}}, []uint64{2}},
 			{"everything at once", Filter{
-				Codes: []message.Code{"undelivered"}, Target: "orders.>", Since: start, Until: start.Add(time.Minute), IDs: []message.ID{id(first)},
+				Codes: []message.Code{"undelivered"}, Target: "orders.>", Since: start, Until: start.Add(time.Minute),
+				IDs: []message.ID{id(first)},
 			}, []uint64{1}},
 		} {
 			if got := sequences(k.list(Query{Filter: tt.f, HeadersOnly: true})); !slices.Equal(got, tt.want) {

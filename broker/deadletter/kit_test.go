@@ -46,7 +46,8 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	return k
 }
 
-func (k *kit) ctx() context.Context { return context.Background() } // the bubble's own would be cancelled before the clean-up
+// the bubble's own would be cancelled before the clean-up
+func (k *kit) ctx() context.Context { return context.Background() }
 
 // request is what a client asked for on a subject of the level 1m, n messages ago.
 func (k *kit) request(n uint64, subject string, headers ...string) (message.Request, *message.Problem) {
@@ -54,13 +55,15 @@ func (k *kit) request(n uint64, subject string, headers ...string) (message.Requ
 	for pair := range slices.Chunk(headers, 2) {
 		h[pair[0]] = []string{pair[1]}
 	}
-	return k.policy.Parse(message.Incoming{Stream: "DELAY_1m", Sequence: n, At: time.Now().UTC(), Subject: subject, Header: h})
+	return k.policy.Parse(message.Incoming{Stream: "DELAY_1m", Sequence: n, At: time.Now().UTC(), Subject: subject,
+		Header: h})
 }
 
 // bury stores a letter as a broker does.
 func (k *kit) bury(r message.Request, p *message.Problem, body string) *jetstream.PubAck {
 	k.t.Helper()
-	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p)), Data: []byte(body)})
+	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p)),
+		Data: []byte(body)})
 }
 
 func (k *kit) store(m *nats.Msg) *jetstream.PubAck {
@@ -154,7 +157,8 @@ func (k *kit) resent() []message.Request {
 			k.t.Fatal(err)
 		}
 		r, problem := k.policy.Parse(message.Incoming{
-			Stream: "DELAY_RETRY_1s", Sequence: seq, At: m.Time, Subject: m.Subject, Header: maps.Clone(message.Header(m.Header)),
+			Stream: "DELAY_RETRY_1s", Sequence: seq, At: m.Time, Subject: m.Subject,
+			Header: maps.Clone(message.Header(m.Header)),
 		})
 		if problem != nil {
 			k.t.Errorf("a broker would bury it again: %v", problem)

@@ -18,17 +18,19 @@ type Letter struct {
 	At       time.Time        // when it became one, by the server's clock
 	Address  string           // its own subject, delaydead.<code>[.<target…>]
 	Size     int              // bytes of the payload
-	Data     []byte           // nil where only headers were read
-	Problem  *message.Problem // why some of it cannot be read; nil when all of it can
-	Unproven *message.Problem // why it may be somebody else's; nil when it is proven. Of headers alone, only what they tell.
+	Data     []byte           // nil if only the headers were read
+	Problem  *message.Problem // the part that cannot be read; nil if there is none
+	// Unproven is the reason to doubt that a broker wrote it; nil when that is proven. Without the body, only the headers
+	// are checked.
+	Unproven *message.Problem
 }
 
-// newLetter reads a stored message. HeadersOnly says that its body was left out.
+// newLetter reads a stored message. HeadersOnly says that it has no body.
 func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
 		l.Data = nil
-		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero where a server does not say
+		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero if a server does not say
 	}
 	in := message.Incoming{
 		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, Undecodable: m.Undecodable,
@@ -39,16 +41,16 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	return l
 }
 
-// Change is what is different about a message that is resent. The zero Change is nothing.
+// Change is the difference between the letter and the message that is resent. The zero Change is none.
 type Change struct {
 	Target     string // another target; empty for the letter's own
-	AtOnce     bool   // deliver also what is not due yet, and what nobody knows the time of
+	AtOnce     bool   // deliver also if it is not due yet, or its due time is not known
 	DropExpiry bool   // deliver although Delay-Expires has passed
-	Unsealed   bool   // deliver what nobody has proven to be a broker's
+	Unsealed   bool   // deliver although no seal proves that a broker wrote it
 }
 
-// Again is what a letter would be resent as, or why it stays: an error that is ErrStays. It is a pure function; now is
-// the server's time. The stream may still refuse, and the broker looks at the policy again.
+// Again returns the request as which a letter would be resent, or an ErrStays with the reason why it stays. It is a
+// pure function; now is the server's time. The stream may still refuse, and the broker looks at the policy again.
 func (l Letter) Again(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	again := l.Letter
 	if l.Problem != nil {

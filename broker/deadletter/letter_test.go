@@ -43,20 +43,27 @@ func TestAgain(t *testing.T) {
 		due    time.Duration // after it died
 	}{
 		{name: "undelivered", edit: func(*Letter) {}, target: "orders.x", due: -time.Hour / 2},
-		{name: "to another", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
+		{name: "to another", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y",
+			due: -time.Hour / 2},
 		{name: "to a forbidden one", edit: func(*Letter) {}, change: Change{Target: "payments.y"}, err: ErrForbidden},
 		{name: "forbidden since", edit: func(l *Letter) { l.Target = "payments.x" }, err: ErrForbidden},
 		{name: "no target", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" }, err: ErrNoTarget},
-		{name: "no target, but now", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" }, change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
-		{name: "not due yet", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) }, target: "orders.x", due: 48 * time.Hour},
-		{name: "not due yet, at once", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) }, change: Change{AtOnce: true}, target: "orders.x"},
+		{name: "no target, but now", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" },
+			change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
+		{name: "not due yet", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) }, target: "orders.x",
+			due: 48 * time.Hour},
+		{name: "not due yet, at once", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) },
+			change: Change{AtOnce: true}, target: "orders.x"},
 		{name: "not understood", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
-		{name: "not understood, at once", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, change: Change{AtOnce: true}, target: "orders.x", due: -time.Hour},
+		{name: "not understood, at once", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
+			change: Change{AtOnce: true}, target: "orders.x", due: -time.Hour},
 		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrPastExpiry},
 		{name: "expired since", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrPastExpiry},
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
-		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
-		{name: "of a newer broker", edit: func(l *Letter) { l.Problem = message.Problemf(message.NewerFormat, "2") }, change: Change{AtOnce: true}, err: ErrUnreadable},
+		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died },
+			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
+		{name: "of a newer broker", edit: func(l *Letter) { l.Problem = message.Problemf(message.NewerFormat, "2") },
+			change: Change{AtOnce: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
 		again, err := l.Again(policy, tt.change, later)
@@ -66,26 +73,30 @@ func TestAgain(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if again.Target != tt.target || again.Due.Sub(died) != tt.due || again.ID != l.ID || tt.change.DropExpiry && !again.Expires.IsZero() {
+		if again.Target != tt.target || again.Due.Sub(died) != tt.due || again.ID != l.ID ||
+			tt.change.DropExpiry && !again.Expires.IsZero() {
 			t.Errorf("%s: got %+v, want it to %s, due %s after it died", tt.name, again, tt.target, tt.due)
 		}
 	}
 	kept := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
-	if again, err := kept.Again(policy, Change{DropExpiry: true}, later); err != nil || !again.Expires.Equal(kept.Expires) {
+	if again, err := kept.Again(policy, Change{DropExpiry: true}, later); err != nil ||
+		!again.Expires.Equal(kept.Expires) {
 		t.Errorf("an expiry that is ahead: got %v and %v, want it kept", again.Expires, err)
 	}
 }
 
 // TestEveryCodeIsDecided: a new code has to say whether its letters can be resent as they are.
 func TestEveryCodeIsDecided(t *testing.T) {
-	understood := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true, message.BadTarget: true}
+	understood := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
+		message.BadTarget: true}
 	for _, c := range message.Codes() {
 		if got := (message.Letter{Code: c}).Understood(); got != understood[c] {
 			t.Errorf("%s: understood %v, want %v", c, got, understood[c])
 		}
 	}
 	if len(message.Codes()) != 11 {
-		t.Errorf("there are %d codes: decide whether a broker knew the time and target of a message with the new one", len(message.Codes()))
+		t.Errorf("there are %d codes: decide whether a broker knew the time and target of a message with the new one",
+			len(message.Codes()))
 	}
 }
 
@@ -99,7 +110,8 @@ func TestCutTime(t *testing.T) {
 		if problem == nil || problem.Code != message.BadTime {
 			t.Fatalf("%s: got %v, want bad_time", subject, problem)
 		}
-		l, unread := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target), Header: r.DeadHeader(problem)})
+		l, unread := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target),
+			Header: r.DeadHeader(problem)})
 		if unread != nil || l.Target != want || l.Subject != subject || l.Sentence != problem.Sentence {
 			t.Errorf("%s: got %+v and %v, want the target %q", subject, l, unread, want)
 		}

@@ -20,27 +20,27 @@ import (
 const (
 	// patience is how long a stream may take to answer.
 	patience = 5 * time.Second
-	// busyWait is how soon a stream is asked again that said it was busy.
+	// busyWait is the pause before the next try after a stream said that it was busy.
 	busyWait = 50 * time.Millisecond
 )
 
-// Config is what a box needs to know.
+// Config is the configuration of a store.
 type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
-	Policy    message.Policy // names the subjects, and says what may be delivered to
+	Policy    message.Policy // names the subjects, and decides which targets are allowed
 	Lane      string         // the level of the retry lane by which messages are resent: the shortest there is
 }
 
-// Store is the stream of dead letters. It may be used by many at once.
+// Store is the stream of dead letters. It is safe for concurrent use.
 type Store struct {
 	cfg    Config
 	api    jsapi.Client
 	stream string
 }
 
-// New returns the box of a broker's dead letters. It asks nothing yet.
+// New returns the store of a broker's dead letters. It asks no server yet.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
 }
@@ -54,16 +54,16 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	return info.TimeStamp, nil
 }
 
-// Query is what to list.
+// Query chooses the letters to list.
 type Query struct {
 	Filter
-	HeadersOnly bool // leaves the bodies where they are
-	// Progress, when set, is told of every letter looked at, chosen or not, and about how many there are to look at.
+	HeadersOnly bool // without bodies
+	// Progress, when set, is called for every letter read, chosen or not, with the approximate number of letters to read.
 	Progress func(looked, of uint64)
 }
 
-// List yields the letters that are there when it begins, in the order in which they came. It ends at the first error;
-// what the letters are like is none. It looks further when the last batch is dealt with, see lane.Scan.
+// List yields the letters that are stored when it begins, in their order. It ends at the first error; an unreadable
+// letter is no error. It reads the next batch when the last one was taken, see lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		info, err := b.info(ctx)
@@ -97,9 +97,10 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	}
 }
 
-// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the letter.
-// The letter was listed with its body; now is the server's time. An error that is ErrStays is about this letter; after any
-// other error it may be stored in the lane too, and is to be resent again soon: see the package's doc.
+// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
+// letter. The letter was listed with its body; now is the server's time. An error that is ErrStays is about this
+// letter; after any other error it may be stored in the lane as well, and should be resent again soon: see the
+// package's doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	if l.Data == nil && l.Size > 0 {
 		return errors.New("bug: resend a letter without its body")
@@ -111,13 +112,13 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	if err := b.store(ctx, again, l.Data); err != nil {
 		return err
 	}
-	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // gone: somebody did the same
+	if err := b.Remove(ctx, l); err != nil && !errors.Is(err, ErrAbsent) { // another operator removed it meanwhile
 		return fmt.Errorf("it is resent, but its letter is still there: %w", err)
 	}
 	return nil
 }
 
-// store publishes into the lane until the answer can be believed.
+// store publishes into the lane until there is an answer that can be believed.
 func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error {
 	names := b.cfg.Policy.Names
 	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
@@ -145,8 +146,8 @@ func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error 
 		case !ack.Duplicate:
 			return nil
 		}
-		// A copy that is gone was an earlier resend of this letter, which a broker has moved on: nobody else publishes
-		// there, and no hop has such an id.
+		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: only brokers and operators
+		// publish there, and no hop has such an id.
 		id, err := b.idAt(ctx, ack.Stream, ack.Sequence)
 		if err != nil || id == "" || id == l.ID {
 			return err
@@ -177,7 +178,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// idAt is the Delay-Id of a message in a lane, by the stream's leader; empty when it is gone.
+// idAt asks the stream's leader for the Delay-Id of a message in a lane; it is empty if the message is gone.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -196,7 +197,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	return "somebody else's", nil
 }
 
-// Remove deletes a letter for good, and nothing else. It returns ErrAbsent for one that is gone.
+// Remove deletes one letter for good. It returns ErrAbsent if the letter is gone.
 func (b *Store) Remove(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -22,7 +22,8 @@ func TestLetterIsWhole(t *testing.T) {
 		k := newKit(t, s)
 		const subject = "delay.1m.orders.expire"
 		accepted := time.Now().UTC()
-		r, problem := k.request(7, subject, "X-Order", "42", "Delay-Expires", "10m", "Delay-TTL", "1h", "Delay-Deliver", "stream", "Nats-Msg-Id", "mine")
+		r, problem := k.request(7, subject, "X-Order", "42", "Delay-Expires", "10m", "Delay-TTL", "1h", "Delay-Deliver",
+			"stream", "Nats-Msg-Id", "mine")
 		if problem != nil {
 			t.Fatal(problem)
 		}
@@ -35,7 +36,8 @@ func TestLetterIsWhole(t *testing.T) {
 		k.bury(r, message.Problemf(message.Undelivered, "no"), "body")
 		want := Letter{
 			Letter:   message.Letter{Request: r, Code: message.Undelivered, Sentence: "no"},
-			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4, Data: []byte("body"),
+			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4,
+			Data: []byte("body"),
 		}
 		want.RetryAt = time.Time{}
 		if got := k.one(Query{}); !reflect.DeepEqual(got, want) {
@@ -56,7 +58,8 @@ func TestNothingStopsTheList(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		poison := []nats.Header{
-			{"Status": {"409"}, "Description": {"Consumer Deleted"}}, {"Status": {"404"}}, {"Status": {"503"}}, {"Status": {"100"}},
+			{"Status": {"409"}, "Description": {"Consumer Deleted"}}, {"Status": {"404"}}, {"Status": {"503"}},
+			{"Status": {"100"}},
 			{"Status": {"408"}, "Nats-Pending-Messages": {"1000"}},
 		}
 		const rounds = 500 // beyond a batch
@@ -145,7 +148,8 @@ func TestResend(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := r
-		want.Hop, want.Attempts, want.FirstFailure, want.LastFailure, want.RetryAt = r.Hop+1, 0, time.Time{}, time.Time{}, time.Time{}
+		want.Hop, want.Attempts = r.Hop+1, 0
+		want.FirstFailure, want.LastFailure, want.RetryAt = time.Time{}, time.Time{}, time.Time{}
 		if got := k.resent(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			t.Errorf("resent\n%+v\nwant\n%+v", got, want)
 		}
@@ -190,7 +194,8 @@ func TestResendTwice(t *testing.T) {
 	}
 }
 
-// TestResendIsNotSwallowed: ids that are in the lane's window, of a hop or of another message, do not stand for a resend.
+// TestResendIsNotSwallowed: ids that are in the lane's window, of a hop or of another message, do not stand for a
+// resend.
 func TestResendIsNotSwallowed(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -199,7 +204,8 @@ func TestResendIsNotSwallowed(t *testing.T) {
 		// A copy of the message that was in the lane just now, and died too.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
 		// Somebody with the rights of a broker, and our id.
-		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
+		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
+			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
 		if err := k.resend(l, Change{}); err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +252,8 @@ func TestRefusedByTheLane(t *testing.T) {
 			t.Errorf("a large one: got %v, want ErrTooLarge", err)
 		}
 		k.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
-		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) || !strings.Contains(err.Error(), "maximum bytes exceeded") {
+		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) ||
+			!strings.Contains(err.Error(), "maximum bytes exceeded") {
 			t.Errorf("a full lane: got %v", err)
 		}
 		if err := k.js.DeleteStream(k.ctx(), "DELAY_RETRY_1s"); err != nil {

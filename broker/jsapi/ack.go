@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Error codes of nats-server's JetStream (server/errors.json) that call for something special.
+// Error codes of nats-server's JetStream (server/errors.json) that callers treat in a special way.
 const (
 	CodeTooLarge = 10054 // message size exceeds maximum allowed
 	CodeInFlight = 10158 // the first copy of this id is not stored yet
@@ -20,7 +20,7 @@ const (
 	codeStorageFull = 10047 // insufficient storage resources available
 )
 
-// Ack is what a stream, or the server in its place, answered to a publish.
+// Ack is the answer of a stream, or of the server in its place, to a publish.
 type Ack struct {
 	Stream    string
 	Sequence  uint64
@@ -34,8 +34,8 @@ type Ack struct {
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
-// NoRoom reports whether the account or the server, and not the stream, is at a limit: no fault of the message, nor of the
-// stream.
+// NoRoom reports whether the account or the server is at a limit. Then neither the message nor the stream is the
+// reason.
 func (a Ack) NoRoom() bool {
 	switch a.Code {
 	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
@@ -44,8 +44,8 @@ func (a Ack) NoRoom() bool {
 	return false
 }
 
-// ParseAck reads an answer; ok is false for one that comes neither from a stream nor from the server. What is stored has
-// a sequence of at least one.
+// ParseAck reads an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
+// message has a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -69,14 +69,15 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 		return Ack{}, false
 	}
 	if e := body.Error; e != nil {
-		// Without err_code it is some service's error, and not JetStream's.
+		// Without err_code it is the error of some service, and not of JetStream.
 		return Ack{Stream: body.Stream, Code: e.ErrCode, Description: e.Description}, e.ErrCode != 0
 	}
-	return Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}, body.Stream != "" && body.Sequence > 0
+	ack = Ack{Stream: body.Stream, Sequence: body.Sequence, Duplicate: body.Duplicate}
+	return ack, ack.Stream != "" && ack.Sequence > 0
 }
 
-// parsePlain reads the answer that all but a few are, {"stream":"ORDERS","seq":7} or with a space before "seq", at a
-// tenth of the decoder's price, which was 9 % of the broker's. Anything else is left to the decoder.
+// parsePlain reads the usual form of an answer, {"stream":"ORDERS","seq":7}, or with a space before "seq". It takes a
+// tenth of the decoder's time, which was 9 % of the broker's. All other forms are left to the decoder.
 func parsePlain(data []byte) (Ack, bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`))
 	name, rest, found := bytes.Cut(rest, []byte(`",`))
@@ -89,7 +90,7 @@ func parsePlain(data []byte) (Ack, bool) {
 	return Ack{Stream: string(name), Sequence: sequence}, err == nil && sequence > 0
 }
 
-// plainName reports whether a name stands in JSON as it is.
+// plainName reports whether a name needs no escapes in JSON.
 func plainName(name []byte) bool {
 	for _, c := range name {
 		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {

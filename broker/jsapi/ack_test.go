@@ -16,12 +16,16 @@ func TestParseAck(t *testing.T) {
 		ok     bool
 	}{
 		{"stored", none, `{"stream":"S","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
-		{"stored before", none, `{"stream":"S","seq":7,"duplicate":true}`, Ack{Stream: "S", Sequence: 7, Duplicate: true}, true},
+		{"stored before", none, `{"stream":"S","seq":7,"duplicate":true}`,
+			Ack{Stream: "S", Sequence: 7, Duplicate: true}, true},
 		{"in a domain", none, `{"stream":"S","domain":"hub","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
-		{"full", none, `{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`,
+		{"full", none,
+			`{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`,
 			Ack{Stream: "S", Code: 10077, Description: "maximum messages exceeded"}, true},
-		{"a service's error, without err_code", none, `{"error":{"code":503,"description":"x"}}`, Ack{Description: "x"}, false},
-		{"no responders", nats.Header{"Status": {"503"}}, "", Ack{Code: 503, Description: "nobody listens on the subject"}, true},
+		{"a service's error, without err_code", none, `{"error":{"code":503,"description":"x"}}`,
+			Ack{Description: "x"}, false},
+		{"no responders", nats.Header{"Status": {"503"}}, "",
+			Ack{Code: 503, Description: "nobody listens on the subject"}, true},
 
 		{"an error without any code", none, `{"error":{"description":"x"}}`, Ack{}, false},
 		{"a status with a body", nats.Header{"Status": {"503"}}, "busy", Ack{}, false},

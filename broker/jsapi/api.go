@@ -1,6 +1,3 @@
-// Package leader asks the leaders of streams what only they know: a replica may lag, and a direct get may be answered by
-// one. It is a thin layer over the JetStream API (nats-server, server/jetstream_api.go), whose Go client has no such
-// questions, or asks for a stream's info first, which takes one more permission.
 package jsapi
 
 import (
@@ -16,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Client asks on one connection. A question that is refused for want of a right is not answered, and ends with ctx.
+// Client asks on one connection. If a right is missing, the server does not answer, and the question ends with ctx.
 type Client struct {
 	Conn *nats.Conn
 	API  string // "$JS.API" unless a domain or an import says otherwise
@@ -31,7 +28,7 @@ type Message struct {
 	Time     time.Time `json:"time"`
 }
 
-// Header decodes the header as nats.go does for who receives it.
+// Header decodes the header as nats.go does for a subscriber.
 func (m Message) Header() (nats.Header, error) {
 	if len(m.Block) == 0 {
 		return nil, nil
@@ -39,7 +36,8 @@ func (m Message) Header() (nats.Header, error) {
 	return nats.DecodeHeadersMsg(m.Block)
 }
 
-// Message reads the message at a sequence, and believes no other. This, Next and Last return jetstream.ErrMsgNotFound when there is none.
+// Message reads the message at a sequence. An answer with another sequence is an error. Message, Next and Last return
+// jetstream.ErrMsgNotFound if there is none.
 func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
@@ -66,8 +64,8 @@ func (l Client) get(ctx context.Context, stream string, request any) (Message, e
 	return answer.Message, err
 }
 
-// Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound for one that is gone, which the server has
-// several words for.
+// Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound if the message is gone; the
+// server itself has several errors for that.
 func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
 	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
 	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
@@ -78,7 +76,8 @@ func (l Client) Delete(ctx context.Context, stream string, sequence uint64) erro
 	return err
 }
 
-// Purge removes everything below a sequence, which must not be 0 or 1: before 2.12.12, nats-server takes 1 for everything.
+// Purge removes all messages below a sequence. It ignores 0 and 1, because nats-server before 2.12.12 takes 1 for the
+// whole stream.
 func (l Client) Purge(ctx context.Context, stream string, below uint64) error {
 	if below <= 1 {
 		return nil
@@ -99,8 +98,8 @@ func (l Client) PurgeBelow(ctx context.Context, stream, filter string, below uin
 	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
 }
 
-// Streams lists the account's streams. Away are those that are there and have no leader to describe them, by name: nats.go's
-// lister leaves them out without a word.
+// Streams lists the account's streams. Away are the names of streams that exist but have no leader to describe them.
+// nats.go's lister leaves those out silently.
 func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
 	described := make(map[string]bool)
 	for offset, more := 0, true; more; {
@@ -124,7 +123,7 @@ func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away 
 	return all, away, nil
 }
 
-// Ask makes one request of the API, whose subject is given without the prefix, and decodes the answer unless it is nil. A
+// Ask makes one request of the API, on a subject given without the prefix, and decodes the answer unless it is nil. A
 // refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
 func (l Client) Ask(ctx context.Context, subject string, request, answer any) error {
 	body, err := json.Marshal(request)
@@ -163,12 +162,13 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	return nil
 }
 
-// errAnswer is returned for an answer to something else. Whoever knows the inbox may have one put there: an acknowledgement
-// of a publish would otherwise pass for the one of a purge.
+// errAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there:
+// an acknowledgement of a publish would otherwise pass for the answer to a purge.
 var errAnswer = errors.New("the answer is not to what was asked")
 
-// answerType is what the server calls its answers to a subject: "STREAM.MSG.GET.<stream>" has
-// "io.nats.jetstream.api.v1.stream_msg_get_response", and "STREAM.LIST", which names no stream, "….stream_list_response".
+// answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has
+// "io.nats.jetstream.api.v1.stream_msg_get_response". "STREAM.LIST", which names no stream, has
+// "….stream_list_response".
 func answerType(subject string) string {
 	operation := subject
 	if subject != "STREAM.LIST" {

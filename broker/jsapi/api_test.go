@@ -22,14 +22,16 @@ func TestAnswersOfLeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, subject := range []string{"a.1", "a.2", "a.1", "a.3"} {
-			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: []byte("x"), Header: nats.Header{"K": {subject}}}); err != nil {
+			if _, err := js.PublishMsg(ctx,
+				&nats.Msg{Subject: subject, Data: []byte("x"), Header: nats.Header{"K": {subject}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		check := func(what string, m Message, err error, sequence uint64, subject string) {
 			t.Helper()
 			h, bad := m.Header()
-			if err != nil || bad != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" || h.Get("K") != subject || m.Time.IsZero() {
+			if err != nil || bad != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" ||
+				h.Get("K") != subject || m.Time.IsZero() {
 				t.Errorf("%s: got %+v, %v, want %d on %s", what, m, err, sequence, subject)
 			}
 		}
@@ -84,14 +86,15 @@ func TestAnswersOfLeaders(t *testing.T) {
 	})
 }
 
-// TestAnswerToSomethingElse: an acknowledgement of a publish, which somebody has had put into our inbox, purges and reads
-// nothing.
+// TestAnswerToSomethingElse: an acknowledgement of a publish, which somebody has had put into our inbox, purges and
+// reads nothing.
 func TestAnswerToSomethingElse(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()
 		for subject, answer := range map[string]string{
-			"fake.STREAM.PURGE.A":   `{"stream":"A","seq":1}`,
-			"fake.STREAM.MSG.GET.A": `{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":{"subject":"a","seq":8}}`,
+			"fake.STREAM.PURGE.A": `{"stream":"A","seq":1}`,
+			"fake.STREAM.MSG.GET.A": `{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
+				`"message":{"subject":"a","seq":8}}`,
 		} {
 			if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }); err != nil {
 				t.Fatal(err)

@@ -7,14 +7,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzParseAck: whoever listens on a target can answer anything. The quick way to read an answer agrees with the decoder,
-// and an answer is either a stream's, with its name, or a refusal, with its code.
+// FuzzParseAck: whoever listens on a target can answer anything. The quick way to read an answer agrees with the
+// decoder, and an answer is either a stream's, with its name, or a refusal, with its code.
 func FuzzParseAck(f *testing.F) {
 	for _, body := range []string{
-		`{"stream":"S","seq":7}`, `{"stream":"S", "seq":7}`, `{"stream":"S","seq":7,"duplicate":true}`, `{"stream":"S","domain":"hub","seq":7}`,
-		`{"stream":"S","seq":007}`, `{"stream":"S","seq":}`, `{"stream":"S","seq":18446744073709551616}`, `{"stream":"S\u0041","seq":7}`,
-		"{\"stream\":\"S\n\",\"seq\":7}", "{\"stream\":\"\xff\",\"seq\":7}", `{"stream":"","seq":7}`, `{"stream":"S","seq":7}}`, `{"stream":"S","seq":-7}`,
-		`{"error":{"code":503,"err_code":10077,"description":"x"},"stream":"S","seq":0}`, `{"error":null,"stream":"S","seq":1}`,
+		`{"stream":"S","seq":7}`, `{"stream":"S", "seq":7}`, `{"stream":"S","seq":7,"duplicate":true}`,
+		`{"stream":"S","domain":"hub","seq":7}`, `{"stream":"S","seq":007}`, `{"stream":"S","seq":}`,
+		`{"stream":"S","seq":18446744073709551616}`, `{"stream":"S\u0041","seq":7}`, "{\"stream\":\"S\n\",\"seq\":7}",
+		"{\"stream\":\"\xff\",\"seq\":7}", `{"stream":"","seq":7}`, `{"stream":"S","seq":7}}`, `{"stream":"S","seq":-7}`,
+		`{"error":{"code":503,"err_code":10077,"description":"x"},"stream":"S","seq":0}`,
+		`{"error":null,"stream":"S","seq":1}`,
 		`{"error":{"err_code":-1},"stream":"S"}`, `{"Stream":"S","SEQ":7}`, `null`, `[]`, `7`, ``, `+OK`,
 	} {
 		f.Add([]byte(body), "")
@@ -50,7 +52,8 @@ func FuzzParseAck(f *testing.F) {
 		if err := json.Unmarshal(body, &want); err != nil {
 			t.Fatalf("%q is %+v, and to the decoder: %v", body, ack, err)
 		}
-		if want.Error == nil && (ack.Refused() || ack.Stream != want.Stream || ack.Sequence != want.Sequence || ack.Duplicate != want.Duplicate) ||
+		if want.Error == nil &&
+			(ack.Refused() || ack.Stream != want.Stream || ack.Sequence != want.Sequence || ack.Duplicate != want.Duplicate) ||
 			want.Error != nil && (ack.Code != want.Error.ErrCode || ack.Sequence != 0) {
 			t.Errorf("%q is %+v, to the decoder %+v", body, ack, want)
 		}

@@ -7,29 +7,29 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// control is what the server itself says in a consumer's inbox. It may be forged by whoever may publish there, so it can
-// cost a consumer or a request, and no message.
+// control is a message that the server itself writes into a consumer's inbox. Whoever may publish there can forge it.
+// So it may cost us a consumer or a request, but never a message.
 type control struct {
 	kind    controlKind
-	left    int    // messages that an ended request asked for and did not get
-	room    int    // bytes that a request which ended for want of room had left; zero is not known
-	last    uint64 // heartbeat: the number of the consumer's last message, if counted
-	counted bool   // heartbeat: last is said
-	passed  uint64 // heartbeat: the sequence of the last message that the consumer is past; zero is not said
+	left    int    // messages that the ended request asked for and did not get
+	room    int    // noRoom: bytes that the request had left; zero if not known
+	last    uint64 // heartbeat: the consumer's number of its last message, if counted
+	counted bool   // heartbeat: last is known
+	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if not known
 	words   string // status and description
 }
 
 type controlKind int
 
 const (
-	nothing       controlKind = iota // no server writes that
+	nothing       controlKind = iota // no server writes it
 	heartbeat                        // the consumer is alive
-	requestEnded                     // and its consumer goes on
-	noRoom                           // the same, because the next message is larger than it allowed
-	consumerEnded                    // or whatever else is not known to be harmless
+	requestEnded                     // a request ended, and its consumer goes on
+	noRoom                           // the same, because the next message is larger than the request allows
+	consumerEnded                    // the consumer ended, or the message is not known to be harmless
 )
 
-// parseControl reads the headers of a message without a place in a stream.
+// parseControl reads the headers of a message that is not a stored one.
 func parseControl(h nats.Header) control {
 	status, description := h.Get("Status"), h.Get("Description")
 	c := control{words: strings.TrimSpace(status + " " + description)}

@@ -6,16 +6,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseControl reads what nats-server writes, and what others may.
+// TestParseControl reads the control messages of nats-server, and forged ones.
 func TestParseControl(t *testing.T) {
 	for _, tt := range []struct {
 		block string
 		want  control
 	}{
-		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n", control{kind: heartbeat, last: 7, counted: true, passed: 9}},
-		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 0\r\nNats-Last-Stream: 0\r\n\r\n", control{kind: heartbeat, counted: true}},
+		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n",
+			control{kind: heartbeat, last: 7, counted: true, passed: 9}},
+		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 0\r\nNats-Last-Stream: 0\r\n\r\n",
+			control{kind: heartbeat, counted: true}},
 		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
-		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: requestEnded, left: 3}},
+		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n",
+			control{kind: requestEnded, left: 3}},
 		{"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestEnded, left: 3}},
 		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: noRoom, left: 3}},
 		{"NATS/1.0 409 Consumer Deleted\r\n\r\n", control{kind: consumerEnded}},
@@ -38,8 +41,8 @@ func TestParseControl(t *testing.T) {
 	}
 }
 
-// FuzzControl: only a status makes a control message, and none makes more to be wanted than was asked for, which would keep
-// the reader from asking again.
+// FuzzControl: only a status makes a control message, and none makes more to be wanted than was asked for, which would
+// keep the reader from asking again.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte("NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\n\r\n"))
 	f.Add([]byte("NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: -9223372036854775808\r\n\r\n"))

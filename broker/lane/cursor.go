@@ -1,22 +1,21 @@
 package lane
 
-import (
-	"context"
-)
+import "context"
 
-// Cursor keeps account of what was read and what has arrived elsewhere, in the order of reading. It costs 16 bytes for
-// each message between the first that has not arrived and the last that was read.
+// Cursor records which messages were read and which have arrived elsewhere, in the order of reading. It costs 16 bytes
+// for each message between the first that has not arrived and the last that was read.
 //
 // It is not safe for concurrent use. The zero Cursor is ready.
 type Cursor struct {
 	marks []mark // a ring; its length is a power of two
 	first uint64 // number of the oldest mark in the ring
 	next  uint64 // number of the next mark
-	life  uint32 // counts resets, so that marks of a former life mean nothing
+	life  uint32 // counts resets, so that marks from before a reset mean nothing
 	done  uint64 // everything up to this sequence has arrived
-	ahead int    // messages that have arrived before an older one did, and were not taken out
+	ahead int    // messages that arrived before an older one, and are still in the lane
 }
 
+// mark is the record of one message.
 type mark struct {
 	seq   uint64
 	state state
@@ -27,7 +26,7 @@ type state uint8
 const (
 	open    state = iota
 	done          // it has arrived
-	removed       // and was taken out of the lane by itself
+	removed       // it has arrived, and was deleted from the lane by itself
 )
 
 // Mark stands for one message between Begin and Done.
@@ -55,10 +54,10 @@ func (c *Cursor) grow() {
 	c.marks = bigger
 }
 
-// Void is the mark of a message that is not of the history the cursor keeps account of.
+// Void is the mark of a message from another history. Done ignores it.
 func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
 
-// Done notes that a message has arrived elsewhere. A mark of a former life is ignored.
+// Done notes that a message has arrived elsewhere. A mark from before a reset is ignored.
 func (c *Cursor) Done(m Mark) {
 	if m.life != c.life || m.number < c.first {
 		return
@@ -82,11 +81,11 @@ func (c *Cursor) Arrived() uint64 { return c.done }
 // Span is the number of messages between the oldest that has not arrived and the last read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
-// Ahead is the number of messages that have arrived before an older one did. A purge does not reach them.
+// Ahead is the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
 func (c *Cursor) Ahead() int { return c.ahead }
 
-// TakeAhead returns the sequences of at most so many messages that have arrived before an older one did, and counts
-// them as taken out of the lane: they are not returned again.
+// TakeAhead returns the sequences of messages that arrived before an older one, at most so many. They count as deleted
+// from the lane, and are not returned again.
 func (c *Cursor) TakeAhead(most int) []uint64 {
 	var taken []uint64
 	for n := c.first; n < c.next && len(taken) < most && c.ahead > 0; n++ {
@@ -99,7 +98,7 @@ func (c *Cursor) TakeAhead(most int) []uint64 {
 	return taken
 }
 
-// PutBack undoes TakeAhead for messages that could not be taken out of the lane.
+// PutBack undoes TakeAhead for messages that could not be deleted from the lane.
 func (c *Cursor) PutBack(sequences []uint64) {
 	if len(sequences) == 0 {
 		return
@@ -116,15 +115,15 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	}
 }
 
-// Reset forgets everything: the stream has another history.
+// Reset forgets everything, because the stream has another history.
 func (c *Cursor) Reset() {
 	*c = Cursor{life: c.life + 1}
 }
 
 func (c *Cursor) at(n uint64) *mark { return &c.marks[n&uint64(len(c.marks)-1)] }
 
-// Committer makes progress durable: after Commit, a successor need not read what is at or below seq. A level commits by
-// purging; a lane whose messages stay until they fire would store its cursor instead.
+// Committer makes progress durable: after Commit, the next owner need not read the messages up to seq. A level commits
+// by a purge. A lane whose messages stay until they are due would store its cursor instead.
 type Committer interface {
 	Commit(ctx context.Context, seq uint64) error
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// naive is the cursor as one would write it without a thought for memory.
+// naive is a cursor without regard for memory.
 type naive struct {
 	seqs []uint64
 	done map[uint64]bool
@@ -139,7 +139,7 @@ func TestCursorRingGrows(t *testing.T) {
 	}
 }
 
-// TestCursorTakeAhead takes out what has arrived behind a message that has not, in parts and each once.
+// TestCursorTakeAhead takes out the messages that arrived before an older one, in parts, and each once.
 func TestCursorTakeAhead(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -175,7 +175,7 @@ func TestCursorTakeAhead(t *testing.T) {
 	}
 }
 
-// TestCursorMemory passes many messages, few at a time: the ring must not grow with what has passed.
+// TestCursorMemory passes many messages, few at a time: the ring must not grow with the number that has passed.
 func TestCursorMemory(t *testing.T) {
 	var c Cursor
 	for seq := uint64(1); seq <= 100_000; seq += 2 {
@@ -188,7 +188,7 @@ func TestCursorMemory(t *testing.T) {
 	}
 }
 
-// TestCursorPutBack: what could not be taken out is offered again, and nothing else.
+// TestCursorPutBack: a message that could not be taken out is offered again, and no other.
 func TestCursorPutBack(t *testing.T) {
 	var c Cursor
 	var marks []Mark

@@ -1,66 +1,81 @@
-// Package lane is one ordered stream, read from a cursor by one owner, and committed behind it. A delay level, the
-// intake, and a retry delay are all lanes; what differs is what the owner decides about each message, which is none of
-// this package's business.
+// Package lane reads one ordered stream from a cursor, for one owner, and commits behind the cursor. A delay level, the
+// intake and a retry delay are all lanes. They differ in the decision that the owner takes about each message, and this
+// package knows nothing of that.
 //
-//	   committed │ everything here has arrived elsewhere,     │ read ahead,      │ not read yet
-//	   (purged)  │ or waits for a commit                      │ not yet arrived  │
-//	─────────────┼────────────────────────────────────────────┼──────────────────┼─────────────▶ sequence
-//	             first sequence                              cursor             read
+//	   committed │ everything here has arrived         │ read ahead,      │ not read yet
+//	   (purged)  │ elsewhere, or waits for a commit    │ not yet arrived  │
+//	─────────────┼─────────────────────────────────────┼──────────────────┼────▶ sequence
+//	             first sequence                       cursor             read
+//
+// # Words
+//
+//	arrived   a message has arrived when the stream or the target it was sent to has acknowledged it
+//	cursor    the sequence below which every message has arrived
+//	commit    a purge up to the cursor
+//	epoch     the life of one consumer
+//	history   the contents of a stream since it was created; see Judge
+//	gap       the sequences between the last message read and the next one that a consumer shows
+//	look      a question to the stream's leader for the stream's state
+//	tail      the place behind the last message of the stream
 //
 // # The cursor is the stream's own first sequence
 //
-// Everything below the cursor was acknowledged by where it went. Committing purges up to it, so that the first sequence
-// is the only durable state: a successor starts there. A message acknowledged above the cursor is repeated after a
-// crash, under the same id.
+// Every message below the cursor has arrived. A commit purges up to it, so the first sequence is the only durable
+// state, and the next owner starts there. A message above the cursor that has arrived is sent again after a crash,
+// under the same id.
 //
 // # Reading
 //
-// [Reader] runs its own pull loop on an ephemeral, in-memory, acknowledging-nothing consumer: one Raft operation per
-// message instead of four, and no memory in the server for what is held. nats.go's Consume, Messages and Fetch are no
-// alternative: a stored message with an empty body and a "Status: 409" header ends those for ever, on every instance,
-// after every restart. Nor is direct get, which any lagging replica may answer. A stored message is known by its
-// $JS.ACK reply subject, which names our consumer, and by nothing else.
+// [Reader] runs its own pull loop on an ephemeral consumer, in memory and without acknowledgements. That costs one Raft
+// operation for each message instead of four, and no memory in the server for messages in flight. nats.go's Consume,
+// Messages and Fetch were rejected: a stored message with an empty body and the header "Status: 409" ends them for
+// ever, on every instance, after every restart. Direct get was rejected: any replica may answer it, also one that lags.
+// A stored message is known by its $JS.ACK reply subject, which names our consumer, and by nothing else.
 //
 // # Nothing lies between
 //
-// The cursor purges everything below it, so a message that the reader passes by is lost. Whatever a consumer shows, the
-// reader knows one number of its own: next. Every undeleted message below next was handed over, or had arrived before this
-// owner began. It rises in three places only, and nothing can lie in between at any of them:
+// A commit purges everything below the cursor, so a message that the reader skips is lost. Whatever a consumer shows,
+// the reader trusts one number of its own: next. Every message below next that was not deleted was handed to the owner,
+// or had arrived before this owner began. next rises in three places only. At each of them it is proven that no message
+// is skipped:
 //
-//	begins at the stream's first sequence     what lies below was purged; the leader says so, and a replica or a leader of
-//	                                          the past would name a lower one
-//	a message with the sequence next          there is no sequence between
-//	a message with a higher one (a gap)       each sequence between was deleted when the epoch began (the leader listed
-//	                                          them), or the leader has no message from there up to this one (asked now). A
-//	                                          leader of the past has fewer deletes than there are, never more; what it does
-//	                                          not have at all proves nothing, and the consumer is replaced
+//	the reader begins at the stream's    Whatever lies below was purged: the leader says so. A replica that lags, or a
+//	first sequence                       deposed leader, would name a lower sequence.
+//	the consumer shows sequence next     There is no sequence between.
+//	the consumer shows a higher          Either each sequence of the gap was deleted when the epoch began: the leader
+//	sequence (a gap)                     listed them. Or the leader, asked now, has no message in the gap, but does have
+//	                                     the one that was shown. A deposed leader knows of fewer deletes than there are,
+//	                                     never of more. If the leader has nothing at all from there on, that proves
+//	                                     nothing, and the consumer is replaced.
 //
-// None of this rests on the consumer. Its own numbering proves nothing: when the server that holds it is restarted,
-// nats-server makes the consumer anew under its name, from where it began, counting from one; and once the cursor has purged
-// what lay there, the number that follows ours belongs to a message further on. (Acknowledged messages were lost that way:
-// 50 to 74 of 2,000.) So the consumer may be made anew, reset, moved to another server, answer late or be lost in part on the
-// wire: a message lies next to the last one, or is proven to, or is not taken.
+// No part of this proof rests on the consumer, because its own numbering proves nothing. When the server that holds a
+// consumer is restarted, nats-server makes the consumer anew under the same name: it begins where it once began, and
+// counts from one. If the messages there have been purged meanwhile, the number that continues our count belongs to a
+// message further on. Acknowledged messages were lost that way: 50 to 74 of 2,000. So a consumer may be made anew,
+// reset or moved to another server, may answer late, and may lose messages on the wire. A message is accepted only if
+// it is adjacent to the last one, or if the gap is proven to be empty.
 //
-// A consumer's numbers are a hint all the same. A number that is not the one after the last, a heartbeat that counts
-// otherwise, or one of a consumer that is past what we have not read, says at once that something was lost or the consumer
-// is another; a new one starts at next.
+// The consumer's numbers still serve as a hint. Three signs say at once that a message was lost, or that the consumer
+// was made anew: a number that does not continue our count, a heartbeat with another count, and a heartbeat of a
+// consumer that is already past messages that we have not read. In each case a new consumer starts at next.
 //
-// What the leader listed as deleted is not taken when a lagging replica shows it: a predecessor removed it, out of order,
-// because it had arrived.
+// A replica that lags may show a message that the leader listed as deleted. It is not accepted: an earlier owner
+// removed it, out of order, because it had arrived.
 //
 // # Epochs
 //
-// A consumer that starts behind the end of a stream is not refused: it waits, with heartbeats, and never delivers what
-// is stored below. A purge by a cursor of a former life destroys what was accepted in this one (50 messages, in the
-// experiment that found it). So each consumer begins with a look at the stream, and when that is not the stream we
-// knew, a new [Epoch] says so and the owner forgets its cursor. [Judge] tells histories apart; a deposed leader's answer
-// is none.
+// A consumer that starts behind the end of a stream is not refused. It waits, sends heartbeats, and never delivers the
+// messages that are stored below its start. And a purge by the cursor of an earlier history destroys messages that were
+// accepted in the present one (50 messages, in the experiment that found it). So each consumer begins with a look at
+// the stream. If the stream has another history, the new [Epoch] says so, and the owner forgets its cursor. [Judge]
+// tells histories apart. The answer of a deposed leader does not count.
 //
-// A reader that waits for its owner hears nothing of the server, for hours in a long level, and a stream that is restored
-// from a backup of nats-server before 2.15 says that it was created when the one before was. So the owner looks at the
-// last message it read before it purges, and tells the reader when that is another: [Reader.Invalidate].
+// Two cases escape the reader. While it waits for its owner it reads nothing from the server, for hours in a long
+// level. And a stream that is restored from a backup of nats-server before 2.15 reports the creation time of the
+// original. So the owner looks at the last message it read before each purge. If that is another message now, the owner
+// calls [Reader.Invalidate].
 //
-// # Watching costs what the lane is worth
+// # The price of watching an idle lane
 //
 // See [Watch].
 package lane

@@ -1,57 +1,102 @@
 package lane
 
 import (
-	"time"
+	"context"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 )
 
-// Epoch is one life of the consumer, which was created on a stream that was looked at first. It is handed over before the
-// first of its items; items of the epoch before may still be waiting then.
+// Epoch is the life of one consumer. It begins with a look at the stream. The owner gets the epoch before the first of
+// its items; items of the epoch before may still be waiting then.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream is not the one we knew: deleted and created again, restored, or cut back by a crash
-	// of its server. What was read before is not in it under the same sequences, so cursors mean nothing any more.
+	// Fresh means that the stream has another history than before: it was deleted and created again, restored, or cut back
+	// by a crash of its server. A sequence that was read before is no longer that of the same message, so the cursor means
+	// nothing any more.
 	Fresh bool
 	Info  Sample
 }
 
-// Sample is a look at a stream through its leader.
-type Sample struct {
-	ServerTime time.Time // the leader's clock when it answered; it cannot be later than that now
-	Received   time.Time // our clock when the answer was here
-	Leader     string    // empty on a single server
-	Quorate    bool      // the leader hears from a majority of the stream's replicas, itself included
-	Created    time.Time // tells two streams of one name apart
-	FirstSeq   uint64
-	LastSeq    uint64
-	Messages   uint64
-	Bytes      uint64
-	MaxBytes   int64 // the stream's limit; zero or less is none
+// begin starts an epoch. It looks at the stream, creates a consumer at the message after the last one read, and looks
+// again: a stream that was replaced in between would never deliver its messages to that consumer.
+func (r *Reader) begin(ctx context.Context) (*pull, error) {
+	before, sample, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.recognize(ctx, sample); err != nil {
+		return nil, err
+	}
+	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
+	k := &r.known
+	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
+	if k.deleted, err = r.listDeleted(ctx, before); err != nil {
+		return nil, err
+	}
+	p := newPull(r, before, max(before.State.FirstSeq, k.first, k.read.Sequence, 1))
+	if err := p.open(ctx); err != nil {
+		p.close(ctx)
+		return nil, err
+	}
+	after, sample, err := r.look(ctx)
+	if err == nil && (after.Created != before.Created || after.State.LastSeq < before.State.LastSeq) {
+		err = ErrHistory
+	}
+	if err != nil {
+		p.close(ctx)
+		return nil, err
+	}
+	r.number++
+	r.live.Store(r.number)
+	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: k.fresh, Info: sample}); err != nil {
+		p.close(ctx)
+		return nil, err
+	}
+	k.created, k.fresh = before.Created, false
+	return p, nil
 }
 
-// SampleOf takes what matters from a stream's info, received at the given moment.
-func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
-	s := Sample{
-		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
-		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq,
-		Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
-		Quorate: true,
+// recognize finds out whether the stream is the one that was read. If it is not, recognize forgets everything that was
+// known of it.
+func (r *Reader) recognize(ctx context.Context, look Sample) error {
+	k := &r.known
+	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
+	verdict, err := k.judge.Verdict(ctx, last, look, r.message)
+	switch {
+	case err != nil:
+		return err
+	case verdict == Unsure:
+		return ErrUnsure
+	case verdict == Same:
+		return nil
 	}
-	if info.Cluster != nil {
-		s.Leader, s.Quorate = info.Cluster.Leader, quorate(info.Cluster)
+	k.fresh = true // until the owner has been told, however often begin fails
+	if !k.created.IsZero() {
+		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
+			"created", look.Created, "last", look.LastSeq, "read", k.read.Sequence)
+		k.first = 0
 	}
-	return s
+	k.read, k.next = Stored{}, 0
+	// The previous owner committed up to first, and the leader knows of it. A leader that does not know has another
+	// history, even if the streams were created at the same time: it was restored, or cut back by a loss of power.
+	if look.FirstSeq < k.first || !k.firstOf.IsZero() && !look.Created.Equal(k.firstOf) {
+		k.first = 0
+	}
+	return nil
 }
 
-// quorate reports whether a leader answered, and has lately heard from so many others that no second leader can be there.
-// While a stream has no leader, nats-server lets any replica answer.
-func quorate(c *jetstream.ClusterInfo) bool {
-	heard := 1
-	for _, peer := range c.Replicas {
-		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) { // zero also means never
-			heard++
+// announce waits until the owner has taken the epoch.
+func (r *Reader) announce(ctx context.Context, e Epoch) error {
+	for {
+		select {
+		case r.epochs <- e:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-r.status:
+			if s != nats.CONNECTED {
+				return errOffline
+			}
 		}
 	}
-	return c.Leader != "" && heard > (1+len(c.Replicas))/2
 }

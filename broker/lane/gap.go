@@ -8,21 +8,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that no undeleted message lies between what was read and the message that a consumer showed, and reports
-// whether that message is there itself. It returns errLost where there is one between, and errUnproven where the leader
-// knows less than the consumer.
+// adjoins proves that no undeleted message lies between the last one read and the one that a consumer shows. It reports
+// whether the message shown is there itself. It returns errLost if there is a message between, and errUnproven if the
+// leader has nothing from there on.
 //
-// A message that follows the last one without a gap needs no proof. Behind a gap, what was deleted before the epoch began
-// is known; what was deleted since, the leader is asked for. Consumer sequences prove nothing: see the package's
-// documentation.
+// The message with the sequence next needs no proof. For a gap, the sequences that were deleted before the epoch began
+// are known, and the leader is asked for those that were deleted since. See the package's documentation for the
+// reasons.
 func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err error) {
-	from := r.deleted.past(r.next)
+	from := r.known.deleted.past(r.known.next)
 	if from >= shown {
 		return from == shown, nil
 	}
 	stored := uint64(0)
 	err = r.request(ctx, func(ctx context.Context) error {
-		m, err := r.api.Next(ctx, r.stream, from, ">")
+		m, err := r.api.Next(ctx, r.cfg.Stream, from, ">")
 		stored = m.Sequence
 		return err
 	})
@@ -37,10 +37,10 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err err
 	return stored == shown, nil
 }
 
-// deleted are the sequences in the midst of a stream that its leader has no message for, as runs in rising order.
+// deleted are the sequences in the middle of a stream for which its leader has no message, as runs in rising order.
 type deleted []run
 
-// run is some sequences in a row, both ends included.
+// run is a row of sequences, both ends included.
 type run struct{ first, last uint64 }
 
 func deletedOf(sequences []uint64) deleted {
@@ -56,7 +56,7 @@ func deletedOf(sequences []uint64) deleted {
 	return d
 }
 
-// past is the first sequence from seq on that is not among the deleted.
+// past is the first sequence that is not deleted, from seq on.
 func (d deleted) past(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
 		switch {

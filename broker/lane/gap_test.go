@@ -13,14 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/natstest"
 )
 
-// remake makes the reader's consumer anew under its name, from where it began and counting from one, as nats-server does when
-// the server that held it in memory is restarted. Requests that were pending are gone, and nobody says so.
+// remake makes the reader's consumer anew under its name, from where it began and counting from one, as nats-server
+// does when the server that held it in memory is restarted. Pending requests are gone without a word.
 func (r *rig) remake(w *wire) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -42,18 +41,24 @@ func (r *rig) remake(w *wire) {
 	}
 }
 
-// TestRemadeConsumer makes the consumer anew when everything it delivered was committed, and loses just so many of its
-// messages on the wire that its numbers go on where they stopped. Nothing between may be passed by.
+// tenCommitted is a rig whose owner has read ten messages over a wire, and has committed all of them.
+func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
+	t.Helper()
+	r, w := newRig(t, s), &wire{server: s}
+	o := r.readOver(w)
+	r.publish(1, 10)
+	o.check(1, 10)
+	r.purge(jetstream.WithPurgeSequence(11))
+	return r, w, o
+}
+
+// TestRemadeConsumer makes the consumer anew when everything it delivered was committed. It loses so many of its
+// messages on the wire that its numbers go on where they stopped. No message may be skipped.
 func TestRemadeConsumer(t *testing.T) {
 	for _, lost := range []int{0, 1, 9, 10} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				r := newRig(t, s)
-				w := &wire{server: s}
-				o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
-				r.publish(1, 10)
-				o.check(1, 10)
-				r.purge(jetstream.WithPurgeSequence(11)) // the cursor has passed all of it
+				r, w, o := tenCommitted(t, s)
 				r.remake(w)
 				left := lost
 				w.set(func(head, _ string) bool {
@@ -72,100 +77,136 @@ func TestRemadeConsumer(t *testing.T) {
 	}
 }
 
-// TestNothingBetween does all that at random: publishes, commits, deletes in the midst, loses messages and heartbeats on the
-// wire, makes the consumer anew, deletes it, and restarts the server. Every message that nobody deleted is read once, in
-// order.
+// TestNothingBetween does all that at random: publishes, commits, deletes in the middle, loses messages and heartbeats
+// on the wire, makes the consumer anew, deletes it, and restarts the server. Every message that nobody deleted is read
+// once, in order.
 func TestNothingBetween(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				rnd, loss := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)) // one for each goroutine
-				r := newRig(t, s)
-				w := &wire{server: s}
-				var share atomic.Int64 // of the messages from the server, in percent, that get lost
-				var hide atomic.Bool   // a consumer that was made anew, until its numbers join ours
-				shown := make(map[string]int)
-				w.set(func(head, body string) bool {
-					if isStored(head) {
-						reply := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")
-						consumer, number := reply[3], atoi(reply[6])
-						if hide.Load() && number <= shown[consumer] {
-							return true
-						}
-						shown[consumer] = number
-						return loss.Int64N(100) < share.Load()
-					}
-					return strings.Contains(body, "Idle Heartbeat") && loss.Int64N(100) < share.Load()
-				})
-				o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
-				removed := make(map[string]bool)
-				last := 0
+				d := newDisorder(t, s, seed)
 				for range 60 {
-					switch rnd.IntN(8) {
-					case 0, 1:
-						n := rnd.IntN(300)
-						r.burst(last+1, last+n)
-						last += n
-					case 2: // the owner commits what it has
-						synctest.Wait()
-						o.mu.Lock()
-						arrived := uint64(len(o.stored))
-						if arrived > 0 {
-							arrived = o.stored[arrived-1].Sequence
-						}
-						o.mu.Unlock()
-						if arrived > 0 {
-							r.purge(jetstream.WithPurgeSequence(arrived + 1))
-						}
-					case 3: // somebody deletes
-						for range rnd.IntN(20) {
-							seq := uint64(1 + rnd.IntN(max(1, last)))
-							if err := o.api.Delete(t.Context(), r.spec.Stream, seq); err == nil {
-								removed[fmt.Sprint(seq)] = true
-							}
-						}
-					case 4:
-						hide.Store(rnd.IntN(3) > 0)
-						r.remake(w)
-						o.Probe()
-					case 5:
-						r.deleteConsumers()
-					case 6:
-						share.Store(rnd.Int64N(30))
-					case 7:
-						share.Store(0)
-						if rnd.IntN(4) == 0 {
-							s.Restart(time.Duration(rnd.IntN(10_000)) * time.Millisecond)
-							time.Sleep(3 * time.Second)
-						}
-					}
-					time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+					d.step()
+					time.Sleep(time.Duration(d.rnd.IntN(3000)) * time.Millisecond)
 				}
-				share.Store(0)
-				r.burst(last+1, last+1)
-				last++
+				d.share.Store(0)
+				d.burst(1)
 				time.Sleep(2 * time.Hour)
-				stream, err := r.js.Stream(t.Context(), r.spec.Stream)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := stream.CachedInfo().State.LastSeq; got != uint64(last) {
-					t.Fatalf("%d of %d messages were stored", got, last)
-				}
-				o.mu.Lock()
-				defer o.mu.Unlock()
-				for _, want := range numbers(1, last) {
-					if !removed[want] && !slices.Contains(o.got, want) {
-						t.Errorf("%s was passed by", want)
-					}
-				}
-				for i, m := range o.stored {
-					if i > 0 && m.Sequence <= o.stored[i-1].Sequence {
-						t.Errorf("%d was read after %d", m.Sequence, o.stored[i-1].Sequence)
-					}
-				}
+				d.check()
 			})
 		})
+	}
+}
+
+// disorder is a rig to which random things happen.
+type disorder struct {
+	*rig
+	w       *wire
+	o       *owner
+	rnd     *rand.Rand
+	last    int             // the last message published
+	removed map[string]bool // messages that somebody deleted
+
+	// The rest belongs to the goroutine of the wire, but for the two atomics.
+	loss  *rand.Rand
+	shown map[string]int // the highest number that each consumer showed
+	share atomic.Int64   // of the messages from the server, in percent, that get lost
+	hide  atomic.Bool    // messages of a consumer that was made anew get lost, until its numbers continue our count
+}
+
+func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
+	t.Helper()
+	d := &disorder{
+		rig: newRig(t, s), w: &wire{server: s}, removed: make(map[string]bool), shown: make(map[string]int),
+		rnd: rand.New(rand.NewPCG(seed, 1)), loss: rand.New(rand.NewPCG(seed, 2)), // one for each goroutine
+	}
+	d.w.set(d.lose)
+	d.o = d.readOver(d.w)
+	return d
+}
+
+func (d *disorder) lose(head, body string) bool {
+	if !isStored(head) {
+		return strings.Contains(body, "Idle Heartbeat") && d.loss.Int64N(100) < d.share.Load()
+	}
+	reply := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")
+	consumer, number := reply[3], atoi(reply[6])
+	if d.hide.Load() && number <= d.shown[consumer] {
+		return true
+	}
+	d.shown[consumer] = number
+	return d.loss.Int64N(100) < d.share.Load()
+}
+
+// step is one thing that happens.
+func (d *disorder) step() {
+	switch d.rnd.IntN(8) {
+	case 0, 1:
+		d.burst(d.rnd.IntN(300))
+	case 2: // the owner commits what it has
+		synctest.Wait()
+		if arrived := d.arrived(); arrived > 0 {
+			d.purge(jetstream.WithPurgeSequence(arrived + 1))
+		}
+	case 3: // somebody deletes
+		for range d.rnd.IntN(20) {
+			seq := uint64(1 + d.rnd.IntN(max(1, d.last)))
+			if err := d.o.api.Delete(d.t.Context(), d.spec.Stream, seq); err == nil {
+				d.removed[fmt.Sprint(seq)] = true
+			}
+		}
+	case 4:
+		d.hide.Store(d.rnd.IntN(3) > 0)
+		d.remake(d.w)
+		d.o.Probe()
+	case 5:
+		d.deleteConsumers()
+	case 6:
+		d.share.Store(d.rnd.Int64N(30))
+	case 7:
+		d.share.Store(0)
+		if d.rnd.IntN(4) == 0 {
+			d.server.Restart(time.Duration(d.rnd.IntN(10_000)) * time.Millisecond)
+			time.Sleep(3 * time.Second)
+		}
+	}
+}
+
+func (d *disorder) burst(n int) {
+	d.rig.burst(d.last+1, d.last+n)
+	d.last += n
+}
+
+// arrived is the sequence of the last message that the owner took, zero if it took none.
+func (d *disorder) arrived() uint64 {
+	d.o.mu.Lock()
+	defer d.o.mu.Unlock()
+	if len(d.o.stored) == 0 {
+		return 0
+	}
+	return d.o.stored[len(d.o.stored)-1].Sequence
+}
+
+func (d *disorder) check() {
+	d.t.Helper()
+	stream, err := d.js.Stream(d.t.Context(), d.spec.Stream)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if got := stream.CachedInfo().State.LastSeq; got != uint64(d.last) {
+		d.t.Fatalf("%d of %d messages were stored", got, d.last)
+	}
+	d.o.mu.Lock()
+	defer d.o.mu.Unlock()
+	for _, want := range numbers(1, d.last) {
+		if !d.removed[want] && !slices.Contains(d.o.got, want) {
+			d.t.Errorf("%s was skipped", want)
+		}
+	}
+	for i, m := range d.o.stored {
+		if i > 0 && m.Sequence <= d.o.stored[i-1].Sequence {
+			d.t.Errorf("%d was read after %d", m.Sequence, d.o.stored[i-1].Sequence)
+		}
 	}
 }
 
@@ -181,12 +222,7 @@ func atoi(s string) int {
 // anew.
 func TestRemadeAndIdle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		r := newRig(t, s)
-		w := &wire{server: s}
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
-		r.publish(1, 10)
-		o.check(1, 10)
-		r.purge(jetstream.WithPurgeSequence(11))
+		r, w, o := tenCommitted(t, s)
 		r.remake(w)
 		o.Probe()
 		time.Sleep(time.Second)
@@ -198,16 +234,11 @@ func TestRemadeAndIdle(t *testing.T) {
 	})
 }
 
-// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do. Nothing
-// follows that would show a gap; where it is in the stream tells.
+// TestRemadeAndCaughtUp: a consumer was made anew, and lost just so many messages on the wire that it counts as we do.
+// Nothing follows that would show a gap; where it is in the stream tells.
 func TestRemadeAndCaughtUp(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		r := newRig(t, s)
-		w := &wire{server: s}
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
-		r.publish(1, 10)
-		o.check(1, 10)
-		r.purge(jetstream.WithPurgeSequence(11))
+		r, w, o := tenCommitted(t, s)
 		r.remake(w)
 		w.set(func(head, _ string) bool { return isStored(head) })
 		o.Probe()
@@ -220,11 +251,11 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 	})
 }
 
-// TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and asks
-// nobody.
+// TestDeletedIsNotTaken: what the leader had deleted when the epoch began is not taken from a replica that lags, and
+// asks nobody.
 func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
-	r.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
+	r.known.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
 		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
@@ -239,13 +270,15 @@ func TestDeletedIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestGapIsProven asks the leader what lies in a gap: nothing, something, or nothing that the leader knows of.
+// TestGapIsProven asks the leader for the messages of a gap: there are none, there is one, or the leader has none from
+// there on.
 func TestGapIsProven(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.publish(1, 10)
 		nc := s.Connect()
-		reader := NewReader(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), APIPrefix: "$JS.API", Stream: r.spec.Stream, Delay: r.spec.Delay, From: 1})
+		reader := NewReader(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), APIPrefix: "$JS.API", Stream: r.spec.Stream,
+			Delay: r.spec.Delay, From: 1})
 		for _, seq := range []uint64{2, 3, 7, 10} {
 			if err := reader.api.Delete(t.Context(), r.spec.Stream, seq); err != nil {
 				t.Fatal(err)
@@ -256,7 +289,8 @@ func TestGapIsProven(t *testing.T) {
 			err   error
 			taken int
 		}{
-			{1, nil, 1}, {5, errLost, 1}, {3, nil, 1}, {4, nil, 2}, {6, errLost, 2}, {5, nil, 3}, {6, nil, 4}, {7, nil, 5}, {10, errLost, 5},
+			{1, nil, 1}, {5, errLost, 1}, {3, nil, 1}, {4, nil, 2}, {6, errLost, 2}, {5, nil, 3}, {6, nil, 4}, {7, nil, 5},
+			{10, errLost, 5},
 			{8, nil, 6}, {9, nil, 7}, {10, nil, 8}, {12, errUnproven, 8},
 		} {
 			err := reader.accept(t.Context(), Stored{Sequence: step.seq})

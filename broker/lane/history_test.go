@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestResumesAfterRestart restarts the server in the midst of reading: everything comes once, and the stream is known
-// to be the same.
+// TestResumesAfterRestart restarts the server in the middle of reading: every message comes once, and the stream is
+// known to be the same.
 func TestResumesAfterRestart(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -39,7 +39,7 @@ func TestResumesAfterRestart(t *testing.T) {
 	})
 }
 
-// TestResumesBehindAPurge purges what was read, the last included, and lets the reader resume there.
+// TestResumesBehindAPurge purges the messages that were read, the last included, and lets the reader resume there.
 func TestResumesBehindAPurge(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -126,7 +126,7 @@ func TestHistoryCutBack(t *testing.T) {
 				s.Stop()
 				copyDir(t, dir, old)
 				s.Start()
-				// A second server life begins with five messages; clients are faster than the reader.
+				// The server starts again with five messages; clients are faster than the reader.
 				for i := range rewritten {
 					r.retry(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, 100+i)})
 				}
@@ -186,7 +186,8 @@ type failingConsumers struct {
 	times int
 }
 
-func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
+	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if f.times > 0 {
 		f.times--
 		return nil, errors.New("no consumer for a test")
@@ -240,7 +241,8 @@ type shortLived struct {
 	made int64
 }
 
-func (f *shortLived) CreateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
+	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	f.made++
 	c, err := f.JetStream.CreateConsumer(ctx, stream, cfg)
 	if err == nil {

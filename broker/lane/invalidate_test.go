@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestInvalidate tells the reader that its stream is another, while it reads and while it waits for its owner. It begins anew at
-// the first message, once, and does not believe what is said of an epoch that is over.
+// TestInvalidate tells the reader that its stream is another, while it reads and while it waits for its owner. It
+// begins again at the first message, once, and ignores the claim about an epoch that is over.
 func TestInvalidate(t *testing.T) {
 	for name, burst := range map[string]int{"reading": 10, "waiting for its owner": 2000} {
 		t.Run(name, func(t *testing.T) {

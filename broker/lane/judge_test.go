@@ -38,10 +38,14 @@ func TestVerdict(t *testing.T) {
 		{"cut back", []look{
 			{last: 9, want: Unsure}, {after: staleFor - 1, last: 9, want: Unsure}, {after: staleFor, last: 9, want: Other},
 		}},
-		{"created before", []look{{created: -1, last: 20, want: Unsure}, {after: staleFor, created: -1, last: 20, want: Other}}},
-		{"a leader of the past", []look{{last: 9, want: Unsure}, {after: staleFor, last: 10, want: Same}, {after: 2 * staleFor, last: 9, want: Unsure}}},
+		{"created before",
+			[]look{{created: -1, last: 20, want: Unsure}, {after: staleFor, created: -1, last: 20, want: Other}}},
+		{"a leader of the past",
+			[]look{{last: 9, want: Unsure}, {after: staleFor, last: 10, want: Same},
+				{after: 2 * staleFor, last: 9, want: Unsure}}},
 		{"a leader that is cut off", []look{
-			{last: 9, want: Unsure}, {after: staleFor, last: 9, distant: true, want: Unsure}, {after: 3 * staleFor, last: 9, distant: true, want: Unsure},
+			{last: 9, want: Unsure}, {after: staleFor, last: 9, distant: true, want: Unsure},
+			{after: 3 * staleFor, last: 9, distant: true, want: Unsure},
 			{after: 4 * staleFor, last: 9, want: Other},
 		}},
 	} {
@@ -49,7 +53,8 @@ func TestVerdict(t *testing.T) {
 			var j Judge
 			start := time.Unix(3000, 0)
 			for i, l := range tt.looks {
-				s := Sample{Received: start.Add(l.after), Created: created.Add(l.created), FirstSeq: l.first, LastSeq: l.last, Quorate: !l.distant}
+				s := Sample{Received: start.Add(l.after), Created: created.Add(l.created), FirstSeq: l.first, LastSeq: l.last,
+					Quorate: !l.distant}
 				got, err := j.Verdict(t.Context(), known, s, func(_ context.Context, seq uint64) (jsapi.Message, error) {
 					switch {
 					case seq != known.Read:
@@ -69,12 +74,14 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestQuorate: a leader counts itself, and whom it has heard from lately. Nobody led is nobody's word.
+// TestQuorate: a leader counts itself and the peers that it has heard from lately. An answer without a leader counts
+// for nothing.
 func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}
 	}
-	heard, silent, away, never := peer(time.Second, true, false), peer(staleFor, false, false), peer(time.Second, true, true), peer(0, false, false)
+	heard, silent, away, never := peer(time.Second, true, false), peer(staleFor, false, false),
+		peer(time.Second, true, true), peer(0, false, false)
 	for _, tt := range []struct {
 		name    string
 		cluster jetstream.ClusterInfo
@@ -84,7 +91,8 @@ func TestQuorate(t *testing.T) {
 		{"no leader", jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{heard, heard}}, false},
 		{"all", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{heard, heard}}, true},
 		{"one of two is silent", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{heard, silent}}, true},
-		{"behind, but heard", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{silent, peer(1, false, false)}}, true},
+		{"behind, but heard",
+			jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{silent, peer(1, false, false)}}, true},
 		{"both are silent", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{silent, silent}}, false},
 		{"both are offline", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{away, away}}, false},
 		{"never heard of", jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{never, never}}, false},

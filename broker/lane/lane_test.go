@@ -22,11 +22,12 @@ import (
 func level() layout.Spec {
 	return layout.Spec{
 		Stream: "DELAY_30m", Kind: layout.Level, Name: "30m", Delay: 30 * time.Minute, Prefix: "delay", Format: layout.Format,
-		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second,
+		Subjects: []string{"delay.30m.>", "delaysys.hop.30m.>"}, MaxMsgSize: 1 << 20, Replicas: 1,
+		Duplicates: 30 * time.Second,
 	}
 }
 
-// rig is a stream, somebody who publishes to it, and the owner of a reader.
+// rig is a stream and a client that publishes to it.
 type rig struct {
 	t      testing.TB
 	server *natstest.Server

@@ -3,11 +3,11 @@ package lane
 import (
 	"context"
 	"crypto/rand"
-	"delaybroker/broker/layout"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"delaybroker/broker/layout"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,64 +15,64 @@ import (
 
 const (
 	pullBatch = 500 // messages asked for at a time
-	// behindFor is how long a consumer may lack what the leader has before it is replaced. R1 consumers land on
-	// random peers, and one that is cut off from the leader goes on sending heartbeats.
+	// behindFor is how long a consumer may lack a message that the leader has before it is replaced. nats-server places
+	// consumers without replicas on random servers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
-	// compareEvery is how often the leader is asked for what the consumer may lack, unless it lacked something lately.
+	// compareEvery is how often the leader is asked for messages that the consumer may lack. While it lacks one, the
+	// leader is asked at every heartbeat.
 	compareEvery = 5 * time.Second
-	// ConsumerPrefix begins the names of the consumers by which brokers read.
+	// ConsumerPrefix begins the names of the consumers of brokers.
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is one consumer's life. A request is replaced when half of it is used, so that two overlap at most, or three when
-// work comes behind the tail.
+// pull is the life of one consumer. The next request is sent when half of the last one is used, so that two overlap at
+// most, or three when a message comes after the lane was idle.
 type pull struct {
 	r         *Reader
-	name      string
-	start     uint64
-	clustered bool
-	largest   int // bytes of a request that any message fits into
+	name      string // of the consumer
+	start     uint64 // the consumer's first sequence
+	clustered bool   // see separate
+	largest   int    // size of a request that holds any message
 	msgs      chan *nats.Msg
 	sub       *nats.Subscription
 
-	consumer uint64    // number of the consumer's last message
-	wanted   int       // messages asked for and not yet come
-	idle     bool      // nothing came since the last request
+	consumer uint64    // the consumer's number of its last message
+	wanted   int       // messages requested and not yet received
 	large    bool      // the next message is larger than the reader's buffer
-	tail     bool      // nothing was behind the last message
-	tried    bool      // the consumer counts as we do, so that a slow request may follow
-	compared time.Time // when the leader was last asked for what we lack
-	behind   time.Time // since when the leader has what we lack; zero when it has not
+	tail     bool      // no message was stored behind the last one
+	tried    bool      // the consumer answered a quick request, so that a slow one may follow
+	compared time.Time // when the leader was last asked for messages that the consumer lacks
+	behind   time.Time // since when the leader has a message that the consumer lacks; zero when it has none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	maxMsg := int(info.Config.MaxMsgSize)
 	if maxMsg <= 0 {
-		maxMsg = int(r.nc.MaxPayload())
+		maxMsg = int(r.cfg.Conn.MaxPayload())
 	}
 	return &pull{
-		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: far(info, r.nc.ConnectedServerName()),
+		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
 		largest: maxMsg + 8<<10,
 		msgs:    make(chan *nats.Msg, 3*pullBatch),
-		tail:    info.State.LastSeq < r.next || info.State.Msgs == 0,
+		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
 	}
 }
 
-// far reports whether the stream can go without our connection: in a cluster, or behind a leaf node. A single server names
-// only itself.
-func far(info *jetstream.StreamInfo, connected string) bool {
+// separate reports whether the stream's leader can be lost while our connection stays: in a cluster, or behind a leaf
+// node. A single server names only itself.
+func separate(info *jetstream.StreamInfo, connected string) bool {
 	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }
 
-// open creates the consumer and listens to its inbox.
+// open subscribes to the inbox and creates the consumer.
 func (p *pull) open(ctx context.Context) error {
-	sub, err := p.r.nc.ChanSubscribe(p.r.inbox+"."+rand.Text(), p.msgs)
+	sub, err := p.r.cfg.Conn.ChanSubscribe(p.r.cfg.Inbox+"."+rand.Text(), p.msgs)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
 	p.sub = sub
 	return p.r.request(ctx, func(ctx context.Context) error {
-		_, err := p.r.js.CreateConsumer(ctx, p.r.stream, jetstream.ConsumerConfig{
+		_, err := p.r.cfg.JetStream.CreateConsumer(ctx, p.r.cfg.Stream, jetstream.ConsumerConfig{
 			Name:              p.name,
 			Description:       "delaybroker reads this lane",
 			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -89,21 +89,21 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// close lets the consumer go. On a clean stop it is also deleted; otherwise the server does that in a while, since
-// after a loss of connection nobody would hear us.
+// close ends the subscription. On a clean stop it also deletes the consumer. Otherwise the server does that after
+// layout.InactiveThreshold, since after a loss of connection it would not receive our request.
 func (p *pull) close(ctx context.Context) {
 	if p.sub == nil {
 		return
 	}
 	_ = p.sub.Unsubscribe() // fails only on a closed connection
-	if ctx.Err() != nil && p.r.nc.IsConnected() {
+	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = p.r.js.DeleteConsumer(ctx, p.r.stream, p.name) // the threshold does it otherwise
+		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if that fails, the threshold does it
 	}
 }
 
-// run hands messages over until the consumer cannot be trusted any more, and says why.
+// run hands messages over until the consumer cannot be trusted any more, and returns the reason.
 func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried, p.wanted = false, 0 // what was asked for may be forgotten with it
+			p.tried, p.wanted = false, 0 // the requests may be lost together with the consumer
 			if err := p.ask(); err != nil {
 				return err
 			}
@@ -150,24 +150,24 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// patience is how long nothing may come. It follows from where we are and not from what was asked last: of several
-// requests, the one with the quick heartbeat may be used up before the slow one.
+// patience is how long to wait for a message or a heartbeat. It follows from the place in the stream and not from the
+// last request: of several requests, the one with the quick heartbeat may be used up before the slow one.
 func (p *pull) patience() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
-// watch is how to ask now. A request that the server refuses, for want of a right, gets no answer: so the first is a quick
-// one, or it would be minutes until we ask again. It stays quick until a message, or a heartbeat, has shown that the
-// consumer is the one we know.
+// watch returns the heartbeat and the end of the next request. A request that the server refuses for want of a right
+// gets no answer. So the first request is a quick one, or minutes would pass before the next. Requests stay quick until
+// a message or a heartbeat has shown that the consumer is the one we made.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.tried {
 		return time.Second, 2 * time.Second
 	}
-	return Watch(p.r.delay, p.tail, p.clustered)
+	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask requests another batch.
+// ask sends a request for another batch.
 func (p *pull) ask() error {
 	heartbeat, expires := p.watch()
 	n := pullBatch - p.wanted
@@ -180,36 +180,38 @@ func (p *pull) ask() error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	if err := p.r.nc.PublishRequest(p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.stream+"."+p.name, p.sub.Subject, body); err != nil {
+	subject := p.r.api.API + ".CONSUMER.MSG.NEXT." + p.r.cfg.Stream + "." + p.name
+	if err := p.r.cfg.Conn.PublishRequest(subject, p.sub.Subject, body); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
 	p.wanted += n
-	p.idle = true
 	return nil
 }
 
-// bytes is how many to ask for: a request that is smaller than the next message with its headers gets a 409 and nothing.
+// bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
+// sends no message.
 func (p *pull) bytes() int {
 	if p.large {
-		return max(p.largest, p.r.buffer)
+		return max(p.largest, p.r.cfg.Buffer)
 	}
-	return p.r.buffer
+	return p.r.cfg.Buffer
 }
 
+// receive takes a message from the inbox: a stored one, or a control message.
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
-	s, ok := parseStored(m, p.r.stream, p.name)
+	s, ok := parseStored(m, p.r.cfg.Stream, p.name)
 	if !ok {
 		return p.control(ctx, m)
 	}
 	if s.consumer != p.consumer+1 {
-		return errLost // on the wire, or the server made the consumer anew and counts from one
+		return errLost
 	}
 	p.consumer = s.consumer
-	p.idle, p.tried = false, true
-	p.large = p.large && s.Size > p.r.buffer/2
+	p.tried = true
+	p.large = p.large && s.Size > p.r.cfg.Buffer/2
 	p.wanted--
 	p.behind = time.Time{}
-	// Behind the tail comes work: a request that watches slowly will not do.
+	// More messages follow after an idle time. The request of that time has a slow heartbeat, so send a quick one.
 	slow := p.tail && s.Behind > 0
 	p.tail = s.Behind == 0
 	if slow || p.wanted <= pullBatch/2 {
@@ -220,7 +222,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control reads what the server itself has to say.
+// control takes a message that the server itself wrote, or a forger.
 func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	if m.Subject != p.sub.Subject {
 		return nil
@@ -234,11 +236,11 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	case c.kind == heartbeat:
 		p.tried = true
-		return p.compare(ctx, c.passed >= p.r.next)
+		return p.compare(ctx, c.passed >= p.r.known.next)
 	case c.kind == noRoom && (c.room == 0 || c.room >= p.largest):
-		return errTooSmall // a new consumer looks at the stream's limit again
+		return errTooSmall // the next epoch looks at the stream's limit again
 	case c.kind == noRoom:
-		p.large = p.large || c.room >= p.r.buffer // otherwise it was used up
+		p.large = p.large || c.room >= p.r.cfg.Buffer // with less room left, most of the request was used up
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
@@ -248,20 +250,18 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// compare asks the leader whether we lack something: in a cluster now and then, and when the consumer is past what we have
-// not read. It may have been deleted; or the consumer was made anew, its first messages were lost on the wire, and their
-// number is that of those before.
+// compare asks the leader whether the consumer lacks a message: in a cluster once in a while, and always when the
+// consumer is past sequences that we have not read. There are two explanations for the latter. Those messages were
+// deleted. Or the consumer was made anew, its first messages were lost on the wire, and it happens to count as the one
+// before.
 func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
 	if !past && (!p.clustered || !p.tail || p.behind.IsZero() && now.Sub(p.compared) < compareEvery) {
 		return nil
 	}
 	p.compared = now
-	more := false
-	if err := p.r.request(ctx, func(ctx context.Context) (err error) {
-		more, err = p.r.more(ctx)
-		return err
-	}); err != nil {
+	more, err := p.r.more(ctx)
+	if err != nil {
 		return err
 	}
 	switch {
@@ -273,7 +273,7 @@ func (p *pull) compare(ctx context.Context, past bool) error {
 	return nil
 }
 
-// lags reports whether the leader has had more than we were given for longer than behindFor.
+// lags reports whether the consumer has lacked a message that the leader has for behindFor.
 func (p *pull) lags(more bool, now time.Time) bool {
 	if !more {
 		p.behind = time.Time{}
@@ -283,14 +283,4 @@ func (p *pull) lags(more bool, now time.Time) bool {
 		p.behind = now
 	}
 	return now.Sub(p.behind) >= behindFor
-}
-
-// more asks the leader whether it holds a message behind the last one read. Its last sequence does not tell: that
-// message may have been deleted. Nor does a direct get, which any replica may answer.
-func (r *Reader) more(ctx context.Context) (bool, error) {
-	_, err := r.api.Next(ctx, r.stream, r.next, ">")
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }

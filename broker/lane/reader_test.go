@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadsInOrder reads what is there, several requests long, and what comes later.
+// TestReadsInOrder reads the messages that are stored, several requests long, and those that come later.
 func TestReadsInOrder(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -60,8 +60,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not have. A
-// cursor above what the leader has is of another history.
+// TestFrom begins where the stream does, wherever the previous owner stopped: what he committed the leader does not
+// have. A cursor above what the leader has is of another history.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 	}
 }
 
-// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences of
-// those that the previous owner had committed.
+// TestFromCutBack: a stream that was restored was created when the one before was, and new messages took the sequences
+// of those that the previous owner had committed.
 func TestFromCutBack(t *testing.T) {
 	dir, old := t.TempDir(), t.TempDir()
 	natstest.DropTimers()
@@ -120,7 +120,7 @@ func TestFromCutBack(t *testing.T) {
 	})
 }
 
-// TestLive: an epoch lives with its consumer and not longer, since what is purged in between may be another history's.
+// TestLive: an epoch lives as long as its consumer and no longer, since a purge in between may hit another history.
 func TestLive(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -144,7 +144,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestHostileMessages stores what looks like a control message to other readers.
+// TestHostileMessages stores messages that look like control messages to other readers.
 func TestHostileMessages(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -18,29 +17,30 @@ import (
 const (
 	scanBatch = 1000
 	scanBytes = 4 << 20 // of one batch, unless one message may be larger
-	// scanPatience is how long a scan waits for the next message, or to hear that there is none.
+	// scanPatience is how long a scan waits for the next message, or for the answer that there is none.
 	scanPatience = 5 * time.Second
 )
 
-// Scan is one pass over what a stream holds, by somebody who looks on: an operator. As with [Reader], no stored message
-// can end it, since a message is known by the reply subject that the server gives it. Unlike a Reader it gives up when
-// something is lost; who wants the rest scans again.
+// Scan is one pass through the messages of a stream, for an observer such as an operator. As with [Reader], no stored
+// message can end it, since a stored message is known by the reply subject that the server gives it. Unlike a Reader it
+// ends with an error when a message is lost; the caller scans again.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Stream    string
-	For       string // who scans: begins the consumer's name
+	For       string // the observer; it begins the consumer's name
 
 	Filters     []string  // subjects, which must not overlap; none for all
 	From        uint64    // the first sequence; zero for the beginning
-	Since       time.Time // likewise by time, where From is zero
+	Since       time.Time // the time of the first message, if From is zero
 	To          uint64    // the last sequence; zero for the end
-	HeadersOnly bool      // bodies stay where they are; Nats-Msg-Size says how large they are
+	HeadersOnly bool      // without bodies; Nats-Msg-Size is the size of the body
 }
 
-// All yields the messages in the order of the stream, until the end or an error. Another batch is asked for when the last
-// one was taken, so who takes them may be slow: a minute for a thousand.
+// All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
+// last one was taken. So the caller may be slow, up to a minute for a batch of a thousand: then the server removes the
+// consumer.
 func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
@@ -55,14 +55,15 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	if err := s.create(ctx, name); err != nil {
 		return err
 	}
-	defer func() { // the threshold does it otherwise
+	defer func() { // if that fails, the threshold does it
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = s.JetStream.DeleteConsumer(ctx, s.Stream, name)
 	}()
 	b := batches{
 		Scan: s, name: name, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
-		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch), // a batch, and what the server says
+		// a batch, and what the server says
+		inbox: s.Conn.NewInbox() + rand.Text() + ".", msgs: make(chan *nats.Msg, 2*scanBatch),
 	}
 	sub, err := s.Conn.ChanSubscribe(b.inbox+"*", b.msgs)
 	if err != nil {
@@ -96,18 +97,18 @@ func (s Scan) create(ctx context.Context, name string) error {
 	return nil
 }
 
-// batches are what a scan asks for, one after the other.
+// batches are the requests of a scan, one after the other.
 type batches struct {
 	Scan
 	name  string // of the consumer
 	take  func(Stored) bool
 	api   string
-	inbox string // with the final dot; each batch has its own token behind it
+	inbox string // with the final dot; each batch adds its own token
 	msgs  chan *nats.Msg
-	last  uint64 // number of the consumer's last message
+	last  uint64 // the consumer's number of its last message
 }
 
-// next takes one batch; more is false when there is nothing behind it, or nobody wants it.
+// next takes one batch. More is false when no message is behind it, or the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	body, err := json.Marshal(struct {
 		Batch    int  `json:"batch"`
@@ -129,7 +130,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 		case <-silence.C:
 			return false, errUnanswered
 		case m := <-b.msgs:
-			if strings.HasPrefix(m.Subject, b.inbox) { // the server itself, or somebody who knows the inbox
+			if strings.HasPrefix(m.Subject, b.inbox) { // a control message of the server, or of a forger
 				if over, err := b.over(m, token, got); over {
 					return got > 0, err
 				}
@@ -143,7 +144,8 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 				return false, errLost
 			}
 			b.last = s.consumer
-			if got++; b.To > 0 && s.Sequence > b.To || !b.take(s) || b.To > 0 && s.Sequence == b.To {
+			got++
+			if b.To > 0 && s.Sequence > b.To || !b.take(s) || b.To > 0 && s.Sequence == b.To {
 				return false, nil
 			}
 			silence.Reset(scanPatience)
@@ -152,17 +154,17 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	return true, nil
 }
 
-// over reports whether the server says that a batch has ended, and whether that is an error after so many messages. What
-// it says of an earlier batch does not count.
+// over reports whether the server says that the batch has ended, and whether its end is an error, after so many
+// messages. A control message of an earlier batch does not count.
 func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {
 	case m.Subject != b.inbox+token, status == "":
 		return false, nil
-	case status == "404", status == "408", got > 0 && status == "409": // if that was the consumer's end, the next batch tells
+	case status == "404", status == "408":
+		return true, nil
+	case got > 0 && status == "409": // if the consumer is gone, the next batch fails
 		return true, nil
 	}
 	return true, fmt.Errorf("the server says %s %s", status, m.Header.Get("Description"))
 }
-
-var errUnanswered = errors.New("no answer from the consumer")

@@ -97,14 +97,15 @@ func TestScanInBatches(t *testing.T) {
 	})
 }
 
-// TestScanBelievesTheServerAlone: stored messages that look like the server's words, and words in the inbox that are
-// nobody's or those of another batch. What looks like a stored message cannot come: nats-server takes no $JS.ACK reply
+// TestScanBelievesTheServerAlone: stored messages that look like control messages, and control messages in the inbox
+// that are nobody's or those of another batch. A forged stored message cannot come: nats-server takes no $JS.ACK reply
 // from a client.
 func TestScanBelievesTheServerAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		for _, status := range []string{"100", "404", "408", "409", "503"} {
-			r.store(&nats.Msg{Subject: "delay.30m.x", Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}})
+			r.store(&nats.Msg{Subject: "delay.30m.x",
+				Header: nats.Header{"Status": {status}, "Description": {"Consumer Deleted"}}})
 		}
 		r.publish(6, 6)
 		forger := s.Connect(nats.Name("forger"))
@@ -132,7 +133,7 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 	})
 }
 
-// TestScanSaysWhenItFails: an end that is none is an error.
+// TestScanSaysWhenItFails: a scan that ends early ends with an error.
 func TestScanSaysWhenItFails(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -11,24 +11,24 @@ import (
 // Stored is a message as its stream holds it.
 type Stored struct {
 	Sequence    uint64
-	At          time.Time // the leader's timestamp; not necessarily rising, since leaders and clocks change
+	At          time.Time // the leader's timestamp; it may fall, since leaders and clocks change
 	Subject     string
 	Header      map[string][]string
 	Undecodable bool // there are headers, and they do not decode
 	Data        []byte
 	Size        int    // bytes on the wire, headers included
-	Behind      uint64 // messages in the stream behind this one when it was sent
+	Behind      uint64 // messages behind this one in the stream when the server sent it
 
-	consumer uint64 // its number in the consumer's life
+	consumer uint64 // the consumer's number of it, from one
 }
 
 const ackPrefix = "$JS.ACK."
 
-// parseStored reads a message from our inbox. It is a stored one if and only if the server says where it is stored, in
-// the reply subject, and it comes under another subject than the inbox: clients can publish to an inbox, but only the
-// server delivers foreign subjects there. It must come from our own consumer, whose name nobody can guess: somebody may
-// have the server deliver a stream of theirs to an inbox of ours. Whatever headers it has say nothing: "Status: 409" may be
-// a client's.
+// parseStored reads a message from our inbox as a stored one. Two things make it one. Its reply subject says where it
+// is stored. And its subject is not the inbox: clients can publish to an inbox, but only the server delivers messages
+// with another subject there. The reply subject must name our own consumer, whose name nobody can guess: somebody could
+// make the server deliver another stream to our inbox. The headers prove nothing, since a client may have written
+// "Status: 409".
 func parseStored(m *nats.Msg, stream, consumer string) (Stored, bool) {
 	if m.Subject == m.Sub.Subject || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
@@ -39,7 +39,7 @@ func parseStored(m *nats.Msg, stream, consumer string) (Stored, bool) {
 	}
 	s.Subject, s.Header, s.Data = m.Subject, m.Header, m.Data
 	s.Size = m.Size() - len(m.Reply)
-	// nats.go hands over a message whose headers do not decode as if it had none.
+	// If the headers do not decode, nats.go delivers the message as if it had none.
 	s.Undecodable = m.Header == nil && s.Size > len(m.Subject)+len(m.Data)
 	return s, true
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseReply reads reply subjects as all versions of the server write them, and what is none.
+// TestParseReply reads reply subjects as all versions of the server write them, and subjects that are none.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
 	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
@@ -38,7 +38,8 @@ func TestParseReply(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
 			continue
 		}
-		if ok && (got.Sequence != want.Sequence || got.consumer != want.consumer || !got.At.Equal(want.At) || got.Behind != want.Behind) {
+		if ok && (got.Sequence != want.Sequence || got.consumer != want.consumer || !got.At.Equal(want.At) ||
+			got.Behind != want.Behind) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
 		}
 		if ok && from != (source{"DELAY_30m", "delaybroker-x"}) {
@@ -47,7 +48,7 @@ func TestParseReply(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever a reply subject is, it is refused, or is exactly the numbers that stand in it.
+// FuzzReply: a reply subject is refused, or its numbers are exactly those that stand in it.
 func FuzzReply(f *testing.F) {
 	f.Add("S.c.1.42.7.1732060800123456789.3")
 	f.Add("_.H.S.c.1.42.7.1732060800123456789.3")
@@ -68,7 +69,8 @@ func FuzzReply(f *testing.F) {
 			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
 		} {
 			_, again, ok := parseReply(written)
-			if !ok || again.Sequence != s.Sequence || again.consumer != s.consumer || !again.At.Equal(s.At) || again.Behind != s.Behind {
+			if !ok || again.Sequence != s.Sequence || again.consumer != s.consumer || !again.At.Equal(s.At) ||
+				again.Behind != s.Behind {
 				t.Fatalf("%q gives %+v, but written as %q it gives %+v, %v", reply, s, written, again, ok)
 			}
 		}
@@ -88,7 +90,8 @@ func TestParseStored(t *testing.T) {
 	}{
 		{"a stored message", "delay.30m.x", stored, nil, true},
 		{"with a status", "delay.30m.x", stored, nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}, true},
-		{"with a heartbeat's headers", "delay.30m.x", stored, nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"99"}}, true},
+		{"with a heartbeat's headers", "delay.30m.x", stored,
+			nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"99"}}, true},
 		{"of another stream", "delay.30m.x", "$JS.ACK.T.c.1.42.7.1732060800123456789.3", nil, false},
 		{"of another consumer", "delay.30m.x", "$JS.ACK.S.d.1.42.7.1732060800123456789.3", nil, false},
 		{"forged into the inbox", inbox, stored, nil, false},

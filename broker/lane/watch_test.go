@@ -51,7 +51,9 @@ func TestLags(t *testing.T) {
 	}{
 		{"all read", []look{{0, false, false}, {time.Hour, false, false}}},
 		{"behind", []look{{0, true, false}, {2*time.Second - 1, true, false}, {2 * time.Second, true, true}}},
-		{"deleted in between", []look{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false}, {4 * time.Second, true, true}}},
+		{"deleted in between",
+			[]look{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false},
+				{4 * time.Second, true, true}}},
 	} {
 		p := new(pull)
 		for i, l := range tt.looks {
@@ -74,17 +76,19 @@ func TestBytesOfARequest(t *testing.T) {
 		{64 << 10, 64 << 20, 64 << 10, 64<<20 + 8<<10},
 		{1 << 20, 1000, 1 << 20, 1 << 20},
 	} {
-		p := newPull(&Reader{buffer: tt.buffer}, &jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}, 1)
+		p := newPull(&Reader{cfg: ReaderConfig{Buffer: tt.buffer}},
+			&jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}, 1)
 		got := p.bytes()
 		p.large = true
 		if large := p.bytes(); got != tt.want || large != tt.large {
-			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max, tt.buffer, got, large, tt.want, tt.large)
+			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max,
+				tt.buffer, got, large, tt.want, tt.large)
 		}
 	}
 }
 
-// TestFar tells the server we are connected to from one that can go without our noticing.
-func TestFar(t *testing.T) {
+// TestSeparate tells the server we are connected to from one that can go without our noticing.
+func TestSeparate(t *testing.T) {
 	for _, test := range []struct {
 		cluster *jetstream.ClusterInfo
 		want    bool
@@ -94,8 +98,8 @@ func TestFar(t *testing.T) {
 		{&jetstream.ClusterInfo{Leader: "behind a leaf node"}, true},
 		{&jetstream.ClusterInfo{Name: "C", Leader: "ours"}, true},
 	} {
-		if got := far(&jetstream.StreamInfo{Cluster: test.cluster}, "ours"); got != test.want {
-			t.Errorf("%+v: far %v, want %v", test.cluster, got, test.want)
+		if got := separate(&jetstream.StreamInfo{Cluster: test.cluster}, "ours"); got != test.want {
+			t.Errorf("%+v: separate %v, want %v", test.cluster, got, test.want)
 		}
 	}
 }

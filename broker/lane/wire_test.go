@@ -26,6 +26,12 @@ type wire struct {
 
 func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
 
+// readOver starts a reader whose connection is the wire, and an owner that takes everything at once.
+func (r *rig) readOver(w *wire) *owner {
+	r.t.Helper()
+	return r.read(r.server.Connect(nats.SetCustomDialer(w)), 0)
+}
+
 func (w *wire) Dial(network, address string) (net.Conn, error) {
 	up, err := w.server.Dial(network, address)
 	if err != nil {
@@ -94,7 +100,7 @@ func TestLostInTheMiddle(t *testing.T) {
 			again = again || lost
 			return lost
 		})
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		o := r.readOver(w)
 		start := time.Now()
 		r.burst(1, 400)
 		time.Sleep(200 * time.Millisecond)
@@ -106,7 +112,7 @@ func TestLostInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestHeartbeatAhead loses the last of what was there when the reader began: the next heartbeat tells.
+// TestHeartbeatAhead loses the last message that was stored when the reader began: the next heartbeat tells.
 func TestHeartbeatAhead(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -118,7 +124,7 @@ func TestHeartbeatAhead(t *testing.T) {
 			once = once || lost
 			return lost
 		})
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		o := r.readOver(w)
 		time.Sleep(time.Second - 1)
 		o.check(1, 9)
 		o.checkEpochs("fresh")
@@ -134,7 +140,7 @@ func TestLostAfterIdling(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		w := &wire{server: s}
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		o := r.readOver(w)
 		time.Sleep(time.Hour)
 		var cut, lost bool
 		w.set(func(head, body string) bool {
@@ -164,7 +170,7 @@ func TestSilence(t *testing.T) {
 		r := newRig(t, s)
 		w := &wire{server: s}
 		r.publish(1, 3)
-		o := r.read(s.Connect(nats.SetCustomDialer(w)), 0)
+		o := r.readOver(w)
 		o.check(1, 3)
 		start := time.Now()
 		w.set(func(head, body string) bool { return isStored(head) || strings.Contains(body, "NATS/1.0 ") })
@@ -198,7 +204,8 @@ func TestUndecodable(t *testing.T) {
 			}
 		}
 		headers := func(block, body string) {
-			send("HPUB delay.30m.x " + strconv.Itoa(len(block)) + " " + strconv.Itoa(len(block)+len(body)) + "\r\n" + block + body + "\r\n")
+			send("HPUB delay.30m.x " + strconv.Itoa(len(block)) + " " + strconv.Itoa(len(block)+len(body)) + "\r\n" + block +
+				body + "\r\n")
 		}
 		send("CONNECT {\"verbose\":false,\"headers\":true}\r\n")
 		headers("NATS/1.0\r\nDelay-Until 2100\r\n\r\n", "no colon")

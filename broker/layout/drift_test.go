@@ -11,43 +11,51 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+type config = jetstream.StreamConfig
+
 // judged are the settings by which a stream could change, lose or keep what it accepted, and what is said of each.
 var judged = map[string]struct {
-	change func(*jetstream.StreamConfig)
+	change func(*config)
 	fatal  bool
 	says   string
 }{
-	"Subjects":             {func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] }, false, "does not listen on 1 of its 2"},
-	"Retention":            {func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, true, "retention"},
-	"MaxConsumers":         {func(c *jetstream.StreamConfig) { c.MaxConsumers = 1 }, false, "max_consumers"},
-	"MaxMsgs":              {func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
-	"MaxBytes":             {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 9 }, true, "discard"},
-	"MaxAge":               {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, true, "max_age"},
-	"MaxMsgsPerSubject":    {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
-	"MaxMsgSize":           {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
-	"Storage":              {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, false, "storage"},
-	"NoAck":                {func(c *jetstream.StreamConfig) { c.NoAck = true }, true, "no_ack"},
-	"Duplicates":           {func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }, false, "duplicate_window"},
-	"Mirror":               {func(c *jetstream.StreamConfig) { c.Mirror = &jetstream.StreamSource{Name: "O"} }, true, "mirror"},
-	"Sources":              {func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "O"}} }, false, "sources"},
-	"Sealed":               {func(c *jetstream.StreamConfig) { c.Sealed = true }, true, "sealed"},
-	"DenyDelete":           {func(c *jetstream.StreamConfig) { c.DenyDelete = true }, false, "deny_delete"},
-	"DenyPurge":            {func(c *jetstream.StreamConfig) { c.DenyPurge = true }, true, "deny_purge"},
-	"AllowRollup":          {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, true, "allow_rollup_hdrs"},
-	"SubjectTransform":     {func(c *jetstream.StreamConfig) { c.SubjectTransform = &jetstream.SubjectTransformConfig{} }, true, "subject_transform"},
-	"RePublish":            {func(c *jetstream.StreamConfig) { c.RePublish = &jetstream.RePublish{Destination: "seen.>"} }, false, "seen.>"},
-	"ConsumerLimits":       {func(c *jetstream.StreamConfig) { c.ConsumerLimits.InactiveThreshold = time.Minute }, true, "inactive_threshold"},
-	"AllowMsgTTL":          {func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }, true, "allow_msg_ttl"},
-	"AllowMsgCounter":      {func(c *jetstream.StreamConfig) { c.AllowMsgCounter = true }, true, "allow_msg_counter"},
-	"AllowMsgSchedules":    {func(c *jetstream.StreamConfig) { c.AllowMsgSchedules = true }, true, "allow_msg_schedules"},
-	"PersistMode":          {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, false, "persist_mode"},
-	"DiscardNewPerSubject": {func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }, false, ""}, // refuses, as it should
-	"Discard":              {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, false, ""},                      // without a limit
+	"Subjects":          {func(c *config) { c.Subjects = c.Subjects[1:] }, false, "does not listen on 1 of its 2"},
+	"Retention":         {func(c *config) { c.Retention = jetstream.WorkQueuePolicy }, true, "retention"},
+	"MaxConsumers":      {func(c *config) { c.MaxConsumers = 1 }, false, "max_consumers"},
+	"MaxMsgs":           {func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
+	"MaxBytes":          {func(c *config) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 9 }, true, "discard"},
+	"MaxAge":            {func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
+	"MaxMsgsPerSubject": {func(c *config) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
+	"MaxMsgSize":        {func(c *config) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
+	"Storage":           {func(c *config) { c.Storage = jetstream.MemoryStorage }, false, "storage"},
+	"NoAck":             {func(c *config) { c.NoAck = true }, true, "no_ack"},
+	"Duplicates":        {func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
+	"Mirror":            {func(c *config) { c.Mirror = &jetstream.StreamSource{Name: "O"} }, true, "mirror"},
+	"Sources":           {func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "O"}} }, false, "sources"},
+	"Sealed":            {func(c *config) { c.Sealed = true }, true, "sealed"},
+	"DenyDelete":        {func(c *config) { c.DenyDelete = true }, false, "deny_delete"},
+	"DenyPurge":         {func(c *config) { c.DenyPurge = true }, true, "deny_purge"},
+	"AllowRollup":       {func(c *config) { c.AllowRollup = true }, true, "allow_rollup_hdrs"},
+	"SubjectTransform": {func(c *config) { c.SubjectTransform = &jetstream.SubjectTransformConfig{} }, true,
+		"subject_transform"},
+	"RePublish": {func(c *config) { c.RePublish = &jetstream.RePublish{Destination: "seen.>"} }, false,
+		"seen.>"},
+	"ConsumerLimits": {func(c *config) { c.ConsumerLimits.InactiveThreshold = time.Minute }, true,
+		"inactive_threshold"},
+	"AllowMsgTTL":       {func(c *config) { c.AllowMsgTTL = true }, true, "allow_msg_ttl"},
+	"AllowMsgCounter":   {func(c *config) { c.AllowMsgCounter = true }, true, "allow_msg_counter"},
+	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, true, "allow_msg_schedules"},
+	"PersistMode":       {func(c *config) { c.PersistMode = jetstream.AsyncPersistMode }, false, "persist_mode"},
+	// refuses
+	"DiscardNewPerSubject": {func(c *config) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }, false, ""},
+	// without a limit
+	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
 // indifferent are the settings by which it could not.
 var indifferent = []string{
-	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata", "Template",
+	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
+	"Template",
 	"SubjectDeleteMarkerTTL", // needs AllowMsgTTL
 	"AllowAtomicPublish", "AllowBatchPublish",
 }

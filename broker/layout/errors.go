@@ -6,8 +6,7 @@ var (
 	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create them, or
 	// allow it to.
 	ErrMissingStreams = errors.New("streams are missing")
-	// ErrAway is returned when streams of ours have no leader, so that nobody can say what they are. Try again, or go on
-	// without.
+	// ErrAway is returned when streams of ours have no leader that could describe them. Try again, or go on without.
 	ErrAway = errors.New("streams have no leader")
 	// ErrForeignStream is returned when a stream has the name of one of ours but not its marks. Rename it, or choose
 	// another prefix.

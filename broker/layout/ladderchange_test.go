@@ -21,7 +21,8 @@ func TestOperatorsChangesStay(t *testing.T) {
 		for _, ladder := range [][]string{{"1m", "30m"}, {"1m"}, {"1m", "30m"}} {
 			mustProvision(t, provisioner(js, true), want(ladder...))
 			cfg := configOf(t, js, "DELAY_30m")
-			if cfg.Description != "mine" || cfg.MaxBytes != 1<<30 || cfg.Metadata["mine"] != "yes" || cfg.Metadata[metaKind] != "level" {
+			if cfg.Description != "mine" || cfg.MaxBytes != 1<<30 || cfg.Metadata["mine"] != "yes" ||
+				cfg.Metadata[metaKind] != "level" {
 				t.Errorf("with levels %v it is %+v", ladder, cfg)
 			}
 			for _, s := range extra {
@@ -70,9 +71,13 @@ func TestLevelRetiredAndBack(t *testing.T) {
 // TestOthersOfTheAccount leaves alone what carries another prefix, and what carries no marks.
 func TestOthersOfTheAccount(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true, Roots: []string{"other"}}
-		mustProvision(t, other, []Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"}, Replicas: 1}})
-		if _, err := js.JetStream.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true,
+			Roots: []string{"other"}}
+		mustProvision(t, other,
+			[]Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"},
+				Replicas: 1}})
+		if _, err := js.JetStream.CreateStream(t.Context(),
+			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
 			t.Fatal(err)
 		}
 		specs := want("1m", "30m")
@@ -102,8 +107,8 @@ func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) 
 	return w.counting.UpdateStream(ctx, cfg)
 }
 
-// TestSubjectsMoveOneByOne: while levels come and go, the clients of one level at a time have no stream to publish to, and
-// only from one change of a stream to the next.
+// TestSubjectsMoveOneByOne: while levels come and go, the clients of one level at a time have no stream to publish to,
+// and only from one change of a stream to the next.
 func TestSubjectsMoveOneByOne(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m", "7m", "30m"))

@@ -7,13 +7,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// move brings streams to what they are to listen on. A level that comes or goes leaves its clients' subjects to the intake,
-// or takes them from there, while clients publish.
+// move changes the subjects of streams while clients publish. A new level takes its clients' subjects from the intake,
+// and a level that goes leaves them to it.
 //
-// The server lets no two streams listen on one subject, not even for a moment, so there is a time in which a subject has
-// none: from when one stream has let it go until the next one takes it, two changes of a stream. In that time, some
-// milliseconds, a publish gets "no responders", which nats.go and others repeat by themselves. It is so short because the
-// subjects move level by level; to let everything go first and take it then was a tenth of a second for forty levels.
+// The server lets no two streams listen on one subject, not even for a moment. So there are some milliseconds, two
+// changes of a stream, in which a subject has no stream. A publish then gets "no responders", and nats.go and other
+// clients repeat it. The time is so short because the subjects move level by level. When all streams let their subjects
+// go first, and others took them after that, it was a tenth of a second for forty levels.
 type move struct {
 	Provisioner
 	target map[string]Spec
@@ -21,7 +21,7 @@ type move struct {
 	giver  map[string]string                  // by subject: the stream that has it and should not
 }
 
-// bring makes a stream listen on what it should, or creates it.
+// bring gives a stream its subjects, or creates it.
 func (m *move) bring(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
@@ -52,12 +52,12 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// taking are those of the subjects that one stream has, or none of ours.
+// taking are the subjects that the giver has; without a giver, the subjects that no stream of ours has.
 func (m *move) taking(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
-// letGo takes subjects from the stream that has them, if one has.
+// letGo removes subjects from the stream that has them, if there is one.
 func (m *move) letGo(ctx context.Context, giver string, subjects ...string) error {
 	has := m.has[giver]
 	if has == nil {

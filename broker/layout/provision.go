@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// stepTimeout is how long one question may take. A cluster without a meta leader, as after the crash of all its servers,
-// answers nothing and forgets what it was asked, so who waits longer waits in vain.
+// stepTimeout is how long one question may take. A cluster without a meta leader, as after a crash of all its servers,
+// does not answer and forgets the question, so it is useless to wait longer.
 const stepTimeout = 5 * time.Second
 
 // Streams is the part of JetStream that provisioning needs.
@@ -27,7 +27,7 @@ type Streams interface {
 	UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error)
 }
 
-// Provisioner brings the streams of one prefix into being.
+// Provisioner creates and maintains the streams of one prefix.
 type Provisioner struct {
 	Streams Streams
 	Prefix  string
@@ -37,8 +37,8 @@ type Provisioner struct {
 	Retired func(level Spec) []string
 	// Create allows to create and change streams. Otherwise a missing stream is an error.
 	Create bool
-	// Patient makes it an error, ErrAway, that streams of ours have no leader who could describe them. Otherwise those that
-	// are wanted are taken to be as wanted, and others are left out.
+	// Patient returns ErrAway when streams of ours have no leader that could describe them. Otherwise a wanted stream is
+	// assumed to be as wanted, and any other one is left out.
 	Patient bool
 	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
 	OwnSecret bool
@@ -46,10 +46,10 @@ type Provisioner struct {
 	away map[string]bool // for Provision: streams of ours that were found to have no leader
 }
 
-// Provision makes sure that the wanted streams exist and returns all streams marked with the prefix, those that nobody
-// wants any more included: the streams are the truth, and a level that left the configuration is served until it is
-// empty. Of existing streams it changes the subjects of those it marked itself, the bounds on what they hold if any are
-// asked for, what they say of seals if they say nothing, and nothing else.
+// Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, also those that
+// are no longer wanted: a level that left the configuration is served until it is empty. Of existing streams with our
+// marks it changes the subjects, the bounds if any are asked for, and the marks of seals if there are none. It changes
+// nothing else.
 //
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
@@ -71,7 +71,8 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
 	}
 	if len(c.Missing) > 0 {
-		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want), strings.Join(c.Missing, " "))
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want),
+			strings.Join(c.Missing, " "))
 	}
 	for _, s := range want {
 		if p.away[s.Stream] && all[s.Stream] == nil {
@@ -81,19 +82,20 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 	return found, c.Drift, nil
 }
 
-// present are the wanted streams but those that nobody can describe now: what is in them is not to be changed unseen.
+// present are the wanted streams without those that have no leader to describe them: a stream is not changed unseen.
 func (p Provisioner) present(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
 }
 
-// bring makes the streams what they are to be.
+// bring creates the streams, and changes the existing ones.
 func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
 	target := make(map[string]Spec, len(want))
 	for _, s := range want {
 		target[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format && s.Broken == nil {
+		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format &&
+			s.Broken == nil {
 			s.Subjects = p.Retired(s)
 			target[s.Stream] = s
 		}
@@ -110,14 +112,14 @@ func (p Provisioner) bring(ctx context.Context, want, found []Spec, all map[stri
 	return p.reconcile(ctx, want, target, all)
 }
 
-// Comparison is how the streams that there are differ from those that are wanted.
+// Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
 	Missing []string // do not exist
 	Foreign []string // have the name of one of ours and not its marks
 	Drift   []Drift
 }
 
-// Compare holds what is wanted against all streams there are. A stream of a newer format is not ours to judge.
+// Compare compares the wanted streams with all existing ones. A stream of a newer format is not judged.
 func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	var c Comparison
 	for _, s := range want {
@@ -135,14 +137,15 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	return c
 }
 
-// Find lists the streams that carry our marks, broken ones included, by name, and looks at all there are. It changes
-// nothing.
+// Find returns the streams that carry our marks, broken ones included, sorted by name, and the infos of all streams. It
+// changes nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
+	leaders := jsapi.Client{Conn: p.Streams.Conn(),
+		API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
 	list, away, err := leaders.Streams(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list streams: %w", err)
@@ -153,7 +156,8 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 			found = append(found, spec)
 		}
 	}
-	away = slices.DeleteFunc(away, func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
+	away = slices.DeleteFunc(away,
+		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
 	if len(away) > 0 && p.Patient {
 		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(away, " "))
 	}
@@ -166,9 +170,11 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	return found, all, nil
 }
 
-// reconcile moves what is to be moved, creates, and bounds.
-func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec, all map[string]*jetstream.StreamInfo) error {
-	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig), giver: make(map[string]string)}
+// reconcile moves subjects, creates streams, and sets bounds.
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec,
+	all map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig),
+		giver: make(map[string]string)}
 	missing := make(map[string]bool)
 	for name, s := range target {
 		info, exists := all[name]
@@ -186,7 +192,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			m.giver[subject] = name
 		}
 	}
-	// What nobody takes is let go first: it may overlap with what somebody does.
+	// Subjects that no stream takes are removed first: they may overlap with subjects that one takes.
 	for subject, name := range m.giver {
 		if !missing[subject] {
 			if err := m.letGo(ctx, name, subject); err != nil {
@@ -196,7 +202,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	}
 	for i := range want { // the intake is behind the levels
 		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
-			continue // somebody else's; Compare says so
+			continue // not ours; Compare reports it
 		}
 		err := m.bring(ctx, want[i])
 		if taken(err) {
@@ -216,11 +222,11 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the bounds that are asked for; without one, what is there stays. A bound below what a stream holds removes
-// nothing where it discards new messages.
+// limit applies the bounds that are asked for; without one, the present bound stays. A bound below the present contents
+// removes no message, because the stream discards new ones.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if has.Discard != jetstream.DiscardNew {
-		return false // then it would; the drift says so
+		return false // the bound would remove messages; Drift reports it
 	}
 	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
 		has.MaxMsgs, changed = want.MaxMsgs, true

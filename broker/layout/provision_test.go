@@ -130,7 +130,8 @@ func TestProvision(t *testing.T) {
 			}
 		}
 		cfg := configOf(t, js, "DELAY_30m")
-		if cfg.Storage != jetstream.FileStorage || cfg.Retention != jetstream.LimitsPolicy || cfg.Discard != jetstream.DiscardNew ||
+		if cfg.Storage != jetstream.FileStorage || cfg.Retention != jetstream.LimitsPolicy ||
+			cfg.Discard != jetstream.DiscardNew ||
 			cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.NoAck || cfg.AllowRollup || cfg.AllowMsgTTL || cfg.DenyPurge {
 			t.Errorf("made as %+v", cfg)
 		}
@@ -143,7 +144,8 @@ func TestMissingStreams(t *testing.T) {
 		mustProvision(t, provisioner(js, true), want("1m"))
 		js.changes = 0
 		_, _, err := provisioner(js, false).Provision(context.Background(), want("1m", "7m", "30m"))
-		if !errors.Is(err, ErrMissingStreams) || !strings.Contains(err.Error(), "DELAY_7m DELAY_30m") || strings.Contains(err.Error(), "DELAY_1m") {
+		if !errors.Is(err, ErrMissingStreams) || !strings.Contains(err.Error(), "DELAY_7m DELAY_30m") ||
+			strings.Contains(err.Error(), "DELAY_1m") {
 			t.Errorf("%v, want ErrMissingStreams and the two names", err)
 		}
 		if js.changes > 0 {
@@ -192,19 +194,19 @@ func TestDrift(t *testing.T) {
 		fatal  bool
 		says   string // empty: nothing
 	}{
-		{"max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, true, "max_age"},
-		{"no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }, true, "no_ack"},
-		{"discard old with a limit", func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
-		{"discard old without", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, false, ""},
-		{"one per subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
-		{"rollup", func(c *jetstream.StreamConfig) { c.AllowRollup = true }, true, "rollup"},
-		{"ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }, true, "ttl"},
-		{"larger messages", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
-		{"smaller messages", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 }, false, ""},
-		{"short window", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }, false, "duplicate_window"},
-		{"long window", func(c *jetstream.StreamConfig) { c.Duplicates = time.Hour }, false, ""},
-		{"a limit", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 30 }, false, ""},
-		{"description", func(c *jetstream.StreamConfig) { c.Description = "mine" }, false, ""},
+		{"max_age", func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
+		{"no_ack", func(c *config) { c.NoAck = true }, true, "no_ack"},
+		{"discard old with a limit", func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
+		{"discard old without", func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
+		{"one per subject", func(c *config) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
+		{"rollup", func(c *config) { c.AllowRollup = true }, true, "rollup"},
+		{"ttl", func(c *config) { c.AllowMsgTTL = true }, true, "ttl"},
+		{"larger messages", func(c *config) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
+		{"smaller messages", func(c *config) { c.MaxMsgSize = 1000 }, false, ""},
+		{"short window", func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
+		{"long window", func(c *config) { c.Duplicates = time.Hour }, false, ""},
+		{"a limit", func(c *config) { c.MaxBytes = 1 << 30 }, false, ""},
+		{"description", func(c *config) { c.Description = "mine" }, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubbleJS(t, func(t *testing.T, js *counting) {
@@ -215,7 +217,9 @@ func TestDrift(t *testing.T) {
 				if tt.says == "" && len(drift) > 0 {
 					t.Errorf("drift %v, want none", drift)
 				}
-				if tt.says != "" && (len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.HasPrefix(drift[0].String(), "DELAY_30m: ") || !strings.Contains(drift[0].What, tt.says)) {
+				if tt.says != "" &&
+					(len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.HasPrefix(drift[0].String(), "DELAY_30m: ") ||
+						!strings.Contains(drift[0].What, tt.says)) {
 					t.Errorf("drift %+v, want one about %s, fatal %v", drift, tt.says, tt.fatal)
 				}
 				if got, want := fmt.Sprint(configOf(t, js, "DELAY_30m")), fmt.Sprint(before); got != want || js.changes != changes {

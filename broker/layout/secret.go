@@ -13,21 +13,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file keeps the secret by which brokers seal what they write, in the metadata of their streams: whoever may read
-// messages, directly or by a consumer, does not see it there, and only the JetStream API shows it.
+// This file keeps the secret for the brokers' seals in the metadata of their streams. A client that may read messages,
+// directly or by a consumer, does not see it there: only the JetStream API shows it.
 //
-// Every stream has it, so that none of them can be lost with it. It is written when a stream is created, and into a stream
-// that has none, never over another. Two instances that provision at once may each make one. Of a stream that is created,
-// the server lets one of them win. A stream that is there they look at just before they write, one after the other, so
-// that at most one stream of the first comes to have the secret of the second after the first has looked for the last
-// time; the others keep it. So every secret that was ever used is somewhere: all of them are believed, and the one of the
-// intake seals.
+// Every stream has it, so that it is lost only with all of them. It is written when a stream is created, and into a
+// stream that has none. It never replaces another. Two instances that provision at the same time may each make a
+// secret. If both create a stream, the server lets one of them win. Existing streams they look at just before they
+// write, one after the other. So after the first instance has looked for the last time, at most one of its streams can
+// still get the secret of the second; the other streams keep the first's. So every secret that was ever used is in some
+// stream: all of them are believed, and the secret of the intake seals.
 
-// upgradeTime is how long older brokers, which seal nothing, may run beside those that do.
+// upgradeTime is how long older brokers, which do not seal, may run beside newer ones.
 const upgradeTime = time.Hour
 
-// Secrets are those of all streams that were found, the one that seals first, and the time from which a message without
-// a seal is not believed: zero when nothing says so.
+// Secrets returns the secrets of all streams found, first the one that seals, and the time from which a message without
+// a seal is not believed. The time is zero if no stream has it.
 func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	inOrder := slices.Clone(found)
 	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
@@ -49,7 +49,7 @@ func sealRank(s Spec) int {
 	return 1
 }
 
-// sealMarks adds what a stream is to say of seals.
+// sealMarks adds the marks of seals.
 func (s Spec) sealMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
@@ -59,10 +59,11 @@ func (s Spec) sealMarks(metadata map[string]string) {
 	}
 }
 
-// seal gives the wanted streams, and those that there are, what they are to say of seals, and writes it into those that
-// say nothing yet. It returns the wanted ones with it, and whether it has
-// changed any that there are.
-func (p Provisioner) seal(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) (sealed []Spec, changed bool, err error) {
+// seal gives the marks of seals to the wanted streams and the existing ones, and writes them into existing streams that
+// have none yet. It returns the wanted streams with the marks, and whether it changed an existing one.
+func (p Provisioner) seal(
+	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
+) (sealed []Spec, changed bool, err error) {
 	marks := p.sealOf(found, all)
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
@@ -81,7 +82,7 @@ func (p Provisioner) seal(ctx context.Context, want, found []Spec, all map[strin
 		if !ok {
 			continue
 		}
-		// What another instance has just made is as good.
+		// The marks that another instance has just made are as good.
 		say := Spec{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if lacks(has, marks) {
 			now.Metadata = maps.Clone(now.Metadata)
@@ -103,18 +104,18 @@ func (p Provisioner) seal(ctx context.Context, want, found []Spec, all map[strin
 	return sealed, changed, nil
 }
 
-// lacks reports whether a stream says less than the marks.
+// lacks reports whether a stream lacks one of the marks.
 func lacks(s, marks Spec) bool {
 	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
 }
 
-// sealOf is what all streams should say, given what those do that were found. Where nothing says from when messages are
-// sealed there may be older brokers, and what they wrote.
+// sealOf returns the marks that all streams should have, given the streams found. If none of them has the time from
+// which messages are sealed, there may be older brokers, and messages of theirs.
 func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Spec {
 	secrets, sealed := Secrets(found)
 	marks := Spec{Sealed: sealed}
 	switch {
-	case p.OwnSecret: // kept elsewhere
+	case p.OwnSecret: // it is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
 	case sealed.IsZero():
@@ -123,7 +124,7 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	if sealed.IsZero() {
 		marks.Sealed = time.Now()
 		for _, s := range found {
-			if at := all[s.Stream].TimeStamp; !at.IsZero() { // by a server's clock, as messages are
+			if at := all[s.Stream].TimeStamp; !at.IsZero() { // by a server's clock, like the times of messages
 				marks.Sealed = at
 			}
 		}
@@ -135,8 +136,8 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	return marks
 }
 
-// look is the configuration of one stream as it is now; nil when it is gone. It takes the right to list streams, and no
-// other.
+// look returns the present configuration of one stream, or nil if it is gone. It needs the right to list streams, and
+// no other.
 func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -157,7 +158,7 @@ func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 	return config, nil
 }
 
-// adopt gives streams that are yet to be created what another instance, which was quicker, has made.
+// adopt gives the marks of an instance that was faster to the streams that are still to be created.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	found, all, err := p.Find(ctx)
 	if err != nil {
@@ -170,5 +171,5 @@ func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	return nil
 }
 
-// taken reports whether a stream could not be created because it is there, with other marks than ours.
+// taken reports whether a stream could not be created because it exists with other marks.
 func taken(err error) bool { return errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) }

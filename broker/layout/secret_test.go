@@ -31,8 +31,8 @@ func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	}
 }
 
-// TestSecretsOfManyAtOnce has several instances provision at the same time, on no streams and on those of an older broker.
-// However they meet, what one of them seals all believe, at once or after another look.
+// TestSecretsOfManyAtOnce has several instances provision at the same time, on no streams and on those of an older
+// broker. However they meet, what one of them seals all believe, at once or after another look.
 func TestSecretsOfManyAtOnce(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
@@ -74,8 +74,8 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretTouchesNothingElse: a stream of an older broker is given a secret with the right to create, and is otherwise as
-// it was; one that has its own keeps it.
+// TestSecretTouchesNothingElse: a stream of an older broker is given a secret with the right to create, and is
+// otherwise as it was; one that has its own keeps it.
 func TestSecretTouchesNothingElse(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := want("1m", "30m")
@@ -100,7 +100,8 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 		after := configOf(t, js, "DELAY_30m")
 		delete(after.Metadata, metaSecret)
 		delete(after.Metadata, metaSealed)
-		if d := minus(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" || len(after.Metadata) != len(before.Metadata) ||
+		if d := minus(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
+			len(after.Metadata) != len(before.Metadata) ||
 			after.MaxConsumers != 9 || after.Description != before.Description {
 			t.Errorf("it was %+v, and is %+v", before, after)
 		}

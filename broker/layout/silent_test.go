@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSilentJetStream: what swallows a question, as a cluster without a meta leader does, is given up after five seconds
-// each, so that it can be asked again as soon as there is a leader.
+// TestSilentJetStream: what swallows a question, as a cluster without a meta leader does, is given up after five
+// seconds each, so that it can be asked again as soon as there is a leader.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

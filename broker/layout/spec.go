@@ -11,7 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Format is the version of what our streams hold. A broker serves no stream of a newer format: it might misread it.
+// Format is the version of the messages in our streams. A broker serves no stream of a newer format: it might misread
+// it.
 const Format = 1
 
 // The metadata that marks a stream as ours. Other keys belong to others and are left alone.
@@ -24,7 +25,7 @@ const (
 	metaSealed = "delaybroker.sealed"
 )
 
-// Kind is what a stream is for.
+// Kind is the purpose of a stream.
 type Kind string
 
 // The kinds of stream.
@@ -32,8 +33,8 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
-	Dead   Kind = "dead"   // not a lane: nobody reads it in order
-	Owners Kind = "owners" // not a lane: it holds no messages, but who reads which lane
+	Dead   Kind = "dead"   // not a lane: it is not read in order
+	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 )
 
 // Spec is one of our streams, as wanted or as found.
@@ -41,7 +42,7 @@ type Spec struct {
 	Stream   string
 	Kind     Kind
 	Name     string        // the level's name as it stands in subjects, "30m"; empty for the intake and dead letters
-	Delay    time.Duration // what every message waits here; zero for the intake
+	Delay    time.Duration // how long every message waits here; zero for the intake
 	Prefix   string
 	Format   int
 	Subjects []string
@@ -52,13 +53,13 @@ type Spec struct {
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
-	// Secret is what the brokers' seals are made of, and Sealed the time from which a message without one is not believed.
-	// They are only looked at and kept: see Secrets.
+	// Secret is the brokers' secret for seals. Sealed is the time from which a message without a seal is not believed.
+	// Both are only read and kept: see Secrets.
 	Secret string
 	Sealed time.Time
 
-	// Broken says what is wrong with the marks of a stream that was found. Such a stream is nobody's to serve or change:
-	// what it holds might be misread.
+	// Broken is the error in the marks of a stream that was found. Such a stream is neither served nor changed: its
+	// messages might be misread.
 	Broken error
 }
 
@@ -76,13 +77,13 @@ func (s Spec) Config() jetstream.StreamConfig {
 		MaxBytes:    cmp.Or(s.MaxBytes, -1),
 		Replicas:    s.Replicas,
 		Duplicates:  s.Duplicates,
-		AllowDirect: true, // for viewing; the broker itself never reads that way
+		AllowDirect: true, // for operators; the broker itself never reads that way
 		Metadata: map[string]string{
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},
 	}
 	if s.Kind == Owners {
-		cfg.MaxMsgsPerSubject = 1 // the last word counts
+		cfg.MaxMsgsPerSubject = 1 // only the last message of a subject counts
 	}
 	s.sealMarks(cfg.Metadata)
 	return cfg
@@ -103,7 +104,9 @@ func (s Spec) description() string {
 }
 
 // specOf reads the marks of a stream; ok is false for a stream that is not ours.
-func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error)) (spec Spec, ok bool) {
+func specOf(
+	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
+) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
 	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
 		return Spec{}, false
@@ -112,7 +115,7 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
 		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
 	}
-	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // what cannot be read is no time
+	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
 		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
@@ -126,7 +129,7 @@ func specOf(cfg jetstream.StreamConfig, prefix string, delay func(level string) 
 	return spec, true
 }
 
-// minus is what a holds and b does not.
+// minus are the elements of a that are not in b.
 func minus(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {
@@ -141,7 +144,7 @@ func newer(has jetstream.StreamConfig) bool {
 	return err == nil && format > Format
 }
 
-// parseFormat reads a version as it is written: another spelling is somebody else's.
+// parseFormat reads a version in our own spelling only.
 func parseFormat(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || strconv.Itoa(n) != s {
@@ -150,7 +153,8 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream carries our own marks, so that it may be changed. Who made its secret does not matter.
+// sameMarks reports whether a stream carries our own marks, so that it may be changed. The secret may be of another
+// instance.
 func sameMarks(want, has jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		ours := maps.Clone(cfg.Metadata)

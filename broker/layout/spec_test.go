@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// FuzzSpec: whoever may create streams may write the marks. What is taken for ours says what it is, and carries the marks
-// with which we would have made it.
+// FuzzSpec: whoever may create streams may write the marks. What is taken for ours says what it is, and carries the
+// marks with which we would have made it.
 func FuzzSpec(f *testing.F) {
 	f.Add("level", "30m", "delay", "1")
 	f.Add("retry", "5s", "delay", "1")
@@ -23,7 +23,8 @@ func FuzzSpec(f *testing.F) {
 	f.Add("", "30m", "delay", "1")
 	f.Add("level", "30m", "late", "1")
 	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
-		cfg := jetstream.StreamConfig{Name: "DELAY_x", Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
+		cfg := jetstream.StreamConfig{Name: "DELAY_x",
+			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
 		s, ok := specOf(cfg, "delay", levels.ParseDuration)
 		switch {
 		case !ok:
@@ -40,7 +41,8 @@ func FuzzSpec(f *testing.F) {
 		if s.Format <= 0 {
 			t.Errorf("format %q is %d", format, s.Format)
 		}
-		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) && (err != nil || s.Delay < 0) {
+		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) &&
+			(err != nil || s.Delay < 0) {
 			t.Errorf("a level %q of %s: %v", level, s.Delay, err)
 		}
 		if got, want := newer(cfg), s.Format > Format; got != want {

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stranded is what waits in the lanes of another prefix that no broker reads, because the prefix was changed, or its broker
-// switched off.
+// Stranded are messages in the lanes of another prefix that no broker reads. Either the prefix was changed, or its
+// broker is switched off.
 type Stranded struct {
 	Prefix   string
 	Streams  []string // that hold messages, by name
@@ -21,8 +21,8 @@ func (s Stranded) String() string {
 		s.Messages, len(s.Streams), s.Prefix, s.Streams[0])
 }
 
-// FindStranded looks for them among all streams there are. A broker that runs has a consumer on some lane at least: only
-// in those where nothing is due for long it may have none.
+// FindStranded looks for stranded messages in all streams. A running broker has a consumer on at least one lane; only
+// lanes whose next message is due much later may have none.
 func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Stranded {
 	found := make(map[string]*Stranded)
 	read := make(map[string]bool)

@@ -12,7 +12,8 @@ func TestFindStranded(t *testing.T) {
 	all := make(map[string]*jetstream.StreamInfo)
 	add := func(name, prefix string, kind Kind, messages uint64, consumers int) {
 		s := Spec{Stream: name, Kind: kind, Prefix: prefix}
-		all[name] = &jetstream.StreamInfo{Config: s.Config(), State: jetstream.StreamState{Msgs: messages, Consumers: consumers}}
+		all[name] = &jetstream.StreamInfo{Config: s.Config(),
+			State: jetstream.StreamState{Msgs: messages, Consumers: consumers}}
 	}
 	add("DELAY_1m", "delay", Level, 7, 0)
 	add("OLD_1m", "old", Level, 3, 0)

@@ -12,28 +12,27 @@ import (
 )
 
 const (
-	// stableAfter is how long the same instances must be there before lanes move from one that lives to another.
+	// stableAfter is how long the same instances must be there before a lane moves from one live instance to another.
 	stableAfter = 5 * time.Second
-	// swaps is how often one round tries to write against others. A client that has a hundred messages a second put in
-	// the place of the table is faster now and then.
+	// swaps is how often one round tries to write the table. A client that floods the table's subject with a hundred
+	// messages a second is faster now and then.
 	swaps = 30
 )
 
-// agree brings the table and what is owned here together.
+// agree makes the table and the leases of this instance consistent.
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range swaps {
 		s.reconcile(sent)
 		s.namesakes()
-		if !s.known && !s.mayBegin() {
+		if !s.view.known && !s.mayBegin() {
 			s.ask(time.Now())
 			return nil
 		}
 		t, released := s.proposal(time.Now())
-		if s.garbled || !t.equal(s.table) {
+		if s.view.garbled || !t.equal(s.view.table) {
 			err := s.write(ctx, t)
 			if errors.Is(err, errConflict) {
-				time.Sleep(rand.N(roundPause))
-				err = s.readTable(ctx, true)
+				err = s.rereadTable(ctx)
 				if err == nil {
 					continue
 				}
@@ -50,24 +49,35 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	return errConflict
 }
 
-// reconcile ends the leases of lanes that are somebody else's now.
+// rereadTable reads the table after a short random pause, so that instances that write at the same time come apart.
+func (s *Shared) rereadTable(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(roundPause)):
+		return s.readTable(ctx, true)
+	}
+}
+
+// reconcile ends the leases of lanes that are another instance's now. After that this instance may act again, and the
+// workers get a beat.
 func (s *Shared) reconcile(sent time.Time) {
-	before := s.standing.Load()
+	before := s.grace.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, l := range s.leases {
-		c, known := s.table.Lanes[lane]
+	for lane, l := range s.local.leases {
+		c, known := s.view.table.Lanes[lane]
 		if l.assumed {
 			switch {
-			case c.Instance == s.id:
+			case c.Instance == s.self.id:
 				l.assumed, l.epoch = false, c.Epoch
-			case s.roster.livesNow(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
+			case s.view.roster.livesNow(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
 				s.log.Warn("a lane that was taken without the table has an owner", "stream", lane, "instance", c.Instance)
 				s.lose(l)
 			}
 			continue
 		}
-		if known && (c.Instance != s.id || c.Epoch != l.epoch) {
+		if known && (c.Instance != s.self.id || c.Epoch != l.epoch) {
 			if c.Instance != "" {
 				s.log.Warn("another instance has taken over a lane", "stream", lane, "instance", c.Instance)
 			}
@@ -75,10 +85,10 @@ func (s *Shared) reconcile(sent time.Time) {
 		}
 	}
 	now := s.at(time.Now())
-	lapsed := !before.good(now, true)
-	s.standing.Store(&standing{since: s.at(sent)})
-	for lane, l := range s.leases {
-		if l.owes.stuck(now) && len(l.beats) > 0 {
+	lapsed := !before.holds(now, true)
+	s.grace.Store(&grace{since: s.at(sent)})
+	for lane, l := range s.local.leases {
+		if l.stuck(now) {
 			s.log.Error("the loop of a lane does not turn; giving it up", "stream", lane)
 			s.lose(l)
 			continue
@@ -89,32 +99,34 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table said lately that it has not got it. It is called under the lock.
+// disowns reports whether the owner of a lane in the table said lately that it does not have it. The caller holds the
+// lock.
 func (s *Shared) disowns(id, lane string) bool {
-	w, said := s.spoken[id]
-	_, has := w.Owns[lane]
-	return said && !has && time.Since(w.at) < lostAfter
+	c, known := s.local.calls[id]
+	_, has := c.Owns[lane]
+	return known && !has && time.Since(c.at) < lostAfter
 }
 
-// lose is called under the lock.
-func (s *Shared) lose(l *shared) {
+// lose ends a lease. The caller holds the lock.
+func (s *Shared) lose(l *sharedLease) {
 	l.lose()
-	delete(s.leases, l.lane)
+	delete(s.local.leases, l.lane)
 }
 
-// company reports whether anybody else may be there.
+// company reports whether there may be other instances.
 func (s *Shared) company() bool {
-	return len(s.others(s.table)) > 0 || !s.sweepAt.IsZero() ||
-		time.Since(s.base)-time.Duration(s.heard.Load()) < lostAfter
+	return len(s.others(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
+		time.Since(s.self.base)-time.Duration(s.heard.call.Load()) < lostAfter
 }
 
+// others are the instances of a table but for this one.
 func (s *Shared) others(t Table) []string {
-	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.id })
+	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
 
-// proposal is the table as it should be by what is known here, and the releases that are in it.
+// proposal is the table as it should be, by the knowledge of this instance, and the releases that are in it.
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
-	t := s.table.clone()
+	t := s.view.table.clone()
 	for _, id := range s.others(t) {
 		if s.gone(id, t.Instances[id]) {
 			t.drop(id)
@@ -122,109 +134,113 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, l := range s.leases {
+	for lane, l := range s.local.leases {
 		switch c, known := t.Lanes[lane]; {
 		case l.assumed && c.Instance == "":
-			t.claim(lane, s.id)
+			t.claim(lane, s.self.id)
 		case !l.assumed && !known: // the table was founded anew
-			t.claim(lane, s.id)
+			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}
 	}
-	released := slices.Clone(s.releases)
+	released := slices.Clone(s.local.releases)
 	for _, r := range released {
-		if s.leases[r.lease.lane] == r.lease {
+		if s.local.leases[r.lease.lane] == r.lease {
 			t.free(r.lease.lane, r.at)
 		}
 	}
 	for lane, c := range t.Lanes {
-		if c.Instance == s.id && s.leases[lane] == nil && s.waiters[lane] == nil {
+		if c.Instance == s.self.id && s.local.leases[lane] == nil && s.local.waiters[lane] == nil {
 			t.free(lane, Cursor{})
 		}
 	}
-	t.join(s.id, Instance{Name: s.cfg.Name, Place: s.place, Started: s.started, Lanes: s.wants()})
+	t.join(s.self.id, Instance{Name: s.cfg.Name, Place: s.self.place, Started: s.self.started, Lanes: s.wants()})
 	for lane, id := range shares(t, s.cfg.MaxOwners) {
 		c, known := t.Lanes[lane]
-		if id == s.id && c.Instance == "" && s.waiters[lane] != nil && (known || s.mayFound(t, now)) {
-			t.claim(lane, s.id)
+		if id == s.self.id && c.Instance == "" && s.local.waiters[lane] != nil && (known || s.mayFound(t, now)) {
+			t.claim(lane, s.self.id)
 		}
 	}
 	return t, released
 }
 
-// wants are the lanes that this instance would work, sorted. It is called under the lock.
+// wants are the lanes that this instance would work, sorted. The caller holds the lock.
 func (s *Shared) wants() []string {
-	if s.leaving {
+	if s.local.leaving {
 		return nil
 	}
-	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.waiters)), maps.Keys(s.leases))
+	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.local.waiters)), maps.Keys(s.local.leases))
 	slices.Sort(lanes)
 	return slices.Compact(lanes)
 }
 
-// mayBegin reports whether a table may be founded where none is. Ours is the first message of the stream, or whoever knows
-// one has had the time to write it back. One that is founded too early takes nothing from anybody: see mayFound.
+// mayBegin reports whether this instance may found a table where there is none. It may if its own counter is the first
+// message of the stream, or if the instances that know a table have had the time to write it back. A table that is
+// founded too early takes no lane from anybody: see mayFound.
 func (s *Shared) mayBegin() bool {
-	heard := time.Since(s.base) - time.Duration(s.knower.Load())
-	if waited := time.Since(s.base); s.stored > 1 && (waited < stableAfter || heard < stableAfter && waited < 3*stableAfter) {
+	waited := time.Since(s.self.base)
+	quiet := waited - time.Duration(s.heard.knower.Load()) // since a call of an instance that knows a table
+	if s.rounds.stored > 1 && (waited < stableAfter || quiet < stableAfter && waited < 3*stableAfter) {
 		return false
 	}
-	s.known, s.rewritten, s.stable = true, s.rewritten || s.stored > 1, time.Now()
+	s.view.known, s.view.rewritten, s.view.stable = true, s.view.rewritten || s.rounds.stored > 1, time.Now()
 	return true
 }
 
-// mayFound reports whether a lane that is in no table may be claimed: others may own it and be about to say so.
+// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own it and be about
+// to enter it.
 func (s *Shared) mayFound(t Table, now time.Time) bool {
-	return now.Sub(s.stable) >= stableAfter || !s.rewritten && len(t.Instances) == 1
+	return now.Sub(s.view.stable) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }
 
-// write replaces the table, and tells the others to look.
+// write replaces the table, and announces that.
 func (s *Shared) write(ctx context.Context, t Table) error {
-	t.Replaces = s.last
-	if !t.equal(s.table) {
-		t.Version = max(s.table.Version+1, uint64(time.Now().UnixMilli()))
+	t.Replaces = s.view.sequence
+	if !t.equal(s.view.table) {
+		t.Version = max(s.view.table.Version+1, uint64(time.Now().UnixMilli()))
 	}
 	body, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("bug: encode the table of lanes: %w", err)
 	}
-	seq, err := s.bucket.swap(ctx, s.bucket.Table, body, s.last)
+	seq, err := s.store.swap(ctx, s.store.Table, body, s.view.sequence)
 	if err != nil {
 		return err
 	}
-	for _, id := range s.others(s.table) {
+	for _, id := range s.others(s.view.table) {
 		if _, stays := t.Instances[id]; !stays {
-			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id, "still", s.roster.still(id).Round(time.Millisecond))
+			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id,
+				"still", s.view.roster.still(id).Round(time.Millisecond))
 		}
 	}
-	s.last, s.garbled = seq, false
+	s.view.sequence, s.view.garbled = seq, false
 	s.adopt(t, time.Now())
-	s.call()
+	s.announce()
 	return nil
 }
 
-// finish ends the leases that are released.
+// finish ends the leases of releases that others can see now.
 func (s *Shared) finish(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range released {
-		if s.leases[r.lease.lane] == r.lease {
+		if s.local.leases[r.lease.lane] == r.lease {
 			s.lose(r.lease)
 		}
 		close(r.done)
 	}
-	s.releases = slices.DeleteFunc(s.releases, func(r *release) bool { return slices.Contains(released, r) })
+	s.local.releases = slices.DeleteFunc(s.local.releases, func(r *release) bool { return slices.Contains(released, r) })
 }
 
-// grant hands out what the table says is ours, and tells those who wait for what is another's.
+// grant makes leases of the lanes that are ours in the table, and tells the waiters whose lanes are another instance's.
 func (s *Shared) grant() {
 	var waiting []func()
 	s.mu.Lock()
-	for lane, w := range s.waiters {
-		switch c := s.table.Lanes[lane]; {
-		case c.Instance == s.id && s.leases[lane] == nil:
+	for lane, w := range s.local.waiters {
+		switch c := s.view.table.Lanes[lane]; {
+		case c.Instance == s.self.id && s.local.leases[lane] == nil:
 			s.give(lane, w)
-		case s.roster.lives(c.Instance):
+		case s.view.roster.lives(c.Instance):
 			waiting = append(waiting, w.waiting)
 		}
 	}
@@ -234,30 +250,30 @@ func (s *Shared) grant() {
 	}
 }
 
-// give makes a lease by what the table says of a lane. It is called under the lock.
-func (s *Shared) give(lane string, w *waiter) *shared {
-	c := s.table.Lanes[lane]
-	l := &shared{
+// give makes a lease from the claim in the table. The caller holds the lock.
+func (s *Shared) give(lane string, w *waiter) *sharedLease {
+	c := s.view.table.Lanes[lane]
+	l := &sharedLease{
 		of: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
 		beats: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	s.leases[lane] = l
+	s.local.leases[lane] = l
 	w.got <- l
-	delete(s.waiters, lane)
+	delete(s.local.waiters, lane)
 	return l
 }
 
-// handOver asks the owners here to give up what should be another's. The lane is free, and the other's, when they have
-// released it.
+// handOver asks the workers to give up the lanes that should be another instance's. A lane is free for it when its
+// worker has released it.
 func (s *Shared) handOver(now time.Time) {
-	if now.Sub(s.stable) < stableAfter {
+	if now.Sub(s.view.stable) < stableAfter {
 		return
 	}
-	share := shares(s.table, s.cfg.MaxOwners)
+	share := shares(s.view.table, s.cfg.MaxOwners)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, l := range s.leases {
-		if to := share[lane]; to != s.id && s.roster.livesNow(to, now) && !l.ended && !l.assumed {
+	for lane, l := range s.local.leases {
+		if to := share[lane]; to != s.self.id && s.view.roster.livesNow(to, now) && !l.ended && !l.assumed {
 			s.log.Info("handing a lane over", "stream", lane, "to", to)
 			l.end()
 		}

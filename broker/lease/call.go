@@ -7,105 +7,107 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// word is what an instance says on the plain subject. It says that there is something to see, and that the instance lives
-// and what it has: the latter counts while the bucket cannot be used, and where somebody hides a counter in it.
-type word struct {
+// call is a message on the plain subject. It says that the table has changed or that somebody asks a question, that its
+// sender lives, and which lanes the sender has. The lanes count while the stream cannot be used. The sign of life
+// counts also when somebody hides the sender's counter in the stream.
+type call struct {
 	ID     string            `json:"id"`
-	Beat   uint64            `json:"beat"`             // the counter that is beaten, too
-	Ask    bool              `json:"ask,omitempty"`    // whoever lives is to say so
-	Answer bool              `json:"answer,omitempty"` // and nothing else
-	Knows  bool              `json:"knows,omitempty"`  // a good table, and will write it back
+	Beat   uint64            `json:"beat"`             // the same count as in the counter
+	Ask    bool              `json:"ask,omitempty"`    // every instance that lives is to answer
+	Answer bool              `json:"answer,omitempty"` // it is an answer and nothing else
+	Knows  bool              `json:"knows,omitempty"`  // the sender knows a good table, and will write it back
 	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epoch of the claim; zero without the table
-	Wants  []string          `json:"wants,omitempty"`  // lanes it would work
+	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender would work
 }
 
-// spoken is what another instance said last.
-type spoken struct {
-	word
+// lastCall is the last call of another instance.
+type lastCall struct {
+	call
 	at time.Time
 }
 
-// hear takes in what another instance says. It is called on nats.go's goroutine.
+// hear takes a call of another instance. It runs on nats.go's goroutine.
 func (s *Shared) hear(m *nats.Msg) {
-	if !s.bucket.sealed(m.Subject, m.Data, m.Header) {
+	if !s.store.sealed(m.Subject, m.Data, m.Header) {
 		return
 	}
-	var w word
-	if json.Unmarshal(m.Data, &w) != nil {
-		w = word{} // an older broker's
+	var c call
+	if json.Unmarshal(m.Data, &c) != nil {
+		c = call{} // from an older broker
 	}
-	if w.ID == s.id {
+	if c.ID == s.self.id {
 		return
 	}
 	now := time.Now()
-	s.heard.Store(int64(now.Sub(s.base)))
-	news := !w.Answer
-	if w.ID != "" {
+	s.heard.call.Store(int64(now.Sub(s.self.base)))
+	worthALook := !c.Answer
+	if c.ID != "" {
 		s.mu.Lock()
-		before, known := s.spoken[w.ID]
-		if known && w.Beat <= before.Beat { // somebody repeats it
+		before, known := s.local.calls[c.ID]
+		if known && c.Beat <= before.Beat { // somebody repeats it
 			s.mu.Unlock()
 			return
 		}
-		s.spoken[w.ID] = spoken{word: w, at: now}
+		s.local.calls[c.ID] = lastCall{call: c, at: now}
 		s.mu.Unlock()
-		news = news || !known || now.Sub(before.at) > lostAfter
+		worthALook = worthALook || !known || now.Sub(before.at) > lostAfter
 	}
-	if w.Knows {
-		s.knower.Store(int64(now.Sub(s.base)))
+	if c.Knows {
+		s.heard.knower.Store(int64(now.Sub(s.self.base)))
 	}
-	if w.Ask {
-		s.asking.Store(true)
+	if c.Ask {
+		s.heard.question.Store(true)
 	}
-	if news {
+	if worthALook {
 		s.wake()
 	}
 }
 
-// listen makes use of what was said since the last time.
-func (s *Shared) listen(now time.Time) {
+// takeCalls enters the calls since the last time in the roster, and answers questions.
+func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
-	for id, w := range s.spoken {
-		if now.Sub(w.at) > forgetAfter {
-			delete(s.spoken, id)
+	for id, c := range s.local.calls {
+		if now.Sub(c.at) > forgetAfter {
+			delete(s.local.calls, id)
 			continue
 		}
-		if _, there := s.table.Instances[id]; there {
-			s.roster.saw(id, w.Beat, true, w.at)
+		if _, there := s.view.table.Instances[id]; there {
+			s.view.roster.saw(id, c.Beat, true, c.at)
 		}
 	}
 	s.mu.Unlock()
-	if s.asking.Swap(false) {
-		s.say(word{Answer: true})
+	if s.heard.question.Swap(false) {
+		s.call(call{Answer: true})
 	}
 }
 
-// call says that there is something to see.
-func (s *Shared) call() { s.say(word{}) }
+// announce tells the others to look at the table.
+func (s *Shared) announce() { s.call(call{}) }
 
-// ask wants to know who lives, at most once for each beat.
+// ask asks which instances live, at most once for each beat.
 func (s *Shared) ask(now time.Time) {
-	if now.Sub(s.asked) >= beatEvery {
-		s.asked = now
-		s.say(word{Ask: true})
+	if now.Sub(s.rounds.asked) >= beatEvery {
+		s.rounds.asked = now
+		s.call(call{Ask: true})
 	}
 }
 
-func (s *Shared) say(w word) {
-	s.beats++
-	w.ID, w.Beat, w.Knows, w.Owns = s.id, s.beats, s.known, make(map[string]uint64)
+// call completes a call by the facts about this instance, and sends it.
+func (s *Shared) call(c call) {
+	s.rounds.beats++
+	c.ID, c.Beat, c.Knows, c.Owns = s.self.id, s.rounds.beats, s.view.known, make(map[string]uint64)
 	s.mu.Lock()
-	for lane, l := range s.leases {
-		w.Owns[lane] = l.epoch
+	for lane, l := range s.local.leases {
+		c.Owns[lane] = l.epoch
 		if l.assumed {
-			w.Owns[lane] = 0
+			c.Owns[lane] = 0
 		}
 	}
-	w.Wants = s.wants()
+	c.Wants = s.wants()
 	s.mu.Unlock()
-	body, err := json.Marshal(w)
+	body, err := json.Marshal(c)
 	if err == nil {
-		err = s.bucket.say(body)
+		err = s.store.say(body)
 	}
 	if err != nil {
 		s.log.Debug("calling the other instances", "err", err)

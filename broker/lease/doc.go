@@ -1,131 +1,154 @@
-// Package lease decides which instance owns which lane. An owner alone reads its lane, moves its messages on, and
-// commits. Static gives one instance what it is told; Shared lets instances agree among themselves.
+// Package lease decides which instance owns which lane. Only the owner reads a lane, moves its messages on, and
+// commits. Static gives one instance a fixed set of lanes. With Shared, the instances agree among themselves.
 //
-// # What ownership is for
+// # Words
 //
-// For order and economy: no promise rests on it. Two owners of one lane deliver twice, under one id, and lose nothing. An
-// owner purges only up to its cursor, below which it has itself seen everything arrive, and begins at the stream's first
-// message, or where its predecessor says that everything below has arrived. So whatever one of them purges has arrived,
-// whoever moved it, and a message that the other still holds is one that it will find again under the id it had. What a
-// predecessor says counts only in the stream it spoke of, which is known by the time it was created.
+//	instance  a running broker
+//	owner     the instance that has the lease of a lane
+//	worker    the loop of the owner that works one lane, and calls Acquire, Held and Release
+//	stand by  to wait for a lane that another instance owns
+//	table     one message: the instances that are there, and the owner of each lane
+//	counter   one message for each instance, which the instance raises every second; to raise it is a beat
+//	call      a message on a plain subject, which no stream stores
+//	round     the unit of work: beat, read the table and the counters, write the table, announce the change
+//	roster    what an instance knows of the life of the others, from their counters and calls
+//	grace     the time for which an instance may act without another good round
+//	share     the lanes that an instance should own
 //
-// So a lease need not be perfect, and cannot be: a process may be stopped between asking whether a lane is its own and
-// the publish that follows. It must be good enough that copies are rare, and it must never leave a lane without an owner.
+// # The purpose of ownership
+//
+// Ownership serves order and economy. No promise rests on it: two owners of one lane deliver twice, under one id, and
+// lose nothing. An owner purges only up to its cursor, and has seen every message below the cursor arrive. It begins at
+// the stream's first message, or at the cursor of its predecessor, below which every message has arrived. So every
+// message that an owner purges has arrived, whoever moved it. A message that another owner still has in flight keeps
+// its id. A predecessor's cursor counts only in the stream it belongs to, which is known by its time of creation.
+//
+// So a lease need not be perfect, and cannot be: a process may be stopped between the question whether it owns a lane
+// and the publish that follows. Two requirements remain. Copies must be rare, and no lane may stay without an owner.
 //
 // # How instances agree
 //
-//	delayctl.owners             a word on a plain subject: "look", "who lives?", "I do". Nobody stores it.
-//	delaysys.owners.beat.<id>   ┐ DELAY_OWNERS   a counter of each instance, raised every second while there are others
-//	delaysys.owners.table       ┘                who is there, and who owns what: replaced as a whole, by compare-and-set
+//	delayctl.owners             calls: "look", "which of you live?", "I do". No stream stores them.
+//	delaysys.owners.beat.<id>   ┐ DELAY_OWNERS   the counters
+//	delaysys.owners.table       ┘                the table, replaced as a whole, by compare-and-set
 //
-// A round is: raise one's counter; read from the stream's leader what was just written, then the table, then the counter of
-// each instance in it; make the table as it should be; write it, if that changes anything, on condition that it still
-// replaces the one that was read; call the others. Only of whoever shows our own write is anything believed: a leader that
-// was deposed answers reads for a while, and shows counters that stand still.
+// In a round an instance raises its counter. It reads the message it just wrote from the stream's leader, then the
+// table, then the counter of each instance in the table. It computes the table as it should be. If that differs, it
+// writes it, on condition that the message it replaces is still the one it read, and announces the change. It believes
+// only a server that shows its own beat: for a while, a leader that was deposed still answers reads, and shows counters
+// that stand still.
 //
-//   - An instance that is alone does none of this. Its name is in the table; it listens for a call, and raises its
-//     counter as soon as it hears one. Every 10 s it asks the leader for the table, which costs nothing that could be
-//     measured: a call does not cross a leaf node whose link is down, however well the instance's own connection is. It
-//     looks at once when JetStream was away (Probe), or its connection.
-//   - Shares are even, among at most MaxOwners instances, with the fewest moves: see shares, which every instance computes
-//     for itself from the table. Each acts only on its own part: it claims what is free and should be its own, and gives
-//     up what should be another's. So no instance is a leader, and it does not matter if one of them is wrong for a while.
-//   - An instance that joins waits until the same instances have been there for 5 s. One that stops drains each lane,
-//     frees it with the cursor in the table, and calls: the next owner starts there, at once.
-//   - An instance is dead when an observer has read its counter, and 5 s later on its own monotonic clock begins a round
-//     that shows the same counter. The time in which the observer's own rounds fail does not count, and starts the count
-//     anew: the dead could not have beaten either.
+//   - An instance that is alone does none of this. Its name is in the table. It listens for calls, and raises its
+//     counter as soon as it hears one. Every 10 s it asks the leader for the table, at no measurable cost: a call does
+//     not cross a leaf node whose link is down, even if the instance's own connection is up. It looks at once when
+//     JetStream was away (Probe), or its connection.
+//   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
+//     from the table (see shares), and acts only on its own part: it claims free lanes of its share, and gives up lanes
+//     of other shares. So no instance is a leader, and an instance that is wrong for a while does no harm.
+//   - After an instance has joined, no lane moves until the same instances have been there for 5 s. An instance that
+//     stops drains each lane, frees it with the cursor in the table, and calls. The next owner starts there at once.
+//   - An instance is dead when an observer has read its counter, and a round that begins 5 s later, by the observer's
+//     own monotonic clock, shows the same counter. A time in which the observer's own rounds fail does not count, and
+//     starts the count again: the other instance could not have raised its counter either.
 //
-// # Who wrote it
+// # Forged messages
 //
-// A client may not publish below delaysys, but NATS lets it say where the acknowledgement of a message of its own goes, and
-// that may be the table. So everything carries a seal (Sealer), and what has none is not there. The last good table stays
-// the table; of the other message only the sequence counts, which the next write replaces, and the good table is written
-// back. An unsealed counter hides the real one: then the instance is asked, and its word counts. Messages are asked for by
-// name, so what lies beside them costs nothing. A table or counter that was sealed and is brought back later is known as old:
-// versions and counters only rise, a version is at least the writer's time, and each table names what it replaced.
+// A client may not publish below delaysys. But NATS lets it choose the subject of the acknowledgement of one of its
+// messages, and that may be the table's. So every message carries a seal (Sealer), and a message without a good one is
+// ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good table
+// stays the table, and is written back. A forged counter hides the real one. Then the instance is asked by a call, and
+// its answer counts. Messages are read by their subjects, so messages on other subjects cost nothing. A sealed table or
+// counter that is brought back later is recognized as old: versions and counters only rise, a version is at least the
+// writer's time, and each table names the message it replaced.
 //
-// Who starts and finds no table, in a stream where something was stored before, waits 5 s for those who know one, and then
-// founds it anew. That takes nothing from anybody: owners enter their lanes in it, and lanes that are in no table are free
-// only when the same instances have been there for 5 s.
+// An instance that starts and finds no table, in a stream that has stored messages before, waits 5 s for an instance
+// that knows the table. After that it founds a new one. No lane is taken from an owner by that: owners enter their
+// lanes in the new table, and a lane that is in no table is free only when the same instances have been there for 5 s.
 //
-// # How an owner stops in time, and when it does not
+// # When an owner stops, and when it does not
 //
-// An owner counts from the sending of its last good beat, and stops acting after 5 s: Held is false. An observer counts
-// from its reading of that beat, which is later. Both the monotonic and the wall clock count, since the former stands
-// still while a machine is suspended.
+// An instance counts from the sending of its last good beat, and stops after 5 s: Held is false. An observer counts
+// from its reading of that beat, which is later. Both clocks count, the monotonic one and the wall clock, since the
+// monotonic one stands still while a machine is suspended.
 //
-// But ownership must not be what stops delivery. An owner that was in good standing, is connected and keeps trying goes on
-// while its beats fail: what it cannot write, others cannot write either, and so not replace it. It may be wrong, when it is
-// cut off from the bucket alone; then there are two owners until it reads the table again. When a leader says that there is
-// no room, and shows a table in which the lane is ours, it is not even wrong.
+// But ownership must not stop delivery. An instance whose grace held, that is connected and goes on trying, keeps it
+// while its beats fail. What it cannot write, others cannot write either, and so cannot replace it. It may be wrong
+// when it alone is cut off from the stream; then there are two owners until it reads the table again. If a leader
+// refuses the write for want of room, and shows a table in which the lane is ours, it cannot even be wrong.
 //
-// While rounds fail, instances say on the plain subject what they have. After 15 s, which an election does not take, or 5 s
-// of "no room", they go by that: each keeps what it has, and what nobody says that he has goes to those who are heard, by the
-// same shares (assume). So a broker that starts in a full account, where it can enter itself nowhere, works all the same:
-// otherwise nothing would be delivered, and there would never be room. A lane taken so is entered in the table when that can
-// be written and names nobody who lives.
+// While rounds fail, instances call out their lanes. After 15 s, which is longer than an election, or after 5 s of "no
+// room", they go by these calls. Each instance keeps its lanes. The lanes that no call names go to the instances that
+// are heard, by the usual shares (see assume). So a broker also works that starts in a full account and cannot enter
+// itself in the table. Otherwise no message would be delivered, and there would never be room. A lane that was taken in
+// this way is entered in the table as soon as that can be written and names no live owner.
 //
-// Held does not end a lease. When the instance can beat again and the table still says that the lane is its own, it goes
-// on with all it held, and repeats nothing. Only the table, or another's word in an outage, ends a lease (Done).
+// A lease does not end with Held. When the instance can beat again and the table still names it, it goes on with all
+// its messages in flight and repeats none. Only the table, or in an outage the call of another instance, ends a lease
+// (Done).
 //
-// Every good round gives each lane's loop a beat to take. A loop that leaves one lying for 5 s loses its lane, whatever
-// the rest of the process does: beating from a goroutine of its own would keep a lane with an owner that does not work. A loop
-// that was told No gets a beat when it is Yes again.
+// Every good round gives each worker a beat to take. A worker that leaves one untaken for 5 s loses its lane, whatever
+// the rest of the process does. Beats from a goroutine of their own would keep a lane with an owner that does not work.
+// A worker to which Held said false gets a beat when it is true again.
 //
-// An instance that is alone does not beat, so it trusts itself only while its own sign of life, every 2 s and unsaid, is
-// less than 4 s old, and while it is connected: otherwise it may have missed a call, and reads the table before it goes on.
+// An instance that is alone does not beat. So it trusts itself only while its own sign of life, every 2 s and not sent,
+// is less than 4 s old, and while it is connected. Otherwise it may have missed a call, and reads the table before it
+// goes on.
 //
-// # Who comes back
+// # Instances that come back
 //
-// An instance that is killed leaves a ghost in the table. One that starts with the same name, or at the same place, asks
-// it, and takes over if it has not answered after 300 ms: at once if the place is locked. A name is the operator's word. A
-// place is a guess, a host's name and an address it listens on, and wrong where two hosts have one name and the address is
-// local to each. So of two that live, the younger stops if they share a name, and goes on without if they share a place.
-// They notice when one hears the other, or sees its counter move; if not at the start, because they could not hear each
-// other, then as soon as the elder reads the table: until then both own.
+// An instance that is killed stays in the table. Its next run, with the same name or at the same place, calls it, and
+// takes over if there is no answer within 300 ms, or at once if the place is locked. The name is the operator's word.
+// The place is a guess, made of a host's name and an address. It is wrong if two hosts have one name and the address is
+// local to each. So if two instances live, the younger stops if they share a name, and goes on without a place if they
+// share that. They notice it when one hears the other, or sees its counter move. If they could not hear each other at
+// the start, the elder notices when it next reads the table. Until then both own the lanes.
 //
 // # The situations
 //
-// What happens, how it ends, and the test that shows it.
+// Each situation, its outcome, and the test that shows it.
 //
-//	alone                  owns everything, one question every 10 s          TestAloneCostsLittle, TestDeniedIsToldWhenHeld
-//	  joined unheard       two owners; ends within 10 s, or told at once     TestAloneFindsOut, test/TestTwoOwnersEnd
-//	  cut off, back        stops at once; looks first                        TestAloneIsCutOff
-//	  killed, back         resumes in 300 ms; locked: at once                TestPlaceIsResumed, TestNameIsResumed
-//	several                even shares, fewest moves                         TestJoinWaitsAndMovesFewest, TestStartAtOnce
-//	  one stops            handed over at once, with the cursor              TestStopHandsOverAtOnce
-//	  one dies             taken over within 5.5 s                           TestCrashIsNoticed
-//	  one hangs            loses the lanes whose loops do not turn           TestStuckLoopLosesItsLane
-//	  one cut off          stops before it is replaced; shares when back     TestCutOff
-//	  suspended            not held when it wakes; reads the table first     TestStanding
-//	  server away          nobody acts or takes over; same leases after      TestServerAway
-//	  same name            the younger stops                                 TestNamesakeStops, TestNamesakesThatMissedEachOther
-//	  same place           share, the younger without it                     TestSamePlaceByMistake
-//	stream full            all go on for as long as it takes                 TestAloneInOutage, TestSeveralInOutage (full)
-//	  one dies             taken over within 12 s, by word                   TestCrashInOutage (full)
-//	  one stops            the same; the stop is no error                    TestStopInOutage (full)
-//	  one starts           owns what nobody has, within 20 s                 TestStartInOutage (full), test/TestFullAccountDrains
-//	stream gone            created anew if that is allowed; same leases      TestStreamDeleted
-//	  not allowed          as full, 15 s instead of 5                        the same tests (gone), test/TestOwnersGone
-//	no leader, no quorum   as gone                                           the same tests (silent)
-//	stream purged          nothing: who knows the table writes it back       TestPurged, test/TestOwnersPurgedThenCrash
-//	forged table           nothing: likewise                                 TestForgedTable, TestOldTable, TestForgedBeforeAnybody
-//	forged counters        nothing                                           TestForgedCounter, TestForgedElsewhere, TestForgedCalls
+//	alone                  owns everything, one question every 10 s       TestAloneCostsLittle, TestDeniedIsToldWhenHeld
+//	  joined unheard       two owners; ends within 10 s, or when told     TestAloneFindsOut, test/TestTwoOwnersEnd
+//	  cut off, back        stops at once; looks first                     TestAloneIsCutOff, TestAloneIsCutOffUnanswered
+//	  killed, back         resumes in 300 ms; locked: at once             TestPlaceIsResumed, TestNameIsResumed
+//	several                even shares, fewest moves                      TestJoinWaitsAndMovesFewest, TestStartAtOnce
+//	  one stops            handed over at once, with the cursor           TestStopHandsOverAtOnce
+//	  one dies             taken over within 5.5 s                        TestCrashIsNoticed
+//	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
+//	  one cut off          stops before it is replaced; shares when back  TestCutOff
+//	  suspended            not held when it wakes; reads the table first  TestGrace
+//	  server away          no delivery, no takeover; same leases after    TestServerAway
+//	  same name            the younger stops                              TestNamesakeStops,
+//	                                                                      TestNamesakesThatMissedEachOther
+//	  same place           share, the younger without a place             TestSamePlaceByMistake
+//	stream full            all go on for as long as it takes              TestAloneInOutage, TestSeveralInOutage (full)
+//	  one dies             taken over within 12 s, by calls               TestCrashInOutage (full)
+//	  one stops            the same; the stop is no error                 TestStopInOutage (full)
+//	  one starts           owns the lanes without an owner, within 20 s   TestStartInOutage (full),
+//	                                                                      test/TestFullAccountDrains
+//	stream gone            created again if allowed; same leases          TestStreamDeleted
+//	  not allowed          as full, 15 s instead of 5                     the same tests (gone), test/TestOwnersGone
+//	no leader, no quorum   as gone                                        the same tests (silent)
+//	stream purged          no change: the table is written back           TestPurged, test/TestOwnersPurgedThenCrash
+//	forged table           no change: likewise                            TestForgedTable, TestOldTable,
+//	                                                                      TestForgedBeforeAnybody
+//	forged counters        no change                                      TestForgedCounter, TestForgedElsewhere,
+//	                                                                      TestForgedCalls
 //
-// "As full" ends when the stream is back: everybody keeps what it has, and soon the shares are even.
+// "As full" ends when the stream is back: every instance keeps its lanes, and soon the shares are even.
 //
 // # What was tried and rejected
 //
-//   - Leases that expire by a TTL. A per-key TTL and an update make a key immortal, a bucket's TTL expires claims without
-//     an event and by each server's own wall clock, and a replicated bucket is silent for 7 s when its leader dies: every
-//     owner would stop, and everything move, for nothing.
-//   - A KV bucket. This is one but for its name: nats-server denies $KV.> across a leaf node, where brokers live that use
-//     DELAY_JS_DOMAIN, and reads of a bucket go to any replica. Below delaysys the broker may publish already.
-//   - An answer to a call as the only sign of life. The counter says at the same time that its owner can write. A word
-//     counts besides, where the counter is hidden, or can be written by nobody.
-//   - Reading all that is stored, in order. A client that has much put there makes it endless.
-//   - Stopping after 15 s in which nobody could write. It made a full account a deadlock of two or more instances.
-//   - DELAY_OWNERS in memory: a restart of the servers forgets the cursors, and memory is full at times, too.
-//   - One key for each claim. Even shares are a statement about all of them.
+//   - Leases that expire by a TTL. A per-key TTL and an update make a key immortal. A bucket's TTL expires claims
+//     without an event, by each server's own wall clock. And a replicated bucket is silent for 7 s when its leader
+//     dies: every owner would stop, and everything would move, for no reason.
+//   - A KV bucket. The stream is one but for its name: nats-server denies $KV.> across a leaf node, where brokers live
+//     that use DELAY_JS_DOMAIN, and reads of a bucket go to any replica. Below delaysys the broker may publish already.
+//   - An answer to a call as the only sign of life. The counter says at the same time that its owner can write. Calls
+//     count besides, where the counter is hidden, or when no instance can write.
+//   - Reading all stored messages in order. A client that has many put there makes that endless.
+//   - Stopping after 15 s in which no instance could write. That made a full account a deadlock of two or more
+//     instances.
+//   - DELAY_OWNERS in memory. A restart of the servers forgets the cursors, and memory is full at times, too.
+//   - One key for each claim. Even shares are a statement about all claims.
 package lease

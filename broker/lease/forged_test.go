@@ -42,8 +42,8 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 
 func onTable() string { return meeting.Table }
 
-// TestForgedTable: a client that has something put where the table is moves no lane, keeps nobody from joining or leaving,
-// and nobody from taking over from the dead.
+// TestForgedTable: a client that has something put where the table is moves no lane, keeps nobody from joining or
+// leaving, and nobody from taking over from the dead.
 func TestForgedTable(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestForgedTable(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeAnybody: where something is stored as the table and nobody is there who knows better, who starts waits
-// 5 s, and founds it anew; two do not take the same lanes.
+// TestForgedBeforeAnybody: where something is stored as the table and nobody is there who knows better, who starts
+// waits 5 s, and founds it anew; two do not take the same lanes.
 func TestForgedBeforeAnybody(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		stop := flood(t, s, onTable, 10*time.Millisecond)
@@ -89,8 +89,8 @@ func TestForgedBeforeAnybody(t *testing.T) {
 	})
 }
 
-// TestForgedCounter: a client that hides the counters of instances gets none of them taken for dead, and one that brings
-// back an old counter does not keep the dead alive.
+// TestForgedCounter: a client that hides the counters of instances gets none of them taken for dead, and one that
+// brings back an old counter does not keep the dead alive.
 func TestForgedCounter(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -105,13 +105,14 @@ func TestForgedCounter(t *testing.T) {
 		stop()
 		time.Sleep(3 * time.Second)
 
-		m, _, err := b.bucket.last(context.Background(), meeting.Beat+a.Instance())
+		m, _, err := b.store.last(context.Background(), meeting.Beat+a.Instance())
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.crash()
 		nc := s.Connect()
-		again := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{sealHeader: {secret("ours").Seal(m.Subject, m.Data)}}}
+		again := &nats.Msg{Subject: m.Subject, Data: m.Data,
+			Header: nats.Header{sealHeader: {secret("ours").Seal(m.Subject, m.Data)}}}
 		took := time.Now()
 		for len(b.holds()) < 4 {
 			if time.Since(took) > 6*time.Second {
@@ -130,7 +131,7 @@ func TestOldTable(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6), sealed)
 		time.Sleep(10 * time.Second)
-		m, ours, err := a.bucket.last(context.Background(), meeting.Table)
+		m, ours, err := a.store.last(context.Background(), meeting.Table)
 		if err != nil || !ours {
 			t.Fatalf("the table: ours: %t, %v", ours, err)
 		}
@@ -144,7 +145,8 @@ func TestOldTable(t *testing.T) {
 		hadA, hadB := a.all(), b.all()
 		nc := s.Connect()
 		for range 100 {
-			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{sealHeader: header[sealHeader]}}); err != nil {
+			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data,
+				Header: nats.Header{sealHeader: header[sealHeader]}}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(97 * time.Millisecond)
@@ -158,8 +160,8 @@ func TestOldTable(t *testing.T) {
 	})
 }
 
-// TestForgedElsewhere: what a client has put beside the counters, under however many names, costs nothing, and is removed
-// when an instance is.
+// TestForgedElsewhere: what a client has put beside the counters, under however many names, costs nothing, and is
+// removed when an instance is.
 func TestForgedElsewhere(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)

@@ -5,65 +5,75 @@ import (
 	"sync/atomic"
 )
 
-// shared is a lease of Shared.
-type shared struct {
+// sharedLease is a lease of Shared.
+type sharedLease struct {
 	of    *Shared
 	lane  string
 	from  Cursor
-	beats chan struct{} // one slot
-	owes  debt
-	done  chan struct{} // closed by end
+	beats chan struct{}           // one slot
+	given atomic.Pointer[instant] // when the beat was given that is in the slot
+	done  chan struct{}           // closed by end
 	lost  atomic.Bool
-	// denied is set when Held said no although the lane was not lost: its owner waits for a beat before it asks again.
+	// denied is set when Held returned false although the lane was not lost. The worker then waits for a beat before it
+	// asks again.
 	denied atomic.Bool
 
-	// Touched by Run alone.
-	epoch   uint64
-	assumed bool // in an outage, without the table: see assume
+	// The rest belongs to Run.
+	epoch   uint64 // of the claim in the table
+	assumed bool   // taken in an outage, without the table: see assume
 	ended   bool
 }
 
-func (l *shared) From() Cursor           { return l.from }
-func (l *shared) Beats() <-chan struct{} { return l.beats }
-func (l *shared) Done() <-chan struct{}  { return l.done }
+func (l *sharedLease) From() Cursor           { return l.from }
+func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
+func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
-func (l *shared) Held() bool {
+func (l *sharedLease) Held() bool {
 	if l.lost.Load() {
 		return false
 	}
 	now := l.of.now()
-	if l.of.standing.Load().good(now, l.of.cfg.Connected()) && (len(l.beats) == 0 || !l.owes.stuck(now)) {
+	if l.of.grace.Load().holds(now, l.of.cfg.Connected()) && !l.stuck(now) {
 		return true
 	}
 	l.denied.Store(true)
-	l.of.wake() // perhaps only for the moment
+	l.of.wake() // the next round gives a beat if the lane is held again
 	return false
 }
 
-// Release returns at once when the lane is lost already, and otherwise when others can see that it is free.
-func (l *shared) Release(ctx context.Context, at Cursor) error {
+// Release returns when the other instances can see that the lane is free, and at once if it is lost already.
+func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
 	return l.of.release(ctx, l, at)
 }
 
-// beat gives the owner's loop something to take, unless it has not taken the last one.
-func (l *shared) beat(now instant) {
+// stuck reports whether the worker has left a beat untaken for too long.
+func (l *sharedLease) stuck(now instant) bool {
+	if len(l.beats) == 0 {
+		return false
+	}
+	given := l.given.Load()
+	return given != nil && given.until(now) >= lostAfter
+}
+
+// beat gives the worker a beat to take, unless the last one still waits.
+func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return
 	}
-	l.owes.Store(&now)
-	l.beats <- struct{}{} // there is room: Run alone sends
+	l.given.Store(&now)
+	l.beats <- struct{}{} // the slot is empty: only Run sends
 }
 
-// end asks the owner to stop.
-func (l *shared) end() {
+// end asks the worker to stop.
+func (l *sharedLease) end() {
 	if !l.ended {
 		l.ended = true
 		close(l.done)
 	}
 }
 
-// lose ends the lease: the lane is not ours any more.
-func (l *shared) lose() {
+// lose ends the lease, because the lane is another instance's.
+func (l *sharedLease) lose() {
 	l.lost.Store(true)
 	l.end()
 }

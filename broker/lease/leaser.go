@@ -5,44 +5,45 @@ import (
 	"time"
 )
 
-// Leaser hands out lanes to one instance.
+// Leaser hands out lanes to one instance. Its callers are called workers here: one for each lane.
 type Leaser interface {
-	// Run does what ownership takes until ctx ends, and then leaves. Without it Acquire never returns. Leases end before
-	// ctx does, so that they can be released.
+	// Run takes part in the division of lanes until ctx ends, and then leaves. Before Run, and without it, a Leaser may
+	// grant no lease. The workers must release their leases before ctx ends.
 	Run(ctx context.Context)
-	// Acquire waits until the lane is ours, or returns the error of ctx when that ends first. It calls waiting, once,
-	// if the lane is somebody else's to begin with: an instance that stands by is as ready as it will be.
+	// Acquire waits until the lane is this instance's, or returns the error of ctx if that ends first. It calls waiting,
+	// at most once, if the lane is another instance's: then this instance stands by for it, and is as ready as it will be.
 	Acquire(ctx context.Context, lane string, waiting func()) (Lease, error)
-	// Owner names the instance that owns a lane, as far as this one knows. It is empty when nobody does, or when
+	// Owner names the instance that owns a lane, as far as this one knows. It is empty if the lane is free, or if
 	// instances do not know of each other.
 	Owner(lane string) string
-	// Probe says that JetStream left questions without answers, and answers again: who owns what may have changed.
+	// Probe says that JetStream was away and answers again, so that lanes may have other owners.
 	Probe()
 }
 
-// Lease is the ownership of one lane from Acquire to Release.
+// Lease is the ownership of one lane, from Acquire to Release.
 type Lease interface {
-	// From is where the previous owner left off.
+	// From is the cursor that the previous owner left.
 	From() Cursor
-	// Held reports whether the lane is ours at this moment. The owner asks in its own loop, before it fires and before
-	// it commits. After false it may be true again: a connection was away, and nobody has taken over meanwhile.
+	// Held reports whether the lane is ours at this moment. The worker asks in its own loop, before each delivery and each
+	// commit. After false it may be true again: the connection was lost, and no other instance has taken over meanwhile.
 	Held() bool
-	// Beats has something to receive about once a second while there are other instances. The owner receives in its
-	// loop, so that a loop that is stuck loses its lane. It is never closed, and nil where nobody else could take over.
+	// Beats has a value to receive about once a second while there are other instances. The worker receives it in its
+	// loop. So a loop that is stuck loses its lane. The channel is never closed, and nil if no other instance could take
+	// over.
 	Beats() <-chan struct{}
-	// Done is closed when the owner is to stop working: another instance has the lane already, or is to have it when it
-	// is released. Held tells the two apart.
+	// Done is closed when the worker is to stop: another instance has the lane already, or is to have it after the
+	// release. Held tells the two apart.
 	Done() <-chan struct{}
-	// Release gives the lane up once nothing is underway in it any more.
+	// Release gives the lane up, with the cursor. No message of the lane may be in flight any more.
 	Release(ctx context.Context, at Cursor) error
 }
 
-// Cursor is where an owner left off in a lane.
+// Cursor is the place in a lane up to which an owner has worked.
 type Cursor struct {
-	// Next is the lowest sequence that has not arrived, zero when the lane's own first sequence says it all. A lagging
-	// replica may still show what was committed below it.
+	// Next is the lowest sequence that has not arrived. It is zero if the stream's own first sequence says the same. A
+	// replica that lags may still show messages that were committed below it.
 	Next uint64
-	// Created is when the stream was created whose sequences these are. In a stream created at another time the same
-	// sequences are other messages.
+	// Created is when the stream was created to which Next belongs. In a stream created at another time, the same sequence
+	// is another message.
 	Created time.Time
 }

@@ -1,62 +1,60 @@
 package lease
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
 
-// ErrNamesake is passed to SharedConfig.Fail when an elder instance lives that has the name the operator gave to this one.
-// Give each instance a name of its own, or none.
-var ErrNamesake = errors.New("another instance has the same name")
-
-// namesakeAfter is how long a counter must stand still if it belonged to an earlier run of this very instance, which would
-// have raised it at once when it was asked.
+// namesakeAfter is how long the counter of an earlier run of this very instance must stand still before this run takes
+// over. A run that lives would have answered a question by then.
 const namesakeAfter = 300 * time.Millisecond
 
 // isNamesake reports whether an instance has our name, or runs where we do.
 func (s *Shared) isNamesake(i Instance) bool {
-	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.place
+	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
 
-// gone reports whether an instance of the table does not run any more.
+// gone reports whether an instance of the table is dead.
 func (s *Shared) gone(id string, i Instance) bool {
-	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.roster.still(id) >= s.patience(id, i)
+	return s.cfg.Locked && s.isNamesake(i) && i.Name == "" || s.view.roster.still(id) >= s.patience(id, i)
 }
 
-// patience is how long an instance's counter may stand still.
+// patience is how long the counter of an instance may stand still before the instance is dead.
 func (s *Shared) patience(id string, i Instance) time.Duration {
-	own, in := s.table.Instances[s.id]
-	if s.isNamesake(i) && i.Started <= s.started && (!in || i.Joined < own.Joined) && !s.roster.lives(id) {
+	own, in := s.view.table.Instances[s.self.id]
+	if s.isNamesake(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
 		return namesakeAfter
 	}
 	return lostAfter
 }
 
-// namesakes looks for instances that live and have our name. The younger of two gives way: it stops, or, when the name
-// was only derived from where it runs, it goes on without one.
+// namesakes looks for live instances that have our name, or our place. The younger of two gives way: it stops if they
+// share a name, and goes on without a place if they share a place.
 func (s *Shared) namesakes() {
-	for id, i := range s.table.Instances {
-		if id == s.id || !s.isNamesake(i) || !s.roster.lives(id) {
+	for id, i := range s.view.table.Instances {
+		if id == s.self.id || !s.isNamesake(i) || !s.view.roster.lives(id) {
 			continue
 		}
-		switch younger := i.Started < s.started || i.Started == s.started && id < s.id; {
+		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
-			if !s.elder {
-				s.log.Error("a younger instance has the name of this one, and gives way", "instance", id, "name", i.Name, "place", i.Place)
+			if !s.logged.youngerNamesake {
+				s.log.Error("a younger instance has the name of this one, and gives way", "instance", id, "name", i.Name,
+					"place", i.Place)
 			}
-			s.elder = true
+			s.logged.youngerNamesake = true
 		case i.Place != "":
-			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is noticed after 5s only. "+
+			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is "+
+				"noticed after 5s only. "+
 				"Give each a DELAY_INSTANCE of its own", "instance", id, "place", i.Place)
-			s.place = ""
-		case !s.namesake:
-			s.namesake = true
+			s.self.place = ""
+		case !s.logged.elderNamesake:
+			s.logged.elderNamesake = true
 			s.mu.Lock()
-			s.leaving = true
+			s.local.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; give each a name of its own, or none",
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; give each a name of its own, "+
+					"or none",
 					ErrNamesake, i.Name, id, time.Unix(0, i.Started).UTC().Format(time.RFC3339)))
 			}
 		}

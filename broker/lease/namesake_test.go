@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPlaceIsResumed: who comes back where an instance died takes over from it as soon as that did not answer, and at once
-// where nobody else can be.
+// TestPlaceIsResumed: who comes back where an instance died takes over from it as soon as that did not answer, and at
+// once where nobody else can be.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -35,7 +35,8 @@ func TestPlaceIsResumed(t *testing.T) {
 	}
 }
 
-// TestNamesakeStops: of two that live under one name that an operator gave them the younger stops, before it owns anything.
+// TestNamesakeStops: of two that live under one name that an operator gave them the younger stops, before it owns
+// anything.
 func TestNamesakeStops(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
@@ -60,8 +61,8 @@ func TestNamesakeStops(t *testing.T) {
 	}
 }
 
-// TestNamesakesThatMissedEachOther: two that live under one name and did not hear of each other, so that the younger took
-// over, find out, and one is left.
+// TestNamesakesThatMissedEachOther: two that live under one name and did not hear of each other, so that the younger
+// took over, find out, and one is left.
 func TestNamesakesThatMissedEachOther(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)

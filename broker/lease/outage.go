@@ -9,80 +9,87 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// failed notes that a round was in vain. Whoever was in good standing stays so while it keeps trying: what it cannot
-// write, others cannot either, unless it is cut off, and then two owners are better than none.
+// failed takes the failure of a round. An instance whose grace held keeps it while it goes on trying. What it cannot
+// write, the others cannot write either, unless it alone is cut off; and then two owners are better than none.
 func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
-	if s.failing.IsZero() {
-		s.failing = sent
+	if s.outage.since.IsZero() {
+		s.outage.since = sent
 	}
-	st := s.standing.Load()
+	g := s.grace.Load()
 	switch {
-	case errors.Is(err, errConflict): // the beat was good
+	case errors.Is(err, errConflict): // the beat was stored
 	case isFull(err) && s.seesTable(ctx):
-		s.roster.failed()
-		s.reconcile(sent) // nobody can have replaced us: a leader says that nobody can write, and shows what was written
+		s.view.roster.failed()
+		s.reconcile(sent) // the leader refuses all writes and shows the table, so no other instance can have replaced us
 	default:
-		s.roster.failed()
-		if st.good(s.at(time.Now()), true) {
-			silent := s.at(sent)
-			s.standing.Store(&standing{since: st.since, silent: &silent})
+		s.view.roster.failed()
+		// An instance that is alone and not connected may have missed a call: it stays stopped until it has looked.
+		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
+			unanswered := s.at(sent)
+			s.grace.Store(&grace{since: g.since, unanswered: &unanswered})
 		}
 	}
 	now := time.Now()
 	s.ask(now)
-	if now.Sub(s.failing) >= lostAfter {
-		s.finish(s.released()) // who waits for it stops, and the others hear that it has nothing
+	if now.Sub(s.outage.since) >= lostAfter {
+		s.finish(s.released()) // the workers may stop, and the others hear in calls which lanes are free
 	}
-	if long := now.Sub(s.failing); long >= silentAfter || isFull(err) && long >= lostAfter { // a leader that answers is no election
+	lasted := now.Sub(s.outage.since)
+	// A leader that says "no room" has been elected, so there is no need to wait for an election.
+	if lasted >= silentAfter || isFull(err) && lasted >= lostAfter {
 		s.assume(now)
 	}
 	s.recreate(ctx)
 }
 
-// seesTable reads the table once more, shortly.
+// seesTable reads the table once more, and reports whether it is a good one.
 func (s *Shared) seesTable(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return s.readTable(ctx, false) == nil && s.known
+	return s.readTable(ctx, false) == nil && s.view.known
 }
 
+// released are the releases in progress.
 func (s *Shared) released() []*release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.releases)
+	return slices.Clone(s.local.releases)
 }
 
-// recreate makes the bucket if it is gone.
+// recreate makes the stream if it is gone.
 func (s *Shared) recreate(ctx context.Context) {
-	if s.cfg.Create == nil || ctx.Err() != nil || !s.bucket.conn.IsConnected() {
+	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
 		return
 	}
-	if err := s.bucket.exists(ctx); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err := s.store.exists(ctx); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return
 	}
 	if err := s.cfg.Create(ctx); err != nil {
-		s.log.Warn("cannot create the stream that instances meet in", "stream", s.bucket.Stream, "err", err)
+		s.log.Warn("cannot create the stream that instances meet in", "stream", s.store.Stream, "err", err)
 		return
 	}
-	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.bucket.Stream)
+	s.log.Warn("the stream that instances meet in was gone, and is created anew", "stream", s.store.Stream)
 }
 
-// assume goes on without the bucket, when it could not be used for silentAfter, or was full for lostAfter. Every instance says what it has, and keeps
-// it. What nobody says it has goes to those who are heard, as evenly as ever: all of them compute the same. Those who do not
-// hear each other own the same lanes; copies of a message have one id, and a message that nobody delivers has nothing.
+// assume goes on without the stream, when it could not be used for silentAfter, or was full for lostAfter. Every
+// instance calls out its lanes and keeps them. The lanes that no call names go to the instances whose calls are heard,
+// by the usual shares, which all of them compute alike. Instances that do not hear each other own the same lanes. That
+// is better than no owner: copies of a message have one id, and a message that is not delivered has no copy at all.
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
-	if now.Sub(s.alerted) >= alertEvery {
-		s.alerted = now
-		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each other. "+
-			"Messages may come twice, under one id, until it is back", "stream", s.bucket.Stream, "since", s.failing.UTC(), "instances", len(t.Instances))
+	if now.Sub(s.outage.logged) >= alertEvery {
+		s.outage.logged = now
+		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each "+
+			"other. "+
+			"Messages may come twice, under one id, until it is back", "stream", s.store.Stream, "since", s.outage.since.UTC(),
+			"instances", len(t.Instances))
 	}
-	s.standing.Store(&standing{since: s.at(now)})
+	s.grace.Store(&grace{since: s.at(now)})
 	var waiting []func()
 	s.mu.Lock()
-	for lane, l := range s.leases {
-		if owner := t.Lanes[lane].Instance; owner != s.id {
+	for lane, l := range s.local.leases {
+		if owner := t.Lanes[lane].Instance; owner != s.self.id {
 			s.log.Warn("another instance says that it owns a lane", "stream", lane, "instance", owner)
 			s.lose(l)
 			continue
@@ -90,11 +97,11 @@ func (s *Shared) assume(now time.Time) {
 		l.denied.Store(false)
 		l.beat(s.at(now))
 	}
-	for lane, w := range s.waiters {
+	for lane, w := range s.local.waiters {
 		switch owner := t.Lanes[lane].Instance; {
 		case owner != "":
 			waiting = append(waiting, w.waiting)
-		case share[lane] == s.id && !s.leaving:
+		case share[lane] == s.self.id && !s.local.leaving:
 			s.give(lane, w).assumed = true
 		}
 	}
@@ -104,14 +111,14 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly is the table of those who are heard, by what they say. Of two who say that they own a lane, it belongs to whom
-// a later table gave it.
+// assembly is the table of the instances whose calls are heard, by their own statements. If two say that they own a
+// lane, it belongs to the one with the later claim.
 func (s *Shared) assembly(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, epochs := Table{}.clone(), make(map[string]uint64)
 	enter := func(id string, wants []string) {
-		t.Instances[id] = Instance{Joined: s.table.Instances[id].Joined, Lanes: wants}
+		t.Instances[id] = Instance{Joined: s.view.table.Instances[id].Joined, Lanes: wants}
 	}
 	claim := func(id, lane string, epoch uint64) {
 		owner, before := t.Lanes[lane].Instance, epochs[lane]
@@ -119,15 +126,15 @@ func (s *Shared) assembly(now time.Time) Table {
 			t.Lanes[lane], epochs[lane] = Claim{Instance: id}, epoch
 		}
 	}
-	enter(s.id, s.wants())
-	for lane, l := range s.leases {
+	enter(s.self.id, s.wants())
+	for lane, l := range s.local.leases {
 		if l.assumed {
-			claim(s.id, lane, 0)
+			claim(s.self.id, lane, 0)
 		} else {
-			claim(s.id, lane, l.epoch)
+			claim(s.self.id, lane, l.epoch)
 		}
 	}
-	for id, w := range s.spoken {
+	for id, w := range s.local.calls {
 		if now.Sub(w.at) < lostAfter {
 			enter(id, w.Wants)
 			for lane, epoch := range w.Owns {

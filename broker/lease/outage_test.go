@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -79,8 +80,8 @@ func TestSeveralInOutage(t *testing.T) {
 	})
 }
 
-// TestCrashInOutage: what an instance leaves behind that dies in an outage has an owner within seconds once the outage has
-// lasted 15 s; when it is over there are no two owners, and soon even shares.
+// TestCrashInOutage: what an instance leaves behind that dies in an outage has an owner within seconds once the outage
+// has lasted 15 s; when it is over there are no two owners, and soon even shares.
 func TestCrashInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
@@ -130,8 +131,8 @@ func TestStartInOutage(t *testing.T) {
 	})
 }
 
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the leader's
-// table says that everything is still its own.
+// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once when the
+// leader's table says that everything is still its own.
 func TestBackWhileFull(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -147,7 +148,52 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a share.
+// TestAloneIsCutOffUnanswered: an instance that is alone and loses its connection while its question to the leader has
+// no answer stops at once. It does not act again when the question fails, nor when the connection is back, before it
+// has looked.
+func TestAloneIsCutOffUnanswered(t *testing.T) {
+	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
+		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+			g, m := &gate{Server: s}, &muted{}
+			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
+			time.Sleep(glanceEvery - signEvery/2)
+			m.Store(true)
+			time.Sleep(signEvery)
+			checkHolds(t, "4", a)
+			before := lastSequence(t, js)
+			g.set(true)
+			for range away / (50 * time.Millisecond) {
+				time.Sleep(50 * time.Millisecond)
+				checkHolds(t, "0", a)
+			}
+			m.Store(false)
+			g.set(false)
+			time.Sleep(100 * time.Millisecond)
+			checkHolds(t, "4", a)
+			if got := lastSequence(t, js) - before; got != 1 {
+				t.Errorf("away for %s: it stored %d counters before it went on, want 1", away, got)
+			}
+		})
+	}
+}
+
+// TestFailedOffline: a question that fails because the connection is gone gives an instance that is alone no grace.
+func TestFailedOffline(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		for _, connected := range []bool{true, false} {
+			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
+				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
+			a.grace.Store(&grace{since: a.now(), alone: true})
+			a.failed(t.Context(), time.Now(), errStale)
+			if got := a.grace.Load().holds(a.now(), connected); got != connected {
+				t.Errorf("connected: %t: it may act: %t", connected, got)
+			}
+		}
+	})
+}
+
+// TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a
+// share.
 func TestPurged(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -184,8 +230,8 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestCutOff: of several, one that is cut off stops before others take over, and has a share again when it is back. At no
-// moment are there two owners.
+// TestCutOff: of several, one that is cut off stops before others take over, and has a share again when it is back. At
+// no moment are there two owners.
 func TestCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -244,8 +290,8 @@ func TestAloneFindsOut(t *testing.T) {
 	}
 }
 
-// TestDeniedIsToldWhenHeld: whoever was told that a lane is not held hears when it is, even if the instance was in doubt for
-// so short a time that it did not notice itself.
+// TestDeniedIsToldWhenHeld: whoever was told that a lane is not held hears when it is, even if the instance was in
+// doubt for so short a time that it did not notice itself.
 func TestDeniedIsToldWhenHeld(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)
@@ -257,12 +303,12 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 		for len(lease.Beats()) > 0 {
 			<-lease.Beats()
 		}
-		trusted := a.standing.Load()
-		a.standing.Store(&standing{since: a.at(time.Now().Add(-signTrust)), alone: true})
+		trusted := a.grace.Load()
+		a.grace.Store(&grace{since: a.at(time.Now().Add(-signTrust)), alone: true})
 		if lease.Held() {
 			t.Fatal("held without a sign of life")
 		}
-		a.standing.Store(trusted) // renewed before anybody looked
+		a.grace.Store(trusted) // renewed before anybody looked
 		time.Sleep(settle)
 		select {
 		case <-lease.Beats():

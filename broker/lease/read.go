@@ -10,14 +10,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// read takes in the table and the counters of those who are in it. Each is asked for by name: whatever else somebody had
-// put into the stream costs nothing. Fresh means that whoever answers has just shown our own beat.
+// read reads the table and the counters of the instances in it. Each counter is asked for by its subject, so messages
+// that somebody else had put into the stream cost nothing. Fresh means that the server has just shown our own beat.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
 	}
-	for _, id := range s.others(s.table) {
-		m, ours, err := s.bucket.last(ctx, s.bucket.Beat+id)
+	for _, id := range s.others(s.view.table) {
+		m, ours, err := s.store.last(ctx, s.store.Beat+id)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -26,83 +26,85 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 		}
 		counter, err := strconv.ParseUint(string(m.Data), 10, 64)
 		if !ours || err != nil {
-			s.ask(time.Now()) // something hides the counter: who lives says so
+			s.ask(time.Now()) // another message hides the counter: an instance that lives answers
 			continue
 		}
-		s.roster.saw(id, counter, false, time.Now())
+		s.view.roster.saw(id, counter, false, time.Now())
 	}
 	return nil
 }
 
-// readTable takes in what is stored as the table. Of what is none, or an old one, it takes only the sequence, which the
-// next to write replaces: the last good table goes on being the table.
+// readTable reads the table. Of a message that is no table, or an old one, it takes only the sequence, which the next
+// write replaces. The last good table stays the table.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
-	m, ours, err := s.bucket.last(ctx, s.bucket.Table)
+	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.last, s.garbled = 0, s.known // purged
+		s.view.sequence, s.view.garbled = 0, s.view.known // purged
 		return nil
 	case err != nil:
 		return err
-	case m.Sequence == s.last:
+	case m.Sequence == s.view.sequence:
 		return nil
-	case m.Sequence < s.last && !fresh:
-		return nil // yesterday's
-	case m.Sequence < s.last:
+	case m.Sequence < s.view.sequence && !fresh:
+		return nil // an old answer
+	case m.Sequence < s.view.sequence:
 		s.otherStream()
 	}
-	s.last = m.Sequence
+	s.view.sequence = m.Sequence
 	t, err := ParseTable(m.Data)
-	if ours && s.bucket.seal == nil && err == nil && t.Version == 0 {
-		t.Version, t.Replaces = s.table.Version+1, s.table.Replaces // written by an older broker
+	if ours && s.store.seal == nil && err == nil && t.Version == 0 {
+		t.Version, t.Replaces = s.view.table.Version+1, s.view.table.Replaces // written by an older broker
 	}
-	if !ours || err != nil || s.known && !t.supersedes(s.table) {
-		s.garbled = s.known
+	if !ours || err != nil || s.view.known && !t.supersedes(s.view.table) {
+		s.view.garbled = s.view.known
 		s.reject(m.Sequence, ours, err)
 		return nil
 	}
-	s.known, s.garbled = true, false
+	s.view.known, s.view.garbled = true, false
 	s.adopt(t, time.Now())
 	return nil
 }
 
-// reject says, not too often, that what is stored as the table is none.
+// reject logs, at most once in logEvery, that the message stored as the table is none.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
-	if now := time.Now(); now.Sub(s.rejected) >= complainEvery {
-		s.rejected = now
-		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. A broker with "+
-			"another secret, or a client, has it put there", "stream", s.bucket.Stream, "sequence", sequence, "sealed", sealed, "err", err)
+	if now := time.Now(); now.Sub(s.logged.table) >= logEvery {
+		s.logged.table = now
+		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
+			"A broker with "+
+			"another secret, or a client, has it put there", "stream", s.store.Stream, "sequence", sequence, "sealed", sealed,
+			"err", err)
 	}
 }
 
-// otherStream begins anew with the sequences, which are those of a stream made anew, or from a backup. What the table says
-// holds on.
+// otherStream starts again with the sequences: they are those of a stream that was made anew, or restored. The contents
+// of the table still hold.
 func (s *Shared) otherStream() {
-	s.last, s.garbled, s.rewritten = 0, s.known, true
-	s.table.Replaces = 0
+	s.view.sequence, s.view.garbled, s.view.rewritten = 0, s.view.known, true
+	s.view.table.Replaces = 0
 }
 
-// adopt takes over a table that is stored.
+// adopt makes a stored table the present one.
 func (s *Shared) adopt(t Table, now time.Time) {
-	if !slices.Equal(t.members(), s.table.members()) {
-		s.stable = now
+	if !slices.Equal(t.members(), s.view.table.members()) {
+		s.view.stable = now
 	}
-	for id := range s.table.Instances {
-		if _, stays := t.Instances[id]; !stays && id != s.id {
-			s.sweepBelow, s.sweepAt = 0, now.Add(sweepAfter)
+	for id := range s.view.table.Instances {
+		if _, stays := t.Instances[id]; !stays && id != s.self.id {
+			s.rounds.sweepBelow, s.rounds.sweepAt = 0, now.Add(sweepAfter)
 		}
 	}
-	for id := range s.roster.seen {
+	for id := range s.view.roster.seen {
 		if _, there := t.Instances[id]; !there {
-			s.roster.forget(id)
+			s.view.roster.forget(id)
 		}
 	}
-	s.table = t
+	s.view.table = t
 	owned := make(map[string]string, len(t.Lanes))
 	for lane, c := range t.Lanes {
 		owned[lane] = c.Instance
 	}
 	s.mu.Lock()
-	s.owners = owned
+	s.local.owners = owned
 	s.mu.Unlock()
 }

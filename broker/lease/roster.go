@@ -2,36 +2,36 @@ package lease
 
 import "time"
 
-// roster judges which instances live, by their counters alone. Times are the observer's own.
+// roster judges which instances live, by their counters and calls. Its times are this instance's own.
 type roster struct {
 	seen map[string]sighting
-	// good is when the last round was begun that showed everything stored before it; zero when none did since things
-	// went wrong. Then nothing is known about how long a counter stood still, because its owner could not beat either.
+	// good is when the last round began that showed everything stored before it. It is zero when rounds have failed since:
+	// then nothing is known about how long a counter stood still, because its owner could not beat either.
 	good time.Time
 }
 
 type sighting struct {
 	counter uint64
-	since   time.Time // when the counter was first read as it is, or as soon as things went well again
+	since   time.Time // when the counter was first read with this value, or when rounds succeeded again
 	moved   time.Time // when it was last seen to move
-	lives   bool      // it was ever seen to move, or heard
+	lives   bool      // the counter was seen to move, or a call was heard
 }
 
-// saw takes in a counter. One that does not rise is no news, whoever put it there again. Heard means that its owner has
-// just said it.
+// saw takes a counter. One that does not rise is ignored: somebody may have put an old one back. Heard means that it
+// came in a call.
 func (r *roster) saw(id string, counter uint64, heard bool, now time.Time) {
 	s, known := r.seen[id]
 	if known && counter <= s.counter {
 		return
 	}
 	moved := s.moved
-	if heard || !r.good.IsZero() { // otherwise it may be long ago
+	if heard || !r.good.IsZero() { // otherwise it may have moved long ago
 		moved = now
 	}
 	r.seen[id] = sighting{counter: counter, since: now, moved: moved, lives: s.lives || s.counter > 0 || heard}
 }
 
-// round ends one that was begun at sent and has shown everything stored before. Others are those who should be there.
+// round ends a round that began at sent and has shown everything stored before. Others are the instances of the table.
 func (r *roster) round(sent, now time.Time, others []string) {
 	if r.good.IsZero() {
 		for id, s := range r.seen {
@@ -47,10 +47,10 @@ func (r *roster) round(sent, now time.Time, others []string) {
 	}
 }
 
-// failed says that a round was not answered.
+// failed ends a round that failed.
 func (r *roster) failed() { r.good = time.Time{} }
 
-// still is how long an instance's counter is known to have stood still while others could move.
+// still is how long the counter of an instance is known to have stood still while it could have moved.
 func (r *roster) still(id string) time.Duration {
 	s, known := r.seen[id]
 	if !known || r.good.IsZero() {
@@ -59,9 +59,10 @@ func (r *roster) still(id string) time.Duration {
 	return r.good.Sub(s.since)
 }
 
+// lives reports whether an instance ever gave a sign of life.
 func (r *roster) lives(id string) bool { return r.seen[id].lives }
 
-// livesNow reports whether an instance gave a sign of life lately.
+// livesNow reports whether an instance gave a sign of life within lostAfter.
 func (r *roster) livesNow(id string, now time.Time) bool {
 	s := r.seen[id]
 	return s.lives && now.Sub(s.moved) < lostAfter

@@ -3,124 +3,117 @@ package lease
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"time"
 )
 
-// sweepAfter is when the counter of an instance that died is removed.
+// sweepAfter is how long after its death the counter of an instance is removed.
 const sweepAfter = 10 * time.Second
 
-// errStale is returned when an answer did not show what was stored before the question.
-var errStale = errors.New("a server answered from the past")
-
-// round beats, reads what has happened, and acts on it. Only of whoever shows our own beat is anything believed: no
-// replica that lags, and no leader that was deposed, can show that.
+// round raises the counter, reads the table and the other counters, and acts on them. It believes only a server that
+// shows our own beat: neither a replica that lags nor a deposed leader can do that.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
-	s.begun = sent
-	s.beats++
-	seq, err := s.bucket.put(ctx, s.bucket.Beat+s.id, strconv.AppendUint(nil, s.beats, 10))
+	s.rounds.last = sent
+	s.rounds.beats++
+	seq, err := s.store.put(ctx, s.store.Beat+s.self.id, strconv.AppendUint(nil, s.rounds.beats, 10))
 	if err == nil {
-		if seq <= s.stored {
+		if seq <= s.rounds.stored {
 			s.otherStream()
 		}
-		s.stored = seq
-		err = s.bucket.shows(ctx, seq)
+		s.rounds.stored = seq
+		err = s.store.shows(ctx, seq)
 	}
 	if err == nil {
 		err = s.read(ctx, true)
 	}
 	if err == nil {
-		s.roster.round(sent, time.Now(), s.others(s.table))
+		s.view.roster.round(sent, time.Now(), s.others(s.view.table))
 		err = s.agree(ctx, sent)
 	}
 	if err != nil {
 		s.failed(ctx, sent, err)
 		return err
 	}
-	s.failing, s.alerted = time.Time{}, time.Time{}
-	s.plan(sent)
+	s.outage.since, s.outage.logged = time.Time{}, time.Time{}
+	s.plan(ctx, sent)
 	return nil
 }
 
-// plan says when the next round must be.
-func (s *Shared) plan(sent time.Time) {
-	s.sweep()
-	if s.known && !s.company() && !s.wanting() {
-		s.glanced = sent
-		s.standing.Store(&standing{since: s.at(time.Now()), alone: true})
+// plan decides when the next round must begin.
+func (s *Shared) plan(ctx context.Context, sent time.Time) {
+	s.sweep(ctx)
+	if s.view.known && !s.company() && !s.wanting() {
+		s.rounds.glanced = sent
+		s.grace.Store(&grace{since: s.at(time.Now()), alone: true})
 		return
 	}
-	s.look = sent.Add(beatEvery)
+	s.rounds.next = sent.Add(beatEvery)
 	sooner := func(t time.Time) {
-		if t.After(sent) && t.Before(s.look) {
-			s.look = t
+		if t.After(sent) && t.Before(s.rounds.next) {
+			s.rounds.next = t
 		}
 	}
-	sooner(s.stable.Add(stableAfter))
-	sooner(s.sweepAt)
-	for _, id := range s.others(s.table) {
-		sooner(s.roster.seen[id].since.Add(s.patience(id, s.table.Instances[id])))
-		if !s.roster.lives(id) {
-			s.ask(sent) // it may be alone, and beat only when it hears of us
+	sooner(s.view.stable.Add(stableAfter))
+	sooner(s.rounds.sweepAt)
+	for _, id := range s.others(s.view.table) {
+		sooner(s.view.roster.seen[id].since.Add(s.patience(id, s.view.table.Instances[id])))
+		if !s.view.roster.lives(id) {
+			s.ask(sent) // it may be alone, and beats only after a call
 		}
 	}
 }
 
-// wanting reports whether a lane that is nobody's is waited for here.
+// wanting reports whether a worker here waits for a lane that is free.
 func (s *Shared) wanting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane := range s.waiters {
-		if s.table.Lanes[lane].Instance == "" {
+	for lane := range s.local.waiters {
+		if s.view.table.Lanes[lane].Instance == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// sweep removes the counters of those who are gone, when all others have raised theirs.
-func (s *Shared) sweep() {
+// sweep removes the counters of instances that are gone, after all others have raised theirs.
+func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
-	case s.sweepAt.IsZero():
-	case s.sweepBelow == 0:
-		s.sweepBelow = s.stored
-	case !now.Before(s.sweepAt):
-		ctx, cancel := context.WithTimeout(context.Background(), bucketTimeout)
-		err := s.bucket.sweep(ctx, s.sweepBelow)
-		cancel()
+	case s.rounds.sweepAt.IsZero():
+	case s.rounds.sweepBelow == 0:
+		s.rounds.sweepBelow = s.rounds.stored
+	case !now.Before(s.rounds.sweepAt):
+		err := s.store.sweep(ctx, s.rounds.sweepBelow)
 		if err != nil {
 			s.log.Debug("removing the counters of instances that are gone", "err", err)
 		}
-		s.sweepBelow, s.sweepAt = 0, time.Time{}
+		s.rounds.sweepBelow, s.rounds.sweepAt = 0, time.Time{}
 	}
 }
 
 // leave takes this instance out of the table.
 func (s *Shared) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*bucketTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*storeTimeout)
 	defer cancel()
 	for range swaps {
-		if _, in := s.table.Instances[s.id]; !in {
+		if _, in := s.view.table.Instances[s.self.id]; !in {
 			break
 		}
-		t := s.table.clone()
-		t.drop(s.id)
+		t := s.view.table.clone()
+		t.drop(s.self.id)
 		err := s.write(ctx, t)
 		if errors.Is(err, errConflict) {
-			time.Sleep(rand.N(roundPause))
-			err = s.readTable(ctx, true)
+			err = s.rereadTable(ctx)
 		}
 		if err != nil {
-			s.call() // that it has nothing
+			s.announce() // that this instance has no lanes
 			s.log.Warn("cannot tell the other instances that this one stops; they find out within seconds", "err", err)
 			return
 		}
 	}
-	if s.stored == 0 {
+	if s.rounds.stored == 0 {
 		return
 	}
-	if err := s.bucket.remove(ctx, s.bucket.Beat+s.id); err != nil {
+	if err := s.store.remove(ctx, s.store.Beat+s.self.id); err != nil {
 		s.log.Debug("removing our counter", "err", err)
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// shares says who should own each lane: evenly among at most so many instances, with the fewest moves from the present
-// state. Every instance computes the same from the same table. A lane that no instance would work has no entry.
+// shares decides which instance should own each lane: evenly among at most so many instances, with the fewest moves
+// from the present state. Every instance computes the same shares from the same table. A lane that no instance would
+// work has no entry.
 func shares(t Table, most int) map[string]string {
-	would := make(map[string][]string) // who would work a lane
+	would := make(map[string][]string) // the instances that would work a lane
 	members := t.members()
 	for _, id := range members {
 		for _, lane := range t.Instances[id].Lanes {
@@ -27,20 +28,48 @@ func shares(t Table, most int) map[string]string {
 		}
 	}
 
-	// Those who own most stay owners. The order in which they joined decides what is equal.
+	// The instances with the most lanes stay owners. Among equals, the order in which they joined decides.
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), most)]
-	share, count := make(map[string]string, len(lanes)), make(map[string]int)
+	share, count := keep(t, chosen, owned, len(lanes))
 	if len(chosen) == 0 {
 		return share
 	}
-	// An odd lane stays with those who have one. Who has more still has not given up what he should, and counts no more
-	// than they: otherwise the odd lanes would change hands while others move.
-	base, odd := len(lanes)/len(chosen), len(lanes)%len(chosen)
+	for _, lane := range lanes {
+		if share[lane] != "" {
+			continue
+		}
+		able := slices.DeleteFunc(slices.Clone(would[lane]), func(id string) bool { return !slices.Contains(chosen, id) })
+		if len(able) == 0 {
+			able = would[lane] // only an instance that stands by would work it: in the middle of an upgrade
+		}
+		// Among equals the present owner gets it, so that two equal instances do not pass it back and forth.
+		owner := t.Lanes[lane].Instance
+		least := slices.MinFunc(able, func(a, b string) int {
+			return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(stays(b == owner), stays(a == owner)))
+		})
+		share[lane] = least
+		count[least]++
+	}
+	return share
+}
+
+// keep leaves to each chosen instance the lanes that it owns, up to an even share of so many lanes. It returns the
+// owner of each lane and the number of lanes of each instance.
+func keep(t Table, chosen []string, owned map[string][]string, lanes int) (share map[string]string,
+	count map[string]int) {
+	share, count = make(map[string]string, lanes), make(map[string]int)
+	if len(chosen) == 0 {
+		return share, count
+	}
+	// If the lanes do not divide evenly, the instances that have an odd lane already keep it. An instance with still more
+	// lanes has not given up its surplus yet, and ranks no higher: otherwise odd lanes would move while others move.
+	base, odd := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(t.Instances[a].Joined, t.Instances[b].Joined),
+			cmp.Compare(a, b))
 	})
 	for i, id := range chosen {
 		quota := base
@@ -52,32 +81,17 @@ func shares(t Table, most int) map[string]string {
 			count[id]++
 		}
 	}
-	for _, lane := range lanes {
-		if share[lane] != "" {
-			continue
-		}
-		able := slices.DeleteFunc(slices.Clone(would[lane]), func(id string) bool { return !slices.Contains(chosen, id) })
-		if len(able) == 0 {
-			able = would[lane] // only one of those that stand by would: in the middle of an upgrade
-		}
-		// Whom it belongs to already, if that makes no difference, so that two who are equal do not pass it to and fro.
-		owner := t.Lanes[lane].Instance
-		least := slices.MinFunc(able, func(a, b string) int {
-			return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(stays(b == owner), stays(a == owner)))
-		})
-		share[lane] = least
-		count[least]++
-	}
-	return share
+	return share, count
 }
 
-// mixed orders lanes so that those of like names, which work alike, are not all given to one instance.
+// mixed orders lanes by a hash, so that lanes with similar names, and so similar load, go to different instances.
 func mixed(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))
 	return h.Sum32()
 }
 
+// stays is one for the present owner.
 func stays(b bool) int {
 	if b {
 		return 1

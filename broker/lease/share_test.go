@@ -101,8 +101,8 @@ func fewestMoves(t Table, lanes, owners int) int {
 	return total - kept
 }
 
-// TestSharesSettle: each instance looks at its own time and decides at once about all that it owns, while others are still
-// about to give up what they decided on. Whatever the order, no lane moves that need not.
+// TestSharesSettle: each instance looks at its own time and decides at once about all that it owns, while others are
+// still about to give up what they decided on. Whatever the order, no lane moves that need not.
 func TestSharesSettle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

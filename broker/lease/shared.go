@@ -18,55 +18,90 @@ import (
 // Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
 // package's documentation for how they agree.
 type Shared struct {
-	bucket  bucket
-	cfg     SharedConfig
-	id      string // unique to this run
-	base    time.Time
-	started int64 // base, as nanoseconds since 1970
-	log     *slog.Logger
+	store store
+	cfg   SharedConfig
+	log   *slog.Logger
+	self  self
+	grace atomic.Pointer[grace] // nil while this instance must not act
+	heard heard
+	todo  chan struct{} // one slot: Run is to look at once
 
-	standing atomic.Pointer[standing]
-	heard    atomic.Int64  // when another instance last called, as a duration since base
-	asking   atomic.Bool   // and wanted to know who lives
-	knower   atomic.Int64  // when one last called that knows the table, likewise
-	todo     chan struct{} // one slot: there is something to do
+	mu    sync.Mutex // guards local
+	local local
 
-	mu       sync.Mutex // guards what follows
+	// The rest belongs to Run.
+	status <-chan nats.Status // of the connection
+	view   view
+	rounds rounds
+	outage outage
+	logged logged
+}
+
+// self is the identity of this instance.
+type self struct {
+	id      string    // unique to this run
+	base    time.Time // when it started
+	started int64     // the same, as nanoseconds since 1970
+	place   string    // see SharedConfig; belongs to Run
+}
+
+// heard says when calls came, as durations since self.base.
+type heard struct {
+	call     atomic.Int64 // the last one
+	knower   atomic.Int64 // the last one of an instance that knows the table
+	question atomic.Bool  // one asked which instances live, and has no answer yet
+}
+
+// local is this instance's own part: its leases, and the requests of its workers. It is guarded by Shared.mu.
+type local struct {
 	waiters  map[string]*waiter
-	leases   map[string]*shared
+	leases   map[string]*sharedLease
 	releases []*release
-	leaving  bool
-	owners   map[string]string // for Owner
-	spoken   map[string]spoken // what others said last, lately
+	leaving  bool                // this instance stops, and wants no lane
+	owners   map[string]string   // a copy of the table's, for Owner
+	calls    map[string]lastCall // of other instances, not older than forgetAfter
+}
 
-	// What follows belongs to Run.
-	place     string // see SharedConfig
+// view is what this instance knows of the table and of the others.
+type view struct {
 	table     Table  // the last good one
 	known     bool   // it was read, or founded
-	last      uint64 // the sequence of what is stored as the table, zero when nothing is
-	garbled   bool   // that is not the last good one
+	sequence  uint64 // of the message stored as the table, zero when there is none
+	garbled   bool   // that message is not the last good table
 	rewritten bool   // others may own lanes that are in no table
 	roster    roster
 	stable    time.Time // since when the same instances are there
-	beats     uint64
-	stored    uint64    // the sequence of our last counter
-	begun     time.Time // when the last round was
-	look      time.Time // when the next one must be
-	glanced   time.Time // when an instance that is alone last looked
-	asked     time.Time // when it was last asked who lives
-	pending   bool      // something was asked that no round has seen to
-
-	sweepBelow uint64    // counters stored below are of those who are gone; zero when that is not known yet
-	sweepAt    time.Time // when they are removed; zero when none are to be
-	failing    time.Time // since when rounds are in vain, zero when they are not
-	alerted    time.Time // when it was last said that we go on without the bucket
-	rejected   time.Time // when it was last said that something else is stored as the table
-	namesake   bool      // an elder instance has our name, and we stop
-	elder      bool      // a younger one has
-	complaint  complaint
 }
 
-// SharedConfig is what Shared needs to know.
+// rounds says what was done, and when the next round is due.
+type rounds struct {
+	beats   uint64    // our counter
+	stored  uint64    // the sequence at which it was last stored
+	last    time.Time // when the last round began
+	next    time.Time // when the next one must begin
+	glanced time.Time // when an instance that is alone last looked
+	asked   time.Time // when it last asked which instances live
+	pending bool      // a look was asked for, and no round has been since
+
+	sweepBelow uint64    // counters stored below are of instances that are gone; zero when that is not known yet
+	sweepAt    time.Time // when they are removed; zero when there are none to remove
+}
+
+// outage is a time in which rounds fail. The zero outage has not begun.
+type outage struct {
+	since  time.Time
+	logged time.Time // when the log last said that we go on without the stream
+}
+
+// logged is what the log said already.
+type logged struct {
+	rounds          failureLog
+	table           time.Time // when it last said that the stored table cannot be believed
+	elderNamesake   bool      // an elder instance has our name, and this one stops
+	youngerNamesake bool      // a younger instance has our name
+}
+
+// SharedConfig is the configuration of Shared.
 type SharedConfig struct {
 	Conn      *nats.Conn
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
@@ -75,35 +110,35 @@ type SharedConfig struct {
 	Create func(context.Context) error
 	// MaxOwners is how many instances own lanes; others stand by.
 	MaxOwners int
-	// Name is what the operator calls this instance, the same after a restart, and no other instance. Empty means no
-	// such name. Host is what it is called then.
+	// Name is the operator's name for this instance: the same after a restart, and of no other instance. It may be empty.
+	// Then the instance is called by Host.
 	Name, Host string
-	// Place is where it runs, such as a host and an address it listens on, if no other instance can run there; used
-	// without a Name. Two that have it all the same notice, and the younger goes on without.
+	// Place is where the instance runs, such as a host and an address it listens on, if no other instance can run there.
+	// It is used if Name is empty. Two instances with the same place notice it, and the younger goes on without one.
 	Place string
-	// Locked says that Place is locked: whoever else is entered as running there is dead.
+	// Locked says that Place is locked. An instance that the table has there is dead.
 	Locked bool
-	// Connected reports whether the connection is up, without waiting for anything: every lane's loop asks. Nil asks Conn,
-	// which answers under a lock that a publish holds while the network takes nothing.
+	// Connected reports whether the connection is up, and must not wait: the loop of every lane asks. Nil asks Conn, which
+	// answers under a lock that a publish holds while the network accepts no data.
 	Connected func() bool
-	// Seal proves what we write. Nil believes everything, and seals nothing.
+	// Seal proves that we wrote a message. Nil seals nothing, and believes everything.
 	Seal Sealer
 	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
 }
 
-// waiter is an Acquire underway.
+// waiter is an Acquire in progress.
 type waiter struct {
-	got     chan *shared // one slot
+	got     chan *sharedLease // one slot
 	waiting func()
 }
 
-// release is a Release underway.
+// release is a Release in progress.
 type release struct {
-	lease *shared
+	lease *sharedLease
 	at    Cursor
-	done  chan struct{} // closed when others can see it
+	done  chan struct{} // closed by Run when others can see it
 }
 
 // NewShared makes the ownership of one instance. Don't forget to Run it.
@@ -123,35 +158,39 @@ func NewShared(cfg SharedConfig) *Shared {
 	}, name)
 	now := time.Now()
 	s := &Shared{
-		bucket: bucket{
+		store: store{
 			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, seal: cfg.Seal, Subjects: cfg.Subjects,
 		},
-		cfg: cfg, log: cfg.Log, id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano(),
-		todo: make(chan struct{}, 1), waiters: make(map[string]*waiter), leases: make(map[string]*shared),
-		spoken: make(map[string]spoken), roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone(),
+		cfg: cfg, log: cfg.Log, todo: make(chan struct{}, 1),
+		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
+		local: local{
+			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
+		},
+		view: view{roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone()},
 	}
 	if cfg.Name == "" {
-		s.place = cfg.Place
+		s.self.place = cfg.Place
 	}
-	s.heard.Store(int64(-lostAfter))
-	s.knower.Store(int64(-stableAfter))
+	s.heard.call.Store(int64(-lostAfter))
+	s.heard.knower.Store(int64(-stableAfter))
 	return s
 }
 
-// Instance is what this instance is called among the others: its name and something that no other run of it has.
-func (s *Shared) Instance() string { return s.id }
+// Instance is the name of this instance among the others: its own name and a suffix that no other run of it has.
+func (s *Shared) Instance() string { return s.self.id }
 
 // Run takes part until ctx ends, then leaves.
 func (s *Shared) Run(ctx context.Context) {
-	calls, err := s.bucket.conn.Subscribe(s.bucket.Call, s.hear)
+	calls, err := s.store.conn.Subscribe(s.store.Call, s.hear)
 	if err != nil {
 		s.log.Error("cannot hear other instances, and own nothing", "err", err)
 		<-ctx.Done()
 		return
 	}
 	defer func() { _ = calls.Unsubscribe() }() // it fails when the connection is closed
-	status := s.bucket.conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
-	defer s.bucket.conn.RemoveStatusListener(status)
+	status := s.store.conn.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	defer s.store.conn.RemoveStatusListener(status)
+	s.status = status
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -162,11 +201,8 @@ func (s *Shared) Run(ctx context.Context) {
 			return
 		case <-s.todo:
 			asked = true
-		case _, open := <-status:
-			if !open {
-				status = nil
-			}
-			s.mistrust()
+		case _, open := <-s.status:
+			s.connectionChanged(open)
 			asked = true
 		case <-timer.C:
 		}
@@ -177,9 +213,9 @@ func (s *Shared) Run(ctx context.Context) {
 
 // Acquire waits until the lane is ours.
 func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
-	w := &waiter{got: make(chan *shared, 1), waiting: sync.OnceFunc(waiting)}
+	w := &waiter{got: make(chan *sharedLease, 1), waiting: sync.OnceFunc(waiting)}
 	s.mu.Lock()
-	s.waiters[lane] = w
+	s.local.waiters[lane] = w
 	s.mu.Unlock()
 	s.wake()
 	select {
@@ -188,10 +224,10 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	delete(s.waiters, lane)
+	delete(s.local.waiters, lane)
 	s.mu.Unlock()
 	select {
-	case l := <-w.got: // at the last moment; the caller releases it
+	case l := <-w.got: // granted at the last moment; the caller releases it
 		return l, nil
 	default:
 		return nil, ctx.Err()
@@ -202,26 +238,26 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 func (s *Shared) Owner(lane string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owners[lane]
+	return s.local.owners[lane]
 }
 
-// Probe looks at the table now.
+// Probe makes Run look at the table now.
 func (s *Shared) Probe() { s.wake() }
 
-// release is for leases.
-func (s *Shared) release(ctx context.Context, l *shared, at Cursor) error {
+// release tells Run that a lane is free, and waits until others can see it.
+func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	r := &release{lease: l, at: at, done: make(chan struct{})}
 	s.mu.Lock()
-	if s.leases[l.lane] != l {
+	if s.local.leases[l.lane] != l {
 		s.mu.Unlock()
 		return nil
 	}
 	select {
 	case <-l.done:
 	default:
-		s.leaving = true // nobody asked for it: this instance is about to stop
+		s.local.leaving = true // nobody asked for the lane, so this instance is about to stop
 	}
-	s.releases = append(s.releases, r)
+	s.local.releases = append(s.local.releases, r)
 	s.mu.Unlock()
 	s.wake()
 	select {
@@ -232,6 +268,7 @@ func (s *Shared) release(ctx context.Context, l *shared, at Cursor) error {
 	}
 }
 
+// wake makes Run look at once.
 func (s *Shared) wake() {
 	select {
 	case s.todo <- struct{}{}:
@@ -239,13 +276,18 @@ func (s *Shared) wake() {
 	}
 }
 
+// now is the present by both clocks.
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
-func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.base)} }
+func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
-// mistrust ends the confidence of an instance that is alone: its connection was cut, and it may have missed a call.
-func (s *Shared) mistrust() {
-	if st := s.standing.Load(); st != nil && st.alone {
-		s.standing.Store(nil)
+// connectionChanged ends the grace of an instance that is alone: it may have missed a call. Open is false when the
+// connection is closed for good.
+func (s *Shared) connectionChanged(open bool) {
+	if !open {
+		s.status = nil
+	}
+	if g := s.grace.Load(); g != nil && g.alone {
+		s.grace.Store(nil)
 	}
 }

@@ -23,7 +23,8 @@ import (
 // settle is what passing a lane from one to another may take: some rounds, each after a pause.
 const settle = 20 * time.Millisecond
 
-var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.", Call: "ctl.owners"}
+var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
+	Call: "ctl.owners"}
 
 // peer is an instance whose owners do nothing but own.
 type peer struct {
@@ -47,7 +48,8 @@ func creating(js jetstream.JetStream) option {
 }
 
 func makeStream(js jetstream.JetStream) error {
-	_, err := js.CreateStream(context.Background(), jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
+	_, err := js.CreateStream(context.Background(),
+		jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
 	return err
 }
 
@@ -69,7 +71,8 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 		o(&cfg)
 	}
 	nc := cfg.Conn
-	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool), stuck: make(map[string]bool)}
+	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool),
+		stuck: make(map[string]bool)}
 	working, stop := context.WithCancel(context.Background())
 	base, end := context.WithCancel(context.Background())
 	var loops, run sync.WaitGroup
@@ -178,7 +181,8 @@ func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.Je
 	})
 }
 
-// TestAloneCostsLittle: an instance that is alone owns everything at once, and then asks one question every ten seconds.
+// TestAloneCostsLittle: an instance that is alone owns everything at once, and then asks one question every ten
+// seconds.
 func TestAloneCostsLittle(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(24))
@@ -233,7 +237,8 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left off.
+// TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left
+// off.
 func TestStopHandsOverAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
@@ -283,8 +288,8 @@ func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	return info.State.Subjects
 }
 
-// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before it
-// would have stopped trusting itself. It makes no difference whether it was alone.
+// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner 5.5 s later at the latest, and not before
+// it would have stopped trusting itself. It makes no difference whether it was alone.
 func TestCrashIsNoticed(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {
@@ -343,7 +348,7 @@ func TestStuckLoopLosesItsLane(t *testing.T) {
 		lane := a.holds()[0]
 		a.mu.Lock()
 		a.stuck[lane] = true
-		lease := a.leases[lane]
+		lease := a.local.leases[lane]
 		a.mu.Unlock()
 		for ; lease.Held(); time.Sleep(time.Millisecond) {
 		}
@@ -447,8 +452,8 @@ func through(g *gate) option {
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, looks at the table before it goes on. When
-// another has taken over meanwhile, the two never hold a lane together.
+// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, looks at the table before it goes on.
+// When another has taken over meanwhile, the two never hold a lane together.
 func TestAloneIsCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -470,7 +475,8 @@ func TestAloneIsCutOff(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		checkHolds(t, "4", a)
 		if got := stored() - before; got != 1 || a.all()["L0"] != lease {
-			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got, a.all()["L0"] == lease)
+			t.Errorf("after a moment without a connection it asked %d times, want once; the same lease: %t", got,
+				a.all()["L0"] == lease)
 		}
 
 		g.set(true)
@@ -490,15 +496,16 @@ func TestAloneIsCutOff(t *testing.T) {
 // TestStaleAnswer: a server that does not show what was stored is not believed.
 func TestStaleAnswer(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting, Log: slog.New(slog.DiscardHandler)})
-		seq, err := a.bucket.put(context.Background(), meeting.Beat+"x", nil)
+		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
+			Log: slog.New(slog.DiscardHandler)})
+		seq, err := a.store.put(context.Background(), meeting.Beat+"x", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.bucket.shows(context.Background(), seq+1); !errors.Is(err, errStale) {
+		if err := a.store.shows(context.Background(), seq+1); !errors.Is(err, errStale) {
 			t.Errorf("got %v, want errStale", err)
 		}
-		if err := a.bucket.shows(context.Background(), seq); err != nil {
+		if err := a.store.shows(context.Background(), seq); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
 	})
@@ -507,7 +514,7 @@ func TestStaleAnswer(t *testing.T) {
 // TestSwapIsConditional: a table is replaced only by who has read it.
 func TestSwapIsConditional(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		ctx, b := context.Background(), bucket{conn: s.Connect(), Subjects: meeting}
+		ctx, b := context.Background(), store{conn: s.Connect(), Subjects: meeting}
 		first, err := b.swap(ctx, meeting.Table, []byte("a"), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -520,6 +527,21 @@ func TestSwapIsConditional(t *testing.T) {
 		}
 		if _, err := b.swap(ctx, meeting.Table, []byte("d"), first); !errors.Is(err, errConflict) {
 			t.Errorf("who has read it before: got %v, want errConflict", err)
+		}
+	})
+}
+
+// TestAnotherStreamsAcknowledgement: an acknowledgement that is not of the stream in which the instances meet is no
+// success of a write.
+func TestAnotherStreamsAcknowledgement(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		nc := s.Connect()
+		if _, err := nc.Subscribe("fake", func(m *nats.Msg) { _ = m.Respond([]byte(acknowledgement)) }); err != nil {
+			t.Fatal(err)
+		}
+		b := store{conn: nc, Subjects: meeting}
+		if seq, err := b.put(context.Background(), "fake", nil); err == nil {
+			t.Errorf("stored at %d, by another stream's word", seq)
 		}
 	})
 }

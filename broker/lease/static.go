@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Static owns a fixed set of lanes for as long as it lives. Several instances may share the work if their sets are
-// disjoint; nobody takes over from one that dies.
+// Static owns a fixed set of lanes for as long as it lives. Several instances may share the work if their sets have no
+// lane in common. No instance takes over the lanes of one that dies.
 type Static struct {
-	// Lanes are the streams owned. Nil owns all.
+	// Lanes are the names of the streams. Nil stands for all.
 	Lanes []string
 }
 
-// Run has nothing to do.
+// Run only waits: there is nothing to agree.
 func (s Static) Run(ctx context.Context) { <-ctx.Done() }
 
 // Acquire returns at once for a lane of the set, and waits for the end of ctx for any other.
@@ -25,12 +25,13 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 	return always{}, nil
 }
 
-// Owner knows of nobody.
+// Owner is always empty: the instances do not know of each other.
 func (s Static) Owner(string) string { return "" }
 
 // Probe changes nothing.
 func (s Static) Probe() {}
 
+// always is a lease that nobody can take away.
 type always struct{}
 
 func (always) From() Cursor                          { return Cursor{} }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Table is what all instances agree on: who is there, and who owns what. It is one message, replaced as a whole and only
-// if it is still the one that was read.
+// Table is the agreement of all instances: which of them are there, and which owns each lane. It is one message. It is
+// replaced as a whole, on condition that it is still the one that was read.
 type Table struct {
-	// Version rises with every change, and is at least the writer's time in milliseconds: what is founded later is newer.
-	// A table that is written back as it was keeps it.
+	// Version rises with every change, and is at least the writer's time in milliseconds, so that a table founded later is
+	// newer. A table that is written back unchanged keeps it.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this one replaced. It makes a copy of an old table known as one.
+	// Replaces is the sequence of the message that this table replaced. It tells an old copy from the table.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
@@ -22,11 +22,11 @@ type Table struct {
 
 // Instance is a running broker.
 type Instance struct {
-	Name    string   `json:"name,omitempty"`    // as the operator calls it
+	Name    string   `json:"name,omitempty"`    // the operator's name for it
 	Place   string   `json:"place,omitempty"`   // where it runs, if no other instance should run there
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with every instance that joins
-	Lanes   []string `json:"lanes"`             // those it would work, sorted
+	Lanes   []string `json:"lanes"`             // the lanes it would work, sorted
 }
 
 // Claim is the ownership of a lane.
@@ -37,7 +37,7 @@ type Claim struct {
 	Created  time.Time `json:"created,omitzero"`   // see Cursor
 }
 
-// ParseTable reads a table. No bytes are an empty one.
+// ParseTable reads a table. Empty data is an empty table.
 func ParseTable(data []byte) (Table, error) {
 	var t Table
 	if len(data) > 0 {
@@ -59,21 +59,22 @@ func (t Table) clone() Table {
 	return c
 }
 
-// supersedes reports whether a table that was found is newer than the one that is known, or the same one.
+// supersedes reports whether a stored table is newer than the known one, or the same.
 func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// equal compares what two tables say.
+// equal compares the contents of two tables.
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
-		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined && slices.Equal(a.Lanes, b.Lanes)
+		return a.Name == b.Name && a.Place == b.Place && a.Started == b.Started && a.Joined == b.Joined &&
+			slices.Equal(a.Lanes, b.Lanes)
 	}) && maps.EqualFunc(t.Lanes, other.Lanes, func(a, b Claim) bool {
 		return a.Instance == b.Instance && a.Epoch == b.Epoch && a.Next == b.Next && a.Created.Equal(b.Created)
 	})
 }
 
-// join enters an instance, or what it would work now.
+// join enters an instance, or updates its entry.
 func (t Table) join(id string, as Instance) {
 	entry, in := t.Instances[id]
 	if !in {
@@ -86,7 +87,7 @@ func (t Table) join(id string, as Instance) {
 	t.Instances[id] = as
 }
 
-// drop removes an instance and frees what it owned.
+// drop removes an instance and frees its lanes.
 func (t Table) drop(id string) {
 	delete(t.Instances, id)
 	for lane, c := range t.Lanes {
@@ -96,7 +97,7 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. A cursor that is not known leaves the one before, which is lower and so good still.
+// free ends a claim. Without a cursor, the one before stays: it is lower, and so still correct.
 func (t Table) free(lane string, at Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""
@@ -106,6 +107,7 @@ func (t Table) free(lane string, at Cursor) {
 	t.Lanes[lane] = c
 }
 
+// claim enters the owner of a lane.
 func (t Table) claim(lane, id string) {
 	c := t.Lanes[lane]
 	c.Instance = id

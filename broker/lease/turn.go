@@ -3,131 +3,159 @@ package lease
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// roundPause keeps those who call all the time from costing more than this.
+	// roundPause is the shortest time between two rounds, whoever calls.
 	roundPause = 2 * time.Millisecond
-	// lookEvery is how often counters are looked at: the sooner a beat is seen, the sooner its absence is.
+	// lookEvery is how often counters are read: the sooner a beat is seen, the sooner its absence is.
 	lookEvery = beatEvery / 2
-	// retryEvery is how soon a round that failed is tried again.
+	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
-	// offlineEvery is how often to look for a connection whose return was not announced.
+	// offlineEvery is how often to check the connection, if its return was not announced.
 	offlineEvery = 5 * time.Second
-	// glanceEvery is how often an instance that is alone looks whether it still is, with one question: a call does not
-	// cross a link that is down, however well its own connection is.
+	// glanceEvery is how often an instance that is alone asks the leader whether it still is, with one question. A call
+	// does not cross a leaf node whose link is down, even if the instance's own connection is up.
 	glanceEvery = 10 * time.Second
-	// forgetAfter is how long what others said is remembered.
+	// forgetAfter is how long the last call of another instance is kept.
 	forgetAfter = time.Minute
-	// complainEvery is how often the log says the same.
-	complainEvery = 10 * time.Second
-	// alertEvery is how often the log says that the bucket cannot be used.
+	// logEvery is how often the log repeats itself.
+	logEvery = 10 * time.Second
+	// alertEvery is how often the log says that the stream cannot be used.
 	alertEvery = time.Minute
 )
 
-// turn does what is to be done now, and returns when to come again at the latest.
+// turn does the work that is due, and returns the longest time until the next turn.
 func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	now := time.Now()
-	s.pending = s.pending || asked
-	s.listen(now)
-	if st := s.standing.Load(); !s.pending && st != nil && st.alone && st.good(s.at(now), s.bucket.conn.IsConnected()) {
-		s.standing.Store(&standing{since: s.at(now), alone: true})
+	s.rounds.pending = s.rounds.pending || asked
+	s.takeCalls(now)
+	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.holds(s.at(now), s.store.conn.IsConnected()) {
+		s.grace.Store(&grace{since: s.at(now), alone: true})
 		switch changed, err := s.glance(ctx, now); {
+		case errors.Is(err, errCutOff):
+			s.rounds.pending = true
+			return roundPause
 		case err != nil:
-			s.pending = true
+			s.rounds.pending = true
 			s.failed(ctx, now, err)
-			return s.again(ctx, err)
+			return s.retryIn(ctx, err)
 		case !changed:
 			return signEvery
 		}
 	}
-	if soon := s.begun.Add(roundPause).Sub(now); soon > 0 {
+	if soon := s.rounds.last.Add(roundPause).Sub(now); soon > 0 {
 		return soon
 	}
-	if !s.bucket.conn.IsConnected() {
-		s.roster.failed()
-		s.failing = time.Time{} // nobody is heard, and nothing can be delivered
-		return offlineEvery     // or when the connection is back
+	if !s.store.conn.IsConnected() {
+		s.view.roster.failed()
+		s.outage.since = time.Time{} // no call can be heard, and no message delivered
+		return offlineEvery          // or when the connection is back
 	}
 	var err error
-	if before := s.last; s.look.After(now) && !s.pending {
+	if s.rounds.next.After(now) && !s.rounds.pending {
+		before := s.view.sequence
 		err = s.read(ctx, false)
-		s.pending = s.last != before
-		s.begun = now
+		s.rounds.pending = s.view.sequence != before
+		s.rounds.last = now
 	} else {
-		s.pending = false
+		s.rounds.pending = false
 		err = s.round(ctx, now)
 	}
 	if err != nil {
-		s.pending = true
-		return s.again(ctx, err)
+		s.rounds.pending = true
+		return s.retryIn(ctx, err)
 	}
-	if s.pending {
+	if s.rounds.pending {
 		return roundPause
 	}
-	s.complain(nil)
-	if st := s.standing.Load(); st != nil && st.alone {
+	s.logged.rounds.report(s.log, nil)
+	if g := s.grace.Load(); g != nil && g.alone {
 		return signEvery
 	}
-	return min(lookEvery, max(time.Until(s.look), 0))
+	return min(lookEvery, max(time.Until(s.rounds.next), 0))
 }
 
-// again says when to try again after an error.
-func (s *Shared) again(ctx context.Context, err error) time.Duration {
+// retryIn logs an error, and returns the time until the next attempt.
+func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	s.complain(err)
+	s.logged.rounds.report(s.log, err)
 	if isFull(err) {
-		return beatEvery // it was answered; there is no hurry
+		return beatEvery // a leader answered; there is no hurry
 	}
 	return retryEvery
 }
 
-// glance is how an instance that is alone sees, once in a while, whether the table is another.
+// glance asks the leader whether the table has changed, once in glanceEvery. It is for an instance that is alone.
 func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err error) {
-	if now.Sub(s.glanced) < glanceEvery {
+	if now.Sub(s.rounds.glanced) < glanceEvery {
 		return false, nil
 	}
-	m, _, err := s.bucket.last(ctx, s.bucket.Table)
+	var sequence uint64
+	err = s.whileConnected(ctx, func(ctx context.Context) error {
+		m, _, err := s.store.last(ctx, s.store.Table)
+		sequence = m.Sequence
+		return err
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return true, nil // purged
 	case err != nil:
 		return false, err
 	}
-	s.glanced = now
-	return m.Sequence != s.last, nil
+	s.rounds.glanced = now
+	return sequence != s.view.sequence, nil
 }
 
-// complaint remembers what was said.
-type complaint struct {
-	since, said time.Time
+// whileConnected asks a question, and gives up when the connection changes its state: an instance that is alone may
+// miss a call meanwhile, and must not act until it has looked.
+func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- ask(ctx) }()
+	select {
+	case err := <-answered:
+		return err
+	case _, open := <-s.status:
+		s.connectionChanged(open)
+		cancel()
+		<-answered
+		return errCutOff
+	}
 }
 
-func (s *Shared) complain(err error) {
-	c := &s.complaint
+// failureLog logs the failure of rounds when it begins, once in a while, and when it ends.
+type failureLog struct {
+	since, logged time.Time
+}
+
+// report takes the result of a round.
+func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
-		if !c.said.IsZero() {
-			s.log.Info("instances can agree again", "after", time.Since(c.since).Round(time.Millisecond))
+		if !f.logged.IsZero() {
+			log.Info("instances can agree again", "after", time.Since(f.since).Round(time.Millisecond))
 		}
-		*c = complaint{}
+		*f = failureLog{}
 		return
 	}
 	now := time.Now()
-	if c.since.IsZero() {
-		c.since = now
+	if f.since.IsZero() {
+		f.since = now
 	}
-	every := complainEvery
-	if now.Sub(c.since) > alertEvery {
+	every := logEvery
+	if now.Sub(f.since) > alertEvery {
 		every = alertEvery
 	}
-	if now.Sub(c.said) < every {
+	if now.Sub(f.logged) < every {
 		return
 	}
-	c.said = now
-	s.log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", c.since.UTC())
+	f.logged = now
+	log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", f.since.UTC())
 }

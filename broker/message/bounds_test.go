@@ -36,7 +36,8 @@ func TestHeaderBounds(t *testing.T) {
 		{"65 names", many(65), false},
 		{"one name 64 times", same(64), true},
 		{"one name 65 times", same(65), false},
-		{"64 names besides ours", append(many(64), "Delay-TTL: 5s", "Nats-Rollup: all", "Delay-Id: a", "Nats-Msg-Id: 1"), true},
+		{"64 names besides ours",
+			append(many(64), "Delay-TTL: 5s", "Nats-Rollup: all", "Delay-Id: a", "Nats-Msg-Id: 1"), true},
 		{"8 KiB", []string{long(8192)}, true},
 		{"8 KiB and a byte", []string{long(8193)}, false},
 		{"8 KiB of a message id", []string{"Nats-Msg-Id: " + strings.Repeat("a", 8192)}, true},
@@ -77,7 +78,8 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	names := mustNames("a23456789-123456")
 	p := message.Policy{Names: names}
 	target := strings.Repeat("t", 256)
-	raw := []string{"Nats-Msg-Id:1", "Delay-TTL:36500d", "Delay-Expires:9999-12-31T23:59:59.999999999Z", "Delay-Deliver:stream"}
+	raw := []string{"Nats-Msg-Id:1", "Delay-TTL:36500d", "Delay-Expires:9999-12-31T23:59:59.999999999Z",
+		"Delay-Deliver:stream"}
 	var tiny strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&tiny, "%c:\n", 'A'+i%26) // three bytes; five when written again
@@ -113,7 +115,8 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 
 func TestSentencesAreBounded(t *testing.T) {
 	for _, s := range []string{
-		strings.Repeat("é", 1000), "a" + strings.Repeat("é", 1000), strings.Repeat("\xff", 1000), strings.Repeat("\x00\r\n\x1b\x7f", 500),
+		strings.Repeat("é", 1000), "a" + strings.Repeat("é", 1000), strings.Repeat("\xff", 1000),
+		strings.Repeat("\x00\r\n\x1b\x7f", 500),
 		strings.Repeat("😀", 500), strings.Repeat("%s", 500),
 	} {
 		p := message.Problemf(message.Undelivered, "the target refused it: %s", s)

@@ -1,6 +1,6 @@
-// Package message is the broker's contract with its clients: how a delay is asked for, what is passed on, and what is
-// refused with which words. It is pure: no NATS connection, no clock, no state. Everything that a stranger can write
-// (subjects, headers) is read here and nowhere else.
+// Package message is the broker's contract with its clients: the subjects and headers that ask for a delay, the headers
+// that are passed on, and the words of each refusal. It is pure: no NATS connection, no clock, no state. All subjects
+// and headers that a client can write are read here and nowhere else.
 //
 // # Subjects
 //
@@ -19,15 +19,16 @@
 //
 // # Headers
 //
-// Request headers are read in any case and believed once: a header given twice is a bad request. State headers
-// (Delay-Id, Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]: nats-server
-// vouches for who publishes on a subject, and not for what answers are put there. What is passed on to the next lane or to the target is built anew from the user's own headers;
-// reserved names are dropped after parsing, whatever their case or padding. Dropping before parsing would not do:
-// nats-server ends a header line at CRLF only, nats.go also at a bare LF, so what the first stream stored as part of a
-// harmless value becomes "Nats-Rollup: all" when nats.go encodes it again, and would wipe the target's stream.
+// Request headers are read in upper or lower case. A header given twice is a bad request. State headers (Delay-Id,
+// Delay-Due, …) are believed only on subjects below delaysys and with a seal of ours, see [Keys]: nats-server checks
+// the right to publish on a subject, but delivers answers there without a check. The headers for the next lane or the
+// target are built from the user's own headers. Reserved names are dropped after parsing, whatever their case or
+// padding. To drop them before parsing was rejected. nats-server ends a header line at CRLF only, and nats.go also at a
+// bare LF. So a part of a harmless value in the first stream becomes "Nats-Rollup: all" when nats.go encodes it again,
+// and would delete the contents of the target's stream.
 //
 // # Problems
 //
-// A stream cannot refuse a bad request, so it becomes a dead letter: a [Problem] is its code, for programs, and its
-// sentence, for people, which says what to change.
+// A stream cannot refuse a bad request, so the request becomes a dead letter with a [Problem]: a code for programs, and
+// a sentence for people that says what to change.
 package message

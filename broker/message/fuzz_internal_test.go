@@ -12,16 +12,20 @@ import (
 	"delaybroker/test/poison"
 )
 
-// FuzzInternalHeaders takes the raw bytes of a header block on the broker's own subjects, behind state that is well formed
-// or without it: another version may have let something through, and somebody may have been given too many rights.
+// FuzzInternalHeaders takes the raw bytes of a header block on the broker's own subjects, behind state that is well
+// formed or without it: another version may have let something through, and somebody may have been given too many
+// rights.
 func FuzzInternalHeaders(f *testing.F) {
 	for i, how := range poison.Ways {
 		f.Add([]byte(how.Write(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))
 	}
 	for i, line := range []string{
-		"Delay-Expires: 2026-11-20T10:00:00Z\r\nNats-Rollup: all", "Delay-TTL: 5\r\nNats-TTL: 1", "Delay-TTL: 1\rNats-TTL: 9", "Delay-Deliver: stream",
-		"Delay-Attempts: 3\r\nDelay-First-Failure: 2026-11-20T09:00:00Z\r\nDelay-Last-Failure: 2026-11-20T09:30:00Z\r\nDelay-Retry-At: 2026-11-20T09:31:00Z",
-		"Delay-Msg-Id: a\rb", "Delay-Attempts: 99999999999999999999", "Delay-Retry-At: 9999-12-31T23:59:59-23:59", "Delay-Format: 2",
+		"Delay-Expires: 2026-11-20T10:00:00Z\r\nNats-Rollup: all", "Delay-TTL: 5\r\nNats-TTL: 1", "Delay-TTL: 1\rNats-TTL: 9",
+		"Delay-Deliver: stream",
+		"Delay-Attempts: 3\r\nDelay-First-Failure: 2026-11-20T09:00:00Z\r\nDelay-Last-Failure: " +
+			"2026-11-20T09:30:00Z\r\nDelay-Retry-At: 2026-11-20T09:31:00Z",
+		"Delay-Msg-Id: a\rb", "Delay-Attempts: 99999999999999999999", "Delay-Retry-At: 9999-12-31T23:59:59-23:59",
+		"Delay-Format: 2",
 	} {
 		f.Add([]byte(line+"\r\n"), uint8(i))
 	}
@@ -64,11 +68,13 @@ func FuzzHeaderPair(f *testing.F) {
 	}
 	state := mustParse(f, "delay.1h.x", "Delay-TTL: 5s", "Delay-Expires: 1h", "Nats-Msg-Id: a").HopHeader()
 	for i, name := range slices.Sorted(maps.Keys(state)) {
-		f.Add(name, "2026-11-20T10:00:00Z\nNats-Rollup: all", "Delay-Until", "2026-11-21T10:00:00Z\r\nStatus: 409", uint8(4+i))
+		f.Add(name, "2026-11-20T10:00:00Z\nNats-Rollup: all", "Delay-Until", "2026-11-21T10:00:00Z\r\nStatus: 409",
+			uint8(4+i))
 	}
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string, choice uint8) {
 		h := message.Header{name1: {value1, value2}, name2: {value2}}
-		subject := []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x", "delay.1h", policy.Names.Hop("1h", "x"), policy.Names.Retry("30s", "x")}[choice%6]
+		subject := []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x", "delay.1h", policy.Names.Hop("1h", "x"),
+			policy.Names.Retry("30s", "x")}[choice%6]
 		if strings.HasPrefix(subject, "delaysys") {
 			for name, vs := range mustParse(t, "delay.1h.x").HopHeader() {
 				if _, given := h[name]; !given {

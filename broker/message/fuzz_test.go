@@ -17,8 +17,9 @@ import (
 func FuzzSubject(f *testing.F) {
 	for _, s := range []string{
 		"delay.30m.orders.expire", "delayin.1h30m.x", "delayat.1732060800.123.orders.x", "delayin.1.5s.x", "delay.in.30m.x",
-		"delayat.2026-11-20T10:00:00.000Z.x", "delayat.2026-11-20T10:00:00Z.x", "delaysys.hop.1h.x", "delaysys.retry..", "delay", "", "...",
-		"delay.1h.$SYS.x", "delay.1h.x\x00", "delayat.9999-12-31T23:59:59-23:59.x", "delayat.1.732060800123e+09.x", "delay.1h.>",
+		"delayat.2026-11-20T10:00:00.000Z.x", "delayat.2026-11-20T10:00:00Z.x", "delaysys.hop.1h.x", "delaysys.retry..",
+		"delay", "", "...", "delay.1h.$SYS.x", "delay.1h.x\x00", "delayat.9999-12-31T23:59:59-23:59.x",
+		"delayat.1.732060800123e+09.x", "delay.1h.>",
 	} {
 		f.Add(s)
 	}
@@ -39,7 +40,8 @@ func FuzzSubject(f *testing.F) {
 			}
 			checkAccepted(t, p, subject, r)
 			tokens := strings.SplitN(subject, ".", 3)
-			if len(tokens) != 3 || tokens[2] != r.Target || !slices.Contains([]string{"delay", "delayin", "delayat"}, tokens[0]) {
+			if len(tokens) != 3 || tokens[2] != r.Target ||
+				!slices.Contains([]string{"delay", "delayin", "delayat"}, tokens[0]) {
 				t.Errorf("%q: target %q", subject, r.Target)
 			}
 			again, problem := p.Parse(incoming(p.Names.Hop("1h", r.Target), wire(t, r.HopHeader())))
@@ -55,7 +57,8 @@ func FuzzSubject(f *testing.F) {
 // FuzzHeaders takes the raw bytes of a header block, as a client may send it.
 func FuzzHeaders(f *testing.F) {
 	for i, how := range poison.Ways {
-		f.Add([]byte(block("X-Order: 42", how.Write(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")), uint8(i))
+		f.Add([]byte(block("X-Order: 42", how.Write(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")),
+			uint8(i))
 		f.Add([]byte(block(how.Write("Delay-Until: 2026-11-20T12:00:00Z"), how.Write("Nats-Msg-Id: 1"))), uint8(0))
 	}
 	f.Add([]byte("NATS/1.0 503 No Responders\r\n\r\n"), uint8(1))
@@ -90,7 +93,8 @@ func FuzzHeaders(f *testing.F) {
 		if problem != nil {
 			t.Fatalf("after a hop: %v", problem)
 		}
-		if second.Due != r.Due || second.Expires != r.Expires || second.TTL != r.TTL || second.Mode != r.Mode || second.ID != r.ID ||
+		if second.Due != r.Due || second.Expires != r.Expires || second.TTL != r.TTL || second.Mode != r.Mode ||
+			second.ID != r.ID ||
 			!slices.Equal(slices.Sorted(maps.Keys(second.User)), slices.Sorted(maps.Keys(r.User))) {
 			t.Errorf("after a hop %+v, want %+v", second, r)
 		}
@@ -104,7 +108,8 @@ func FuzzHeaders(f *testing.F) {
 }
 
 var (
-	rfc3339 = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`)
+	rfc3339 = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}` +
+		`(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`)
 	seconds = regexp.MustCompile(`^[0-9]{1,11}$`)
 	millis  = regexp.MustCompile(`^[0-9]{12,14}$`)
 )
@@ -130,9 +135,10 @@ func naiveTime(s string) (time.Time, bool) {
 
 func FuzzTime(f *testing.F) {
 	for _, s := range []string{
-		"2026-11-20T10:00:00Z", "2026-11-20T10:00:00.5+01:00", "2026-11-20T10:00:00,5Z", "2026-11-20T1:00:00Z", "2026-11-20T10:00:60Z",
-		"1732060800", "1732060800123", "9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+00:01", "0001-01-01T00:00:00Z", "-1", "",
-		"2026-11-20T10:00:00", "2026-11-20T10:00:00.1234567890Z", "2026-11-20T10:00:00+24:00", "99999999999999", "00000000000000000", "1e9",
+		"2026-11-20T10:00:00Z", "2026-11-20T10:00:00.5+01:00", "2026-11-20T10:00:00,5Z", "2026-11-20T1:00:00Z",
+		"2026-11-20T10:00:60Z", "1732060800", "1732060800123", "9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+00:01",
+		"0001-01-01T00:00:00Z", "-1", "", "2026-11-20T10:00:00", "2026-11-20T10:00:00.1234567890Z",
+		"2026-11-20T10:00:00+24:00", "99999999999999", "00000000000000000", "1e9",
 	} {
 		f.Add(s)
 	}
@@ -192,7 +198,8 @@ func FuzzTarget(f *testing.F) {
 }
 
 func FuzzParseID(f *testing.F) {
-	for _, s := range []string{"DELAY_30m-1234-1732060800000000000", "a-1-1", "a-b-1-1", "-1-1", "a-01-1", "a--1-1", "a.b-1-1", ""} {
+	for _, s := range []string{"DELAY_30m-1234-1732060800000000000", "a-1-1", "a-b-1-1", "-1-1", "a-01-1", "a--1-1",
+		"a.b-1-1", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -210,7 +217,8 @@ func FuzzParseID(f *testing.F) {
 }
 
 func FuzzMatch(f *testing.F) {
-	for _, s := range [][2]string{{">", "a.b"}, {"a.*", "a.b"}, {"a.>", "a"}, {"*.*", "a.b"}, {"a.>.b", "a.x.b"}, {"", ""}, {"*", "a.b"}} {
+	for _, s := range [][2]string{{">", "a.b"}, {"a.*", "a.b"}, {"a.>", "a"}, {"*.*", "a.b"}, {"a.>.b", "a.x.b"}, {"", ""},
+		{"*", "a.b"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, subject string) {

@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// granted reports whether a NATS permission admits a subject. It is written anew, so as not to share a fault with Match.
+// granted reports whether a NATS permission admits a subject. It is written anew, so as not to share a fault with
+// Match.
 func granted(permission, subject string) bool {
 	want, have := strings.Split(permission, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -28,10 +29,11 @@ func granted(permission, subject string) bool {
 func hostile(rng *rand.Rand, prefix, tenant string) string {
 	roots := []string{"", "in", "at", "timer", "sys", "dead", "ctl"}
 	words := []string{
-		tenant, tenant + "x", "x" + tenant, strings.ToUpper(tenant), "payments", "capture", "30m", "1h", "1s", "1", "5s", "0s", "1500ms", "1h30m", "000Z",
-		"123", "732060800123e+09", "1732060800", "1795176000", "1795176000123", "2026-11-20T10:00:00Z", "2026-11-20T10:00:00", "999999d",
-		"hop", "retry", "timer", "in", "at", "sys", "", "*", ">", "$JS", "$SYS", "_INBOX", "API", "\x00", " ", "é", "\r\n", "a:b", "%2e",
-		prefix, prefix + "in", prefix + "at", prefix + "sys", prefix + "dead", prefix + "timer", strings.Repeat("x", 300),
+		tenant, tenant + "x", "x" + tenant, strings.ToUpper(tenant), "payments", "capture", "30m", "1h", "1s", "1", "5s",
+		"0s", "1500ms", "1h30m", "000Z", "123", "732060800123e+09", "1732060800", "1795176000", "1795176000123",
+		"2026-11-20T10:00:00Z", "2026-11-20T10:00:00", "999999d", "hop", "retry", "timer", "in", "at", "sys", "", "*", ">",
+		"$JS", "$SYS", "_INBOX", "API", "\x00", " ", "é", "\r\n", "a:b", "%2e", prefix, prefix + "in", prefix + "at",
+		prefix + "sys", prefix + "dead", prefix + "timer", strings.Repeat("x", 300),
 	}
 	pick := func(s []string) string { return s[rng.IntN(len(s))] }
 	tokens := []string{prefix + pick(roots), pick(words), tenant}
@@ -54,8 +56,8 @@ func hostile(rng *rand.Rand, prefix, tenant string) string {
 	return strings.Join(tokens, ".")
 }
 
-// TestGrantReachesOwnTargetsOnly is the promise that a client can only reach the targets that its NATS permissions let it
-// publish a delay for. It holds for the delivery, for every subject on the way, and for dead letters.
+// TestGrantReachesOwnTargetsOnly is the promise that a client can only reach the targets that its NATS permissions let
+// it publish a delay for. It holds for the delivery, for every subject on the way, and for dead letters.
 func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -94,7 +96,8 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 				}
 			}
 			if admitted < 1000 || reached < 100 {
-				t.Errorf("prefix %s, tenant %s: of %d subjects %d reached a target: too few to say anything", prefix, tenant, admitted, reached)
+				t.Errorf("prefix %s, tenant %s: of %d subjects %d reached a target: too few to say anything", prefix, tenant,
+					admitted, reached)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
 )
 
-// State headers: what the broker tells the consumer, and on its own subjects itself.
+// State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
 const (
 	HeaderID       = "Delay-Id"
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
@@ -33,7 +33,7 @@ const (
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // who gave it Delay-Retry-At as its turn at the target's rate
+	HeaderPaced        = "Delay-Paced"    // the broker that set Delay-Retry-At because of the target's rate
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
@@ -49,23 +49,23 @@ const (
 	headerNatsTTL   = "Nats-TTL"
 )
 
-// Format is the version of what travels on delaysys subjects. It rises when an older broker could misread a message.
+// Format is the version of the messages on delaysys subjects. It rises when an older broker could misread a message.
 //
-//	1  also of what an older broker is to read during an upgrade, with a seal that it does not know
-//	2  nobody believes it without its seal
+//	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
+//	2  not believed without its seal
 const (
 	Format        = 2
 	formatForEach = 1
 )
 
-// Bounds of what is passed on, a client's Nats-Msg-Id included. The headers added on the way take less than 2 KiB, so
-// that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
+// Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
+// than 2 KiB, so that with these bounds every message fits the 4 KiB which the streams keep free of max_payload.
 const (
 	maxHeaderLines = 64 // each may grow by two bytes when it is written again
 	maxHeaderBytes = 8 << 10
 )
 
-// canonical is our spelling of the Delay-* names there are, from that spelling and from lower case.
+// canonical maps the known Delay-* names, in our spelling and in lower case, to our spelling.
 var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
@@ -79,26 +79,27 @@ var canonical = func() map[string]string {
 	return m
 }()
 
-// split is a header block sorted by who may believe it.
+// split is a header block, sorted by the trust in its headers.
 type split struct {
 	user  Header              // the client's own, to be passed on; nil when there are none
-	delay map[string][]string // the Delay-* names there are, in our spelling
-	typo  string              // the least of the other Delay-* names, quoted
+	delay map[string][]string // the known Delay-* names, in our spelling
+	typo  string              // the first of the other Delay-* names in sorted order, quoted
 	msgID string              // the client's Nats-Msg-Id
 }
 
-// splitHeader drops what is reserved and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
+// splitHeader drops the reserved headers and sorts the rest. Reserved are Nats-*, Nmqtt-*, Status, Description and
 // KV-Operation, in any case and with any padding: on our streams they would act on hops, on the target's stream they
 // would purge, expire, schedule or hide messages, and in front of a consumer they look like control messages. Nmqtt-Pub
-// stands on what an MQTT client has published with QoS 1 or 2, and makes nats-server withhold a copy from MQTT
-// subscribers, who are to get it from another stream. Internal means that the message came on a subject below delaysys.
+// stands on messages that an MQTT client has published with QoS 1 or 2. With it, nats-server withholds a copy from MQTT
+// subscribers, which get the message from another stream. Internal means that the message came on a subject below
+// delaysys.
 //
 // On a problem the user's headers are still within the bounds, since they go with the dead letter, and nats-server
 // stores no header block above 64 KiB.
 func splitHeader(h Header, internal bool) (split, *Problem) {
 	var s split
 	var lines, size int
-	var unsafe string // the least of the names that cannot be passed on, quoted
+	var unsafe string // the first, in sorted order, of the names that cannot be passed on, quoted
 	for k, vs := range h {
 		ours, name := canonicalName(k), ""
 		if ours == "" {
@@ -113,7 +114,7 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 		case strings.HasPrefix(name, "delay-"):
 			s.typo = least(s.typo, excerpt(k))
 		case reserved(name):
-			// In another case it was no id to the server. Below delaysys it is ours, and does not count.
+			// In another spelling it was no id to the server. Below delaysys the id is our own, and is not passed on.
 			if k == headerNatsMsgID && !internal && len(vs) > 0 {
 				s.msgID = vs[0]
 				size += len(s.msgID)
@@ -134,7 +135,8 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	switch {
 	case lines > maxHeaderLines || size > maxHeaderBytes:
 		s.user = nil
-		return s, Problemf(BadHeaders, "%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
+		return s, Problemf(BadHeaders,
+			"%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
 			lines, size, maxHeaderLines, maxHeaderBytes)
 	case unsafe != "":
 		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
@@ -142,7 +144,7 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	return s, nil
 }
 
-// canonicalName is our spelling of a Delay-* name that there is, or empty.
+// canonicalName is our spelling of a known Delay-* name, or empty.
 func canonicalName(k string) string {
 	if ours := canonical[k]; ours != "" {
 		return ours
@@ -150,7 +152,8 @@ func canonicalName(k string) string {
 	return canonical[plainName(k)]
 }
 
-// plainName is how names are compared. Most are compared with nothing: their first letter tells.
+// plainName is the form in which names are compared. For most names the first letter already shows that there is
+// nothing to compare.
 func plainName(k string) string {
 	k = strings.TrimSpace(k)
 	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
@@ -159,13 +162,13 @@ func plainName(k string) string {
 	return strings.ToLower(k)
 }
 
-// reserved reports whether a plain name is the server's.
+// reserved reports whether a plain name belongs to the server.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "nmqtt-") ||
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// least keeps what is said of a header block the same whatever the order of a map.
+// least chooses the first name in sorted order, so that a sentence does not depend on the order of a map.
 func least(a, b string) string {
 	if a == "" || b < a {
 		return b
@@ -173,7 +176,8 @@ func least(a, b string) string {
 	return a
 }
 
-// validKey is nats.go's rule, which is a little stricter than ADR-4: what it refuses to encode cannot be published.
+// validKey is nats.go's rule, which is a little stricter than ADR-4: a key that nats.go refuses to encode cannot be
+// published.
 func validKey(k string) bool {
 	for i := range len(k) {
 		if c := k[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
@@ -183,7 +187,8 @@ func validKey(k string) bool {
 	return k != ""
 }
 
-// one returns the single value of a Delay-* header; given twice it is a problem, since the second may be smuggled.
+// one returns the single value of a Delay-* header. A header given twice is a problem, since one of the two may be
+// forged.
 func (s split) one(header string) (string, *Problem) {
 	vs := s.delay[header]
 	switch len(vs) {
@@ -195,7 +200,7 @@ func (s split) one(header string) (string, *Problem) {
 	return "", Problemf(TimeTwice, "the header %s is given %d times: once", header, len(vs))
 }
 
-// userHeader is a fresh header with the user's own, and room for more.
+// userHeader is a new header with the user's own headers, and room for more.
 func (r Request) userHeader(more int) Header {
 	h := make(Header, len(r.User)+more)
 	maps.Copy(h, r.User)

@@ -38,10 +38,11 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 	}
 }
 
-// TestMisspeltHeader: a Delay-* name that does not exist is refused, or a misspelt Delay-Until would make a message early.
-// On our own subjects it may be a newer broker's, and is left out.
+// TestMisspeltHeader: a Delay-* name that does not exist is refused, or a misspelt Delay-Until would make a message
+// early. On our own subjects it may be a newer broker's, and is left out.
 func TestMisspeltHeader(t *testing.T) {
-	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a", "Delay-Of-Tomorrow: a"} {
+	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a",
+		"Delay-Of-Tomorrow: a"} {
 		for _, how := range poison.Ways {
 			if how.Name == "bare CR in a value" || how.Name == "inside a value" || how.Name == "colon first" {
 				continue // no header at all
@@ -96,9 +97,11 @@ func TestInlineStatus(t *testing.T) {
 
 func TestUserHeadersSurvive(t *testing.T) {
 	sent := []string{
-		"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b", "Content-Type: application/json",
-		"X: 1", "X: 2", "x: 3", "Empty: ", "Colons: a: b: c", "Umlaut: grüße", "X-Nats-Msg-Id: kept", "Delayed: kept",
-		"Natsy: kept", "Status-Code: 200", "Descriptions: kept", "KV-Operations: kept", "Accept-Encoding: gzip", "!#$%&'*+-.^_`|~: kept",
+		"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b",
+		"Content-Type: application/json", "X: 1", "X: 2", "x: 3", "Empty: ", "Colons: a: b: c", "Umlaut: grüße",
+		"X-Nats-Msg-Id: kept", "Delayed: kept",
+		"Natsy: kept", "Status-Code: 200", "Descriptions: kept", "KV-Operations: kept", "Accept-Encoding: gzip",
+		"!#$%&'*+-.^_`|~: kept",
 	}
 	r := mustParse(t, "delay.1h.x", sent...)
 	if got, want := r.User, header(sent...); !reflect.DeepEqual(got, want) {

@@ -26,7 +26,7 @@ func (id ID) String() string {
 	return string(b)
 }
 
-// ParseID reads what String wrote.
+// ParseID reads the result of String.
 func ParseID(s string) (ID, error) {
 	bad := func() (ID, error) {
 		return ID{}, fmt.Errorf("delay id %s: want <stream>-<sequence>-<nanoseconds>", excerpt(s))

@@ -17,7 +17,8 @@ func TestID(t *testing.T) {
 		{message.ID{Stream: "DELAY_30m", Sequence: 1234, At: time.Unix(1732060800, 0)}, "DELAY_30m-1234-1732060800000000000"},
 		{message.ID{Stream: "DELAY-2_1h", Sequence: 1, At: time.Unix(0, 1)}, "DELAY-2_1h-1-1"},
 		{message.ID{Stream: "a-1-1", Sequence: 2, At: time.Unix(0, 3)}, "a-1-1-2-3"},
-		{message.ID{Stream: "x", Sequence: math.MaxUint64, At: time.Unix(0, math.MaxInt64)}, "x-18446744073709551615-9223372036854775807"},
+		{message.ID{Stream: "x", Sequence: math.MaxUint64, At: time.Unix(0, math.MaxInt64)},
+			"x-18446744073709551615-9223372036854775807"},
 		{message.ID{Stream: "x", At: time.Unix(0, 0)}, "x-0-0"},
 	}
 	for _, tt := range tests {
@@ -36,8 +37,8 @@ func TestID(t *testing.T) {
 
 func TestParseIDRefuses(t *testing.T) {
 	for _, s := range []string{
-		"", "-", "--", "a", "a-1", "a-1-", "a--1", "-1-1", "a-x-1", "a-1-x", "a-01-1", "a-1-01", "a-+1-1", "a-1-+1", "a-1--1", "a- 1-1",
-		"a-1-1 ", "a-1-1\n", "a-18446744073709551616-1", "a-1-9223372036854775808", "a-1.5-1", "a-1-1/2",
+		"", "-", "--", "a", "a-1", "a-1-", "a--1", "-1-1", "a-x-1", "a-1-x", "a-01-1", "a-1-01", "a-+1-1", "a-1-+1", "a-1--1",
+		"a- 1-1", "a-1-1 ", "a-1-1\n", "a-18446744073709551616-1", "a-1-9223372036854775808", "a-1.5-1", "a-1-1/2",
 		"a.b-1-1", "a b-1-1", "a\r\nb-1-1", "*-1-1", ">-1-1", "\t-1-1", // no subject token, and no stream's name
 		strings.Repeat("x", 9999),
 	} {

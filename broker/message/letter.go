@@ -2,17 +2,17 @@ package message
 
 import "time"
 
-// Letter is a dead letter, as its stream gives it back.
+// Letter is a dead letter, as it is read from its stream.
 type Letter struct {
-	// Request is what the message asked for, as far as it was understood. Its target is empty where there was none to
-	// deliver to, and where it was guessed from a time that a dot cut in two.
+	// Request is the message's request, as far as it was understood. Its target is empty if there was none that is
+	// allowed, or if it was guessed from a time that a dot cut in two.
 	Request
 	Code     Code
 	Sentence string // what was wrong and what to change
 }
 
-// Unproven reports why a dead letter cannot be taken for what a broker has written; nil when it can. One of BadInternal is
-// ours, and says itself that nobody knows who wrote what is in it.
+// Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A letter of
+// BadInternal was written by a broker, but the writer of the message in it is unknown.
 func (p Policy) Unproven(in Incoming) *Problem {
 	if problem := p.Keys.Proven(in); problem != nil {
 		return problem
@@ -23,8 +23,8 @@ func (p Policy) Unproven(in Incoming) *Problem {
 	return nil
 }
 
-// ParseLetter reads what DeadHeader wrote. On a problem the letter holds what is known of it, and cannot be resent:
-// somebody else wrote it, or a newer broker.
+// ParseLetter reads the result of DeadHeader. On a problem the letter holds the part that could be read, and cannot be
+// resent: a client wrote it, or a newer broker.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
@@ -60,20 +60,20 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 }
 
 // Understood reports whether the broker knew when and where to deliver the message before it became a dead letter.
-// Otherwise due is the time of acceptance, and says nothing.
+// Otherwise due is the time of acceptance, and means nothing.
 func (l Letter) Understood() bool {
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true
-	case BadInternal: // it said so itself: see Policy.claimed
+	case BadInternal: // the message claimed both: see Policy.claimed
 		return l.Due.After(l.Accepted)
 	}
 	return false
 }
 
-// ResentHeader is the header of the message on its way back into our lanes: the attempts start anew, all else goes on.
-// The same letter to the same target has the same Nats-Msg-Id however often it is resent, so that a repetition is stored
-// once; and it is no hop's, so that "duplicate" can be only an earlier resend.
+// ResentHeader is the header of the message on its way back into our lanes. The attempts count from zero, everything
+// else goes on. The same letter to the same target always has the same Nats-Msg-Id, so that a repetition is stored
+// once. It is never the id of a hop, so that "duplicate" can only mean an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""

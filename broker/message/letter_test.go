@@ -116,12 +116,14 @@ func TestLetterOfAnother(t *testing.T) {
 // from it can be put back into a lane without a reserved header, and a broker reads the same there.
 func FuzzLetter(f *testing.F) {
 	lines := []string{
-		"Delay-Id: DELAY_30m-1-1", "Delay-Due: 2026-11-20T12:00:00.5Z", "Delay-Accepted: 2026-11-20T09:00:00Z", "Delay-Hop: 3",
-		"Delay-Attempts: 20", "Delay-First-Failure: 2026-11-20T12:00:01Z", "Delay-Last-Failure: 2026-11-20T13:00:01Z",
-		"Delay-Error: no", "Delay-Error-Code: undelivered", "Delay-Subject: delay.1h.x", "X-Order: 42",
+		"Delay-Id: DELAY_30m-1-1", "Delay-Due: 2026-11-20T12:00:00.5Z", "Delay-Accepted: 2026-11-20T09:00:00Z",
+		"Delay-Hop: 3", "Delay-Attempts: 20", "Delay-First-Failure: 2026-11-20T12:00:01Z",
+		"Delay-Last-Failure: 2026-11-20T13:00:01Z", "Delay-Error: no", "Delay-Error-Code: undelivered",
+		"Delay-Subject: delay.1h.x", "X-Order: 42",
 	}
 	f.Add([]byte(block(lines...)), "delaydead.undelivered.x")
-	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never", "Delay-Deliver: core")...)), "delaydead.expired.orders.x")
+	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never",
+		"Delay-Deliver: core")...)), "delaydead.expired.orders.x")
 	for i, how := range poison.Ways {
 		f.Add([]byte(block(append(lines, how.Write(poison.Headers[i%len(poison.Headers)]))...)), "delaydead.bad_time.5s.x")
 	}
@@ -149,7 +151,8 @@ func FuzzLetter(f *testing.F) {
 		if problem != nil {
 			t.Fatalf("a broker cannot read it: %v", problem)
 		}
-		if again.ID != l.ID || again.Hop != l.Hop+1 || again.Attempts != 0 || again.Target != l.Target || !again.Due.Equal(l.Due) ||
+		if again.ID != l.ID || again.Hop != l.Hop+1 || again.Attempts != 0 || again.Target != l.Target ||
+			!again.Due.Equal(l.Due) ||
 			!again.Expires.Equal(l.Expires) || again.TTL != l.TTL || again.Mode != l.Mode || len(again.User) != len(l.User) {
 			t.Errorf("resent %+v, want %+v", again, l.Request)
 		}

@@ -13,7 +13,7 @@ const DefaultPrefix = "delay"
 
 var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 
-// Form is the shape of a subject: which root it lies under.
+// Form is the shape of a subject: the root below which it lies.
 type Form int
 
 // The forms of subject a lane may hold.
@@ -33,7 +33,7 @@ type Address struct {
 	Target string // empty where the subject ends after the token
 }
 
-// Names makes every subject and stream name from one prefix. Nothing else concatenates them. The zero Names is not
+// Names makes every subject and stream name from one prefix. They are put together here only. The zero Names is not
 // usable; see [NewNames].
 type Names struct {
 	level, in, at, timer, sys, dead, control string // root tokens
@@ -43,7 +43,8 @@ type Names struct {
 // NewNames returns the names below prefix, one token matching [a-z][a-z0-9-]{0,15}.
 func NewNames(prefix string) (Names, error) {
 	if !prefixPattern.MatchString(prefix) {
-		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, beginning with a letter", prefix)
+		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, "+
+			"beginning with a letter", prefix)
 	}
 	return Names{
 		level: prefix, in: prefix + "in", at: prefix + "at", timer: prefix + "timer",
@@ -60,13 +61,13 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names a stream of messages, and so do RetryStream, IntakeStream and DeadStream.
+// LevelStream names the stream of a level. RetryStream, IntakeStream and DeadStream name the other streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, or the owners'. Others may begin with the same stem.
+// Own reports whether a stream is one of these, or that of the owners. Other streams may begin with the same stem.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {
@@ -79,21 +80,23 @@ func (n Names) Own(stream string) bool {
 	return err == nil
 }
 
-// OwnersStream keeps who owns which lane, among instances that share the work. OwnersFilter is what it listens on,
-// OwnersTable has the claims, OwnersBeat begins the counters of the instances. OwnersCall is no stream's.
+// OwnersStream keeps the owners of lanes, among instances that share the work. OwnersFilter is its own subject,
+// OwnersTable is the subject of the claims, and OwnersBeat is the prefix of the instances' counters. No stream listens
+// on OwnersCall.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
-// StatusCall is where an operator asks every instance how it is. They answer below StatusAnswers and nowhere else: what an
-// instance may publish on is not what the asker may. StatusFilter is all of these answers.
+// StatusCall is the subject on which an operator asks all instances for their status. They answer below StatusAnswers
+// and nowhere else: the asker must not choose a subject by the rights of an instance. StatusFilter is all of these
+// answers.
 func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// LevelFilter is what a stream listens on, and so are InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter.
+// LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are the subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -125,7 +128,7 @@ func (n Names) Internal(subject string) bool {
 	return root == n.sys || root == n.dead
 }
 
-// Parse takes a subject apart. It never fails: what is not ours is FormForeign.
+// Parse takes a subject apart. It never fails: a subject that is not ours has FormForeign.
 func (n Names) Parse(subject string) Address {
 	root, rest, _ := strings.Cut(subject, ".")
 	form := FormForeign

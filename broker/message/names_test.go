@@ -10,7 +10,9 @@ import (
 
 func TestNewNamesRefuses(t *testing.T) {
 	for _, prefix := range []string{
-		"", "Delay", "delay.x", "delay_x", "1delay", "-delay", "delay*", ">", "delay ", " delay", "$delay", "_delay", "délai", "delay\n",
+		"", "Delay", "delay.x", "delay_x", "1delay", "-delay", "delay*", ">", "delay ", " delay", "$delay", "_delay",
+		"délai",
+		"delay\n",
 		"abcdefghijklmnopq",
 	} {
 		if _, err := message.NewNames(prefix); err == nil {
@@ -30,7 +32,8 @@ func TestNames(t *testing.T) {
 	for want, got := range map[string]string{
 		"delay": n.Prefix(), "DELAY_30m": n.LevelStream("30m"), "DELAY_RETRY_30s": n.RetryStream("30s"),
 		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(),
-		"delay.30m.>": n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(), "delaydead.>": n.DeadFilter(),
+		"delay.30m.>": n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
+		"delaydead.>":        n.DeadFilter(),
 		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.Bare("30m"),
 		"delaysys.hop.30m.a.b": n.Hop("30m", "a.b"), "delaysys.retry.30s.a.b": n.Retry("30s", "a.b"),
 		"delaydead.bad_time": n.Dead(message.BadTime, ""), "delaydead.expired.a.b": n.Dead(message.Expired, "a.b"),
@@ -81,9 +84,11 @@ func TestParseSubject(t *testing.T) {
 func TestInternal(t *testing.T) {
 	n := mustNames("delay")
 	for subject, want := range map[string]bool{
-		"delaysys.hop.1h.x": true, "delaysys.retry.1s.x": true, "delaydead.expired.x": true, "delaydead": true, "delaysys": true,
-		"delay.1h.x": false, "delay.1h.delaysys.hop.1h.x": false, "delayin.1h.x": false, "delayat.1.x": false, "delaysysx.hop": false,
-		"Delaysys.hop": false, "": false, ".delaysys": false, strings.Repeat("delaysys", 2): false,
+		"delaysys.hop.1h.x": true, "delaysys.retry.1s.x": true, "delaydead.expired.x": true, "delaydead": true,
+		"delaysys":   true,
+		"delay.1h.x": false, "delay.1h.delaysys.hop.1h.x": false, "delayin.1h.x": false, "delayat.1.x": false,
+		"delaysysx.hop": false,
+		"Delaysys.hop":  false, "": false, ".delaysys": false, strings.Repeat("delaysys", 2): false,
 	} {
 		if got := n.Internal(subject); got != want {
 			t.Errorf("Internal(%q) = %t, want %t", subject, got, want)

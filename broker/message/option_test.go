@@ -180,8 +180,9 @@ func TestHeaderTwice(t *testing.T) {
 func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 	forged := []string{
 		"Delay-Id: DELAY_1h-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z",
-		"Delay-Msg-Id: forged", "Delay-Format: 99", "Delay-Hop: 49", "Delay-Attempts: 9", "Delay-First-Failure: 2020-01-01T00:00:00Z",
-		"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: expired",
+		"Delay-Msg-Id: forged", "Delay-Format: 99", "Delay-Hop: 49", "Delay-Attempts: 9",
+		"Delay-First-Failure: 2020-01-01T00:00:00Z", "Delay-Last-Failure: 2020-01-01T00:00:00Z",
+		"Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: expired",
 		"Delay-Error: forged", "Delay-Subject: forged",
 	}
 	for _, subject := range []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x"} {

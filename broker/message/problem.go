@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Code is the machine's word for why a message is a dead letter. It is a token of the dead letter's subject, so it is
+// Code is the reason why a message is a dead letter, for programs. It is a token of the dead letter's subject, so it is
 // part of the protocol: codes are added, never renamed.
 type Code string
 
@@ -14,8 +14,8 @@ const (
 	BadHeaders  Code = "bad_headers"        // the header block does not decode, or is too large to pass on
 	BadTime     Code = "bad_time"           // the duration or time cannot be read
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
-	BadOption   Code = "bad_option"         // a request header has a value that means nothing
-	TimeTwice   Code = "time_twice"         // subject and header both say when, or one header is given twice
+	BadOption   Code = "bad_option"         // a request header has a value without a meaning
+	TimeTwice   Code = "time_twice"         // subject and header both give a time, or one header is given twice
 	UntilEarly  Code = "until_before_level" // Delay-Until falls before the end of the level it was published to
 	TooFar      Code = "too_far"            // beyond the longest delay
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
@@ -31,17 +31,17 @@ func Codes() []Code {
 	}
 }
 
-// NewerFormat is no dead letter: a message that a newer broker wrote stays where it is until a newer broker reads it.
+// NewerFormat is no code of a dead letter: a message of a newer broker stays where it is until a newer broker reads it.
 const NewerFormat Code = "newer_format"
 
-// UnknownKey is no dead letter either: the message waits until the keys have been read anew.
+// UnknownKey is none either: the message waits until the keys have been read again.
 const UnknownKey Code = "unknown_key"
 
-// maxSentence bounds a sentence, in bytes: together with the other headers of a dead letter it must fit into what the
-// streams keep free of max_payload.
+// maxSentence is the largest sentence, in bytes. Together with the other headers of a dead letter it must fit into the
+// part of max_payload that the streams keep free.
 const maxSentence = 600
 
-// Problem is why a message cannot be delivered as asked.
+// Problem is the reason why a message cannot be delivered as asked.
 type Problem struct {
 	Code     Code
 	Sentence string // what is wrong and what to change, for people
@@ -49,7 +49,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
-// Problemf makes a problem; the sentence is cut where it would not fit a header.
+// Problemf makes a problem. A sentence that is too long for a header is cut.
 func Problemf(code Code, format string, args ...any) *Problem {
 	s := strings.Map(printable, fmt.Sprintf(format, args...))
 	if len(s) > maxSentence {
@@ -66,7 +66,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// excerpt quotes what a client wrote for use in a sentence: short, and with nothing a terminal would act on.
+// excerpt quotes a client's text for a sentence: short, and without control characters for a terminal.
 func excerpt(s string) string {
 	const most = 48
 	if len(s) > most {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is how the target is reached.
+// Mode is the way in which the target is reached.
 type Mode string
 
 // The modes. Auto decides on evidence: see package deliver.
@@ -31,14 +31,14 @@ type Incoming struct {
 	At          time.Time // the server's timestamp
 	Subject     string
 	Header      Header
-	Undecodable bool // there was a header block, and it did not decode
+	Undecodable bool // there is a header block that does not decode
 	Data        []byte
-	BodyLeft    bool // the body was left where it is, so that the seal cannot be looked at
-	KeysRead    bool // the keys were read since it was stored: an unknown one is nobody's
+	BodyLeft    bool // the body was not read, so that the seal cannot be checked
+	KeysRead    bool // the keys were read since it was stored, so an unknown key is no broker's
 }
 
-// Request is what a message asks for. Parse fills it as far as it can be understood, so that a dead letter carries
-// what is known.
+// Request is the request of a message. Parse fills it as far as the message can be understood, so that a dead letter
+// carries the known part.
 type Request struct {
 	ID       string
 	Subject  string    // where it was published; escaped, at most 256 bytes
@@ -56,10 +56,10 @@ type Request struct {
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
-	Paced        string    // who gave it RetryAt for a turn at its target's rate; empty when nobody did
+	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
 }
 
-// When is the moment to deliver: when due, or later when a delivery was refused or its target has a rate.
+// When is the time of delivery: due, or later if a delivery was refused or the target has a rate.
 func (r Request) When() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
@@ -77,7 +77,7 @@ func (r Request) Refused(now, again time.Time) Request {
 	return r
 }
 
-// Parse reads a stored message. On a problem the request holds what is known of it.
+// Parse reads a stored message. On a problem the request holds the part that could be read.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	r := Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
@@ -111,11 +111,12 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return p.parseClient(r, in, addr, s, targetProblem)
 }
 
-// parseClient reads the three forms a client may publish. State headers are not even looked at; a Delay-* name that does
-// not exist is refused, since a misspelt Delay-Until that is ignored means a message that is early.
+// parseClient reads the three forms of subject on which a client may publish. State headers are ignored. An unknown
+// Delay-* name is refused: if a misspelt Delay-Until were ignored, the message would be early.
 func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targetProblem *Problem) (Request, *Problem) {
 	if addr.Form == FormForeign {
-		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s", excerpt(in.Subject), in.Stream)
+		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
+			excerpt(in.Subject), in.Stream)
 	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
@@ -132,15 +133,17 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 	return r, cmp.Or(problem, unread)
 }
 
-// due is the moment the subject and Delay-Until ask for.
+// due is the time for which the subject and Delay-Until ask.
 func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 	until, problem := s.one(HeaderUntil)
 	if problem != nil {
 		return at, problem
 	}
-	asked := s.delay[HeaderUntil] != nil // an empty one is no time, not none
+	asked := s.delay[HeaderUntil] != nil // an empty header counts as a bad time, not as no header
 	if s.delay[HeaderFor] != nil || asked && addr.Form != FormLevel {
-		return at, Problemf(TimeTwice, "the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects", p.Names.Prefix())
+		return at, Problemf(TimeTwice,
+			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
+			p.Names.Prefix())
 	}
 	if addr.Form == FormAt {
 		if dotted(addr.Target) {
@@ -166,7 +169,8 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 			return at, problem
 		}
 		if due.Before(leg) {
-			return at, Problemf(UntilEarly, "Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
+			return at, Problemf(UntilEarly,
+				"Delay-Until %s falls before the end of the level %s: it is the first leg, so choose a shorter one or %s.<time>",
 				excerpt(until), addr.Token, p.Names.at)
 		}
 	}
@@ -175,13 +179,14 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 
 func (p Policy) tooFar(at, due time.Time) *Problem {
 	if p.MaxDelay > 0 && due.Sub(at) > p.MaxDelay {
-		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339), levels.FormatDuration(p.MaxDelay))
+		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339),
+			levels.FormatDuration(p.MaxDelay))
 	}
 	return nil
 }
 
-// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and what
-// Go and others print of a large float, "1.732060800123e+09". A target that begins like this is refused on delayin and
+// dotted recognises the second half of a time that a dot cut in two: "1732060800.123", "1.5s", "…00.000Z", and a
+// large float as Go and others print it, "1.732060800123e+09". A target that begins like this is refused on delayin and
 // delayat, or the message would go to the subject "123.orders.x".
 func dotted(target string) bool {
 	first, _, _ := strings.Cut(target, ".")
@@ -199,11 +204,14 @@ func dotted(target string) bool {
 
 func splitTime(addr Address) *Problem {
 	first, _, _ := strings.Cut(addr.Target, ".")
-	return Problemf(BadTime, "a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, or use the header Delay-Until on a level subject",
+	return Problemf(BadTime,
+		"a dot splits a subject, so the time reads %s and the target begins with %s: write whole seconds or milliseconds, "+
+			"or use the header Delay-Until on a level subject",
 		excerpt(addr.Token), excerpt(first))
 }
 
-// target is the subject's, or on the bare subject of a level the one in Delay-Target where that is switched on.
+// target is the target in the subject. On the bare subject of a level it is the one in Delay-Target, if that is
+// switched on.
 func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Problem) {
 	named, problem := s.one(HeaderTarget)
 	if problem != nil {
@@ -218,7 +226,8 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 	case addr.Target != "":
 		return "", Problemf(BadTarget, "the target stands in the subject and in Delay-Target: leave the header out")
 	case !matchAny(p.HeaderTargets, named):
-		return "", Problemf(BadTarget, "Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
+		return "", Problemf(BadTarget,
+			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", excerpt(named))
 	}
 	if problem := p.CheckTarget(named); problem != nil {
 		return "", problem
@@ -226,7 +235,7 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 	return named, nil
 }
 
-// options reads the request headers that do not say when or where.
+// options reads the request headers other than the time and the target.
 func (r Request) options(s split) (Request, *Problem) {
 	deliver, problem := s.one(HeaderDeliver)
 	if problem != nil {
@@ -246,11 +255,13 @@ func (r Request) options(s split) (Request, *Problem) {
 		if d, err := levels.ParseDuration(expires); err == nil {
 			r.Expires = r.Due.Add(d)
 		} else if r.Expires, problem = parseTime(expires); problem != nil {
-			return r, Problemf(BadOption, "Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
+			return r, Problemf(BadOption,
+				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))
 		}
 		switch {
 		case r.Expires.Before(r.Due):
-			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered", excerpt(expires))
+			return r, Problemf(BadOption, "Delay-Expires %s is before the message is due: it could never be delivered",
+				excerpt(expires))
 		case !writable(r.Expires):
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", excerpt(expires))
 		}
@@ -265,25 +276,26 @@ func (r Request) options(s split) (Request, *Problem) {
 	return r, nil
 }
 
-// maxTTL is far below what overflows in nats-server, which would then expire the message at once.
+// maxTTL is far below the value that overflows in nats-server, which would then expire the message at once.
 const maxTTL = 36500 * 24 * time.Hour
 
-// parseTTL turns a duration into what nats-server takes for Nats-TTL: whole seconds, at least one. It rounds up.
+// parseTTL turns a duration into a Nats-TTL for nats-server: whole seconds, at least one. It rounds up.
 func parseTTL(ttl string) (string, *Problem) {
 	if ttl == "" || ttl == "never" {
 		return ttl, nil
 	}
 	d, err := levels.ParseDuration(ttl)
 	if err != nil || d < time.Second || d > maxTTL {
-		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl), levels.FormatDuration(maxTTL))
+		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl),
+			levels.FormatDuration(maxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// escapeSubject makes a header value of what a stranger published on.
+// escapeSubject makes a header value of a client's subject.
 func escapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
-// bounded cuts an escaped subject where it is too long for a header, between two escapes.
+// bounded cuts an escaped subject that is too long for a header, between two escapes.
 func bounded(escaped string) string {
 	const most = 256
 	if len(escaped) <= most {

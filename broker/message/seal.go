@@ -17,25 +17,26 @@ import (
 	"time"
 )
 
-// This file proves that a message below delaysys or delaydead is ours. A permission to publish there does not: NATS asks
-// for none where an answer goes. Whoever may read one message of a stream by direct get, or make a consumer, names the
-// subject that it is put on, and its headers and body with it.
+// This file proves that a message below delaysys or delaydead is ours. The permission to publish there does not prove
+// it, because NATS asks no permission for the subject of an answer. A client that may read one message of a stream by
+// direct get, or make a consumer, chooses the subject on which the answer is published, and with the message its
+// headers and body.
 //
 // # What is sealed
 //
-// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. In one
-// spelling, each with its length before it, so that no two messages have one text. Not sealed are the names that
-// splitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them
-// (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and nobody believes them below delaysys.
+// The subject, the body, and every header that is believed or passed on: the state headers, and the client's own. All
+// are in one spelling, each with its length before it, so that no two messages have the same sealed text. Not sealed
+// are the names that splitHeader drops (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and
+// removes some of them (Nats-Expected-*, Nats-Trace-*, Nats-Stream), and they are not believed below delaysys.
 //
 // # What a replay gains
 //
-// A sealed message is good on its own subject only, so in its level, to its target; and again it has the Delay-Id that it
-// had, so a target that is a stream takes it once. A tenant cannot even do that. What it may read is what was delivered to
-// it, which has no seal, and its own dead letters, which are good as these letters and nothing else. Who may read the lanes
-// themselves can have a message delivered once more to the target that it was for.
+// A sealed message is good on its own subject only, so in its level, to its target. A replay has the same Delay-Id, so
+// a target that is a stream stores it once. A tenant cannot even do that. It may read messages that were delivered to
+// it, which have no seal, and its own dead letters, whose seal is good for these letters and nothing else. A client
+// that may read the lanes themselves can have a message delivered once more to its own target.
 //
-// What stands here outlives formats: a message of a newer format is held only when its seal is good.
+// The seal is the same in all formats: a message of a newer format waits for a newer broker only if its seal is good.
 
 // MinSecret is the least length of a secret, in bytes.
 const MinSecret = 16
@@ -45,8 +46,8 @@ const (
 	macBytes   = 16 // of HMAC-SHA256
 )
 
-// Keys seal what is ours and know it again: the first one seals, all verify. They are safe for concurrent use and may
-// change while a broker works. Without any, and nil, they seal nothing and believe everything.
+// Keys seal our messages and verify the seals: the first key seals, all verify. They are safe for concurrent use and
+// may change while a broker works. Nil, and Keys without a key, seal nothing and believe everything.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
@@ -56,7 +57,7 @@ type ring struct {
 	from time.Time
 }
 
-// key is made of one secret. What is made of it is made for one purpose.
+// key is made of one secret. For each purpose there is a key of its own.
 type key struct {
 	id              string
 	messages, notes stamp
@@ -69,14 +70,15 @@ func NewKeys(secrets []string, from time.Time) *Keys {
 	return k
 }
 
-// Use puts keys made of these secrets in the place of all others. What was stored before the time given is believed
-// without a seal, since older brokers wrote none; while it is zero, so is everything.
+// Use replaces all keys by keys made of these secrets. Messages stored before the time given are believed without a
+// seal, since older brokers wrote none. If the time is zero, all messages are.
 func (k *Keys) Use(secrets []string, from time.Time) {
 	r := &ring{from: from}
 	for _, secret := range secrets {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
 		if r.find(id) == nil {
-			r.keys = append(r.keys, &key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
+			r.keys = append(r.keys,
+				&key{id: id, messages: newStamp(derive(secret, "messages")), notes: newStamp(derive(secret, "notes"))})
 		}
 	}
 	k.ring.Store(r)
@@ -92,7 +94,7 @@ func derive(secret, purpose string) []byte {
 // Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
-// From is the time from which what is stored without a seal is not believed; zero when that is never.
+// From is the time from which stored messages without a seal are not believed. Zero means never.
 func (k *Keys) From() time.Time { return k.load().from }
 
 var noKeys ring
@@ -115,7 +117,7 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// demands reports whether what was stored then must have a seal.
+// demands reports whether a message stored then must have a seal.
 func (r *ring) demands(stored time.Time) bool {
 	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
 }
@@ -134,31 +136,38 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Proven reports why a stored message cannot be taken for ours; nil when it can. UnknownKey may be one that was made since
-// the keys were read.
+// Proven returns the reason to doubt that a stored message is ours, or nil if that is proven. UnknownKey may mean a key
+// that was made since the keys were read.
 func (k *Keys) Proven(in Incoming) *Problem {
 	r := k.load()
 	if in.BodyLeft || !r.demands(in.At) {
 		return nil
 	}
 	const where = "on a subject where only the broker may publish"
-	seals := in.Header[HeaderSeal] // in this spelling; in others it is a header like any, and sealed
+	seals := in.Header[HeaderSeal] // in this spelling; in another it is an ordinary header, and sealed
 	if len(seals) != 1 {
-		return Problemf(BadInternal, "it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from everybody else", len(seals), where)
+		return Problemf(BadInternal,
+			"it has %d seals of this broker, not one, %s: somebody else wrote it or had it put there; take that right from "+
+				"everybody else", len(seals), where)
 	}
 	id, _, _ := strings.Cut(seals[0], ".")
 	switch key := r.find(id); {
 	case key == nil && !in.KeysRead:
 		return Problemf(UnknownKey, "the key %s of its seal is not known yet", excerpt(id))
 	case key == nil:
-		return Problemf(BadInternal, "the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until nothing is pending (DELAY_SECRET)", excerpt(id), where)
+		return Problemf(BadInternal,
+			"the key %s of its seal is none of this broker's, %s: if it was, name its secret behind the new one until "+
+				"nothing is pending (DELAY_SECRET)", excerpt(id), where)
 	case !key.messages.good(seals[0], id, in.Subject, in.Header, in.Data):
-		return Problemf(BadInternal, "its seal is not that of this message, %s: somebody changed it or moved it; take that right from everybody else", where)
+		return Problemf(BadInternal,
+			"its seal is not that of this message, %s: somebody changed it or moved it; take that right from "+
+				"everybody else", where)
 	}
 	return nil
 }
 
-// SealedBy reports whether a good seal of one of the keys is on it, whenever it was stored. Without keys nothing has.
+// SealedBy reports whether the message has a good seal of one of the keys, whenever it was stored. Without keys, none
+// has.
 func (k *Keys) SealedBy(in Incoming) bool {
 	r := k.load()
 	always := Keys{}
@@ -167,7 +176,7 @@ func (k *Keys) SealedBy(in Incoming) bool {
 	return len(r.keys) > 0 && always.Proven(in) == nil
 }
 
-// Seal is the seal of something else of ours, which is no message and is never taken for one. It is empty without keys.
+// Seal is the seal of data of ours that is no message and can never be taken for one. It is empty without keys.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -176,8 +185,8 @@ func (k *Keys) Seal(subject string, body []byte) string {
 	return r.keys[0].notes.seal(r.keys[0].id, subject, nil, body)
 }
 
-// Sealed reports whether a seal is that of Seal. Without keys, and until everybody seals, no seal will do too: for want of
-// another clock, by ours.
+// Sealed reports whether a seal is that of Seal. Without keys, and until all brokers seal, data without a seal is
+// believed, too. That time is read from our own clock, for want of another.
 func (k *Keys) Sealed(subject string, body []byte, seal string) bool {
 	r := k.load()
 	if seal == "" {
@@ -191,12 +200,12 @@ func (k *Keys) Sealed(subject string, body []byte, seal string) bool {
 // sealChars is the length of "<key id>.<mac>".
 const sealChars = keyIDChars + 1 + (macBytes*8+5)/6
 
-// stamp makes seals with one key, of which each goroutine takes its own copy.
+// stamp makes seals with one key. Each goroutine takes its own copy.
 type stamp struct{ pool *sync.Pool }
 
 type stamper struct {
 	mac  hash.Hash
-	text []byte // what is sealed before the body
+	text []byte // the sealed text before the body
 	sum  [sha256.Size]byte
 
 	names []string
@@ -245,7 +254,7 @@ func (s *stamper) stamp(subject string, h Header, body []byte) []byte {
 			s.string(onWire(value))
 		}
 	}
-	clear(s.names) // the stamper is kept, and they are not
+	clear(s.names) // the stamper is kept, and the names must not be
 	s.mac.Reset()
 	s.mac.Write(s.text)
 	s.mac.Write(body) // last, so it needs no length
@@ -259,7 +268,7 @@ func (s *stamper) string(v string) {
 	s.text = append(s.text, v...)
 }
 
-// onWire is a header's value as nats.go writes it, and so as it will be read.
+// onWire is a header's value as nats.go writes it, and as it will be read.
 func onWire(value string) string {
 	value = textproto.TrimString(value)
 	if strings.ContainsAny(value, "\r\n") {

@@ -38,8 +38,8 @@ func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body strin
 	return in
 }
 
-// TestSealSurvivesTheWire: whatever the headers of a client, what a broker has written it believes when it is read again,
-// hop after hop.
+// TestSealSurvivesTheWire: whatever the headers of a client, what a broker has written it believes when it is read
+// again, hop after hop.
 func TestSealSurvivesTheWire(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -47,7 +47,8 @@ func TestSealSurvivesTheWire(t *testing.T) {
 		"plain": mustParse(t, "delay.1h.orders.expire"),
 		"full":  full(t),
 		"paced": paced(mustParse(t, "delay.1h.x")),
-		"odd values": mustParse(t, "delay.1h.x", "X-Tab: \ta\tb", "X-CR: a\rb", "X-Empty: ", "x-empty: ", "traceparent: 00-abc-def-01",
+		"odd values": mustParse(t, "delay.1h.x", "X-Tab: \ta\tb", "X-CR: a\rb", "X-Empty: ", "x-empty: ",
+			"traceparent: 00-abc-def-01",
 			"X-Umlaut: ä", "Nats-Trace-Dest: x", "nats-other: y", "Status: 409"),
 	} {
 		for _, subject := range []string{p.Names.Hop("2h", r.Target), p.Names.Retry("30s", r.Target)} {
@@ -60,7 +61,8 @@ func TestSealSurvivesTheWire(t *testing.T) {
 				if problem != nil {
 					t.Fatalf("%s on %s: %v", what, subject, problem)
 				}
-				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 || !slices.Equal(in.Header["Delay-Format"], []string{"2"}) {
+				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 ||
+					!slices.Equal(in.Header["Delay-Format"], []string{"2"}) {
 					t.Errorf("%s: sealed as %q, format %q", what, in.Header["Delay-Seal"], in.Header["Delay-Format"])
 				}
 				if h := again.TargetHeader(); len(h["Delay-Seal"]) > 0 {
@@ -72,7 +74,8 @@ func TestSealSurvivesTheWire(t *testing.T) {
 	}
 }
 
-// TestTamperedIsNobodys changes each byte of a message in turn: its subject, each header that counts, its body, its seal.
+// TestTamperedIsNobodys changes each byte of a message in turn: its subject, each header that counts, its body, its
+// seal.
 func TestTamperedIsNobodys(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -131,9 +134,11 @@ func TestTamperedIsNobodys(t *testing.T) {
 		}
 	}
 	try("one more", with(func(h message.Header) { h["X-More"] = []string{""} }))
-	try("a value moved", with(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
+	try("a value moved",
+		with(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
 	seal := good.Header[message.HeaderSeal][0]
-	for _, other := range []string{"", ".", seal + "=", seal + " ", seal[:len(seal)-1], strings.ToLower(seal), seal[9:], seal[:9]} {
+	for _, other := range []string{"", ".", seal + "=", seal + " ", seal[:len(seal)-1], strings.ToLower(seal), seal[9:],
+		seal[:9]} {
 		try("seal "+other, with(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
 	}
 	if changed < 300 {
@@ -168,7 +173,8 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	if k.Sealed(subject, []byte("body"), h[message.HeaderSeal][0]) {
 		t.Error("a message's seal passes for another")
 	}
-	if k.Proven(message.Incoming{Subject: subject, At: at, Data: []byte("body"), Header: message.Header{message.HeaderSeal: {seal}}}) == nil {
+	if k.Proven(message.Incoming{Subject: subject, At: at, Data: []byte("body"),
+		Header: message.Header{message.HeaderSeal: {seal}}}) == nil {
 		t.Error("another seal passes for a message's")
 	}
 }
@@ -204,8 +210,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestUnsealedBeforeTheTime: what older brokers have stored before that is believed, as is everything while nobody says when.
-// Until then a message is one that an older broker can read.
+// TestUnsealedBeforeTheTime: what older brokers have stored before that is believed, as is everything while nobody says
+// when. Until then a message is one that an older broker can read.
 func TestUnsealedBeforeTheTime(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)
@@ -240,7 +246,8 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 	h := r.HopHeader()
 	keysOf(secretOne).SealMessage(subject, h, nil, sealedAt.Add(-1))
 	if !slices.Equal(h["Delay-Format"], []string{"1"}) || len(h["Delay-Seal"]) != 1 {
-		t.Errorf("before the time: format %q, seal %q; want 1, and a seal for those who look", h["Delay-Format"], h["Delay-Seal"])
+		t.Errorf("before the time: format %q, seal %q; want 1, and a seal for those who look", h["Delay-Format"],
+			h["Delay-Seal"])
 	}
 	clean := maps.Clone(h)
 	delete(clean, "Delay-Seal")
@@ -249,8 +256,8 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 	}
 }
 
-// FuzzSeal: no two messages have one seal. Whatever a stranger makes of a sealed message, it is not believed unless it is
-// the same to whoever believes it.
+// FuzzSeal: no two messages have one seal. Whatever a stranger makes of a sealed message, it is not believed unless it
+// is the same to whoever believes it.
 func FuzzSeal(f *testing.F) {
 	k := keysOf(secretOne)
 	f.Add("delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body", "delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body")

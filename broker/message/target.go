@@ -6,34 +6,35 @@ import (
 	"time"
 )
 
-// Bounds of a target. A subject of 5,000 bytes makes nats-server close the publishing connection for good, and with it
-// everything else the broker delivers.
+// Bounds of a target. At a subject of 5,000 bytes nats-server closes the publishing connection for good, and the broker
+// could deliver nothing else.
 const (
 	maxTarget       = 256 // bytes
 	maxTargetTokens = 16
 )
 
-// Policy says which requests are granted.
+// Policy decides which requests are granted.
 type Policy struct {
 	Names Names
-	// Targets are the subjects, wildcards allowed, that may be delivered to. Empty allows all that the rules of
-	// CheckTarget leave; NATS permissions are the first line either way.
+	// Targets are the allowed targets, as subjects with wildcards. Empty allows all that pass the other rules of
+	// CheckTarget. NATS permissions are the first line of defence in both cases.
 	Targets []string
-	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right
-	// to publish "delay.30m" is a right to reach all of these.
+	// HeaderTargets are the subjects that a Delay-Target header may name. Empty refuses the header: with it, a right to
+	// publish "delay.30m" is a right to reach all of these.
 	HeaderTargets []string
 	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
-	// Keys tell what is ours below delaysys. Nil believes everything there.
+	// Keys prove which messages below delaysys are ours. Nil believes all of them.
 	Keys *Keys
 }
 
-// CheckTarget is the one place that decides whether a subject may be delivered to. It looks at the final bytes, and is
-// asked in every lane anew, so that a tightened DELAY_TARGETS holds for what is already on its way.
+// CheckTarget alone decides whether a subject is allowed as a target. It checks the final bytes, again in every lane,
+// so that a narrower DELAY_TARGETS also holds for messages that are on their way already.
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":
-		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire", p.Names.Prefix())
+		return Problemf(BadTarget, "no target: write the subject to deliver to behind the delay, as in %s.30m.orders.expire",
+			p.Names.Prefix())
 	case len(target) > maxTarget:
 		return Problemf(BadTarget, "the target %s has %d bytes: at most %d", excerpt(target), len(target), maxTarget)
 	}
@@ -53,13 +54,16 @@ func (p Policy) CheckTarget(target string) *Problem {
 	}
 	first, _, _ := strings.Cut(target, ".")
 	if first[0] == '$' || first[0] == '_' {
-		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to", excerpt(target))
+		return Problemf(BadTarget, "the target %s is in a namespace of the server: nothing below $ or _ is delivered to",
+			excerpt(target))
 	}
 	if slices.Contains(p.Names.Roots(), first) {
-		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total", excerpt(target))
+		return Problemf(BadTarget, "the target %s is in a namespace of this broker: delays do not nest, name the total",
+			excerpt(target))
 	}
 	if len(p.Targets) > 0 && !matchAny(p.Targets, target) {
-		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)", excerpt(target))
+		return Problemf(BadTarget, "the target %s is not among the targets this broker may deliver to (DELAY_TARGETS)",
+			excerpt(target))
 	}
 	return nil
 }
@@ -86,7 +90,7 @@ func Match(pattern, subject string) bool {
 	}
 }
 
-// ValidPattern reports whether Match can make sense of a pattern, and nats-server too.
+// ValidPattern reports whether a pattern is valid for Match and for nats-server.
 func ValidPattern(p string) bool {
 	tokens := strings.Split(p, ".")
 	for i, t := range tokens {

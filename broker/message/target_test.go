@@ -14,9 +14,10 @@ func tokens(n int) string { return strings.TrimSuffix(strings.Repeat("t.", n), "
 
 func TestAllowedTargets(t *testing.T) {
 	for _, target := range []string{
-		"x", "orders", "orders.expire", "orders.$JS.x", "orders._INBOX.x", "orders.delay.30m.x", "delays.x", "delayed", "Delay.30m.x",
-		"DELAY.x", "delay-x", "xdelay.30m", "delayins.x", "a.b.c.d.e.f.g", "123.orders", "5s", "2026-11-20T10:00:00Z.x", "a:b.c,d.e=f",
-		`"quoted".x`, "#.%.&", "a/b", "-", "~", "x_.y$", "%24SYS.REQ", "%5FINBOX.x", "delay%2e30m.x", tokens(16), strings.Repeat("x", 256), strings.Repeat("x", 254) + ".y",
+		"x", "orders", "orders.expire", "orders.$JS.x", "orders._INBOX.x", "orders.delay.30m.x", "delays.x", "delayed",
+		"Delay.30m.x", "DELAY.x", "delay-x", "xdelay.30m", "delayins.x", "a.b.c.d.e.f.g", "123.orders", "5s",
+		"2026-11-20T10:00:00Z.x", "a:b.c,d.e=f", `"quoted".x`, "#.%.&", "a/b", "-", "~", "x_.y$", "%24SYS.REQ", "%5FINBOX.x",
+		"delay%2e30m.x", tokens(16), strings.Repeat("x", 256), strings.Repeat("x", 254) + ".y",
 	} {
 		if problem := policy.CheckTarget(target); problem != nil {
 			t.Errorf("%q: %v", target, problem)
@@ -70,7 +71,8 @@ func TestTargetsAllowList(t *testing.T) {
 			t.Errorf("%s: %v", target, problem)
 		}
 	}
-	for _, target := range []string{"orders", "mail.a.b.send", "mail.send", "exact.x", "Orders.x", "ordersx.y", "payments.capture"} {
+	for _, target := range []string{"orders", "mail.a.b.send", "mail.send", "exact.x", "Orders.x", "ordersx.y",
+		"payments.capture"} {
 		wantProblem(t, target, p.CheckTarget(target), message.BadTarget, "DELAY_TARGETS", target)
 	}
 	// It may have been narrowed while a message was on its way.

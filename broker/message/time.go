@@ -7,7 +7,8 @@ import (
 )
 
 // parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
-// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes more than the RFC does.
+// milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
+// more than the RFC does.
 func parseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -26,8 +27,8 @@ func parseTime(s string) (time.Time, *Problem) {
 	return t.UTC(), nil
 }
 
-// writable reports whether RFC 3339 can say t in UTC. A zone moves the ends of year 0 and 9999 out of it, and a state
-// header that the next lane cannot read would lose the message.
+// writable reports whether t in UTC can be written as RFC 3339. With a zone, the ends of the years 0 and 9999 cannot,
+// and a message whose state header the next lane cannot read would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999
@@ -51,5 +52,7 @@ func rfc3339(s string) bool {
 }
 
 func badTime(s string) *Problem {
-	return Problemf(BadTime, "the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds", excerpt(s))
+	return Problemf(BadTime,
+		"the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds",
+		excerpt(s))
 }

@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// This file is what travels: the headers of a message between lanes, at its target, and among the dead letters.
+// This file has the headers with which a message travels: between lanes, at its target, and among the dead letters.
 
 // NatsMsgID is the id under which hop n of a message is published. n rises with every publish into our streams, retries
 // included: a message that passes one level twice under one id would be answered "duplicate" and be lost.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
-// DeadMsgID is the id of the message's dead letter. The hop is part of it: a letter that is resent and dies again at
-// once must not be swallowed as a copy of the one that is about to be removed.
+// DeadMsgID is the id of the message's dead letter. The hop is part of it. Otherwise, if a letter is resent and its
+// message becomes a dead letter again at once, the new letter would be dropped as a copy of the old one, which is about
+// to be removed.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
-// HopHeader is the header of the message on its next publish into one of our lanes. What it says replaces what the last
-// hop said, so headers do not grow on the way.
+// HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
+// the last hop, so the header does not grow on the way.
 func (r Request) HopHeader() Header {
 	h := r.userHeader(16)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
@@ -79,7 +80,7 @@ func (r Request) failures(h Header) {
 	}
 }
 
-// parseInternal reads what HopHeader wrote.
+// parseInternal reads the result of HopHeader.
 func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Request, *Problem) {
 	f := fields{split: s}
 	in := Request{
@@ -110,9 +111,8 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 	return in, targetProblem
 }
 
-// claimed is a request that nobody has proven, with when and how it wants to be delivered: its dead letter keeps that for
-// an operator who knows that it is ours after all. Who it says it is does not count, or it could take the place of another
-// among the dead letters.
+// claimed is a request without a proof. Its time and mode are kept in its dead letter, for an operator who knows that
+// it is ours after all. The id that it claims does not count, or it could take the place of another dead letter.
 func (p Policy) claimed(r Request, s split, targetProblem *Problem) Request {
 	claim, problem := p.parseInternal(r, s, targetProblem)
 	if problem == nil {
@@ -170,7 +170,7 @@ func (f *fields) moment(name string, needed bool) time.Time {
 	return t
 }
 
-// ttl reads what parseTTL wrote: it goes to the target as it stands.
+// ttl reads the result of parseTTL, which goes to the target unchanged.
 func (f *fields) ttl() string {
 	v := f.text(HeaderTTL)
 	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
@@ -193,7 +193,8 @@ func (f *fields) count(name string, needed bool) int {
 }
 
 func (f *fields) refuse(name, what string) {
-	f.problem = Problemf(BadInternal, "%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
+	f.problem = Problemf(BadInternal,
+		"%s: %s, on a subject where only the broker may publish: take that right from everybody else", name, what)
 }
 
 func set(h Header, key, value string) {

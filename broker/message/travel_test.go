@@ -143,7 +143,8 @@ func TestDeadHeader(t *testing.T) {
 // TestSubjectIsKept: a dead letter says where its message was published, through all hops, in bounds.
 func TestSubjectIsKept(t *testing.T) {
 	for subject, want := range map[string]string{
-		"delay.1h.orders.x": "delay.1h.orders.x", "delay.1h.órders\r\n.x y": "delay.1h.%C3%B3rders%0D%0A.x%20y", "delay.1h.50%25": "delay.1h.50%2525",
+		"delay.1h.orders.x": "delay.1h.orders.x", "delay.1h.órders\r\n.x y": "delay.1h.%C3%B3rders%0D%0A.x%20y",
+		"delay.1h.50%25": "delay.1h.50%2525",
 	} {
 		r, problem := policy.Parse(incoming(subject, nil))
 		if got := r.DeadHeader(orProblem(problem))["Delay-Subject"][0]; got != want {
@@ -181,7 +182,8 @@ func TestSubjectIsKept(t *testing.T) {
 func TestHeadersAreFresh(t *testing.T) {
 	r := full(t)
 	want := maps.Clone(r.User)
-	for _, h := range []message.Header{r.HopHeader(), r.TargetHeader(), r.DeadHeader(message.Problemf(message.Expired, "late"))} {
+	for _, h := range []message.Header{r.HopHeader(), r.TargetHeader(),
+		r.DeadHeader(message.Problemf(message.Expired, "late"))} {
 		h["X-Order"] = nil
 		h["Nats-Msg-Id"][0] += "+salt"
 	}
@@ -246,7 +248,8 @@ func TestBadInternal(t *testing.T) {
 
 // TestNewerFormat: it says so even where an older broker can read nothing else.
 func TestNewerFormat(t *testing.T) {
-	for _, h := range []message.Header{header("Delay-Format: 3"), header("Delay-Format: 3", "Delay-Due: in a new notation", "Delay-Hop: a")} {
+	for _, h := range []message.Header{header("Delay-Format: 3"),
+		header("Delay-Format: 3", "Delay-Due: in a new notation", "Delay-Hop: a")} {
 		_, problem := policy.Parse(incoming("delaysys.hop.1h.x", h))
 		wantProblem(t, "format 3", problem, message.NewerFormat, "3", "2")
 	}

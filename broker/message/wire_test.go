@@ -120,15 +120,18 @@ func reservedName(name string) bool {
 
 // sets are the reserved names that each kind of header may have, in lower case.
 var (
-	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-attempts"}
-	hopSet    = []string{
+	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id",
+		"delay-attempts"}
+	hopSet = []string{
 		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-format", "delay-hop",
-		"delay-deliver", "delay-ttl", "delay-expires", "delay-retry-at", "delay-paced", "delay-attempts", "delay-first-failure", "delay-last-failure",
+		"delay-deliver", "delay-ttl", "delay-expires", "delay-retry-at", "delay-paced", "delay-attempts",
+		"delay-first-failure", "delay-last-failure",
 		"delay-subject",
 	}
 	deadSet = []string{
-		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-deliver", "delay-ttl", "delay-expires",
-		"delay-attempts", "delay-first-failure", "delay-last-failure", "delay-error-code", "delay-error", "delay-subject",
+		"nats-msg-id", "delay-id", "delay-due", "delay-accepted", "delay-msg-id", "delay-deliver", "delay-ttl",
+		"delay-expires", "delay-attempts", "delay-first-failure", "delay-last-failure", "delay-error-code", "delay-error",
+		"delay-subject",
 		"delay-format", "delay-hop",
 	}
 )

@@ -1,19 +1,19 @@
-// Package metrics shows what a broker does to Prometheus. Every name is in this package and nowhere else.
+// Package metrics shows the state of a broker to Prometheus. All names of metrics are in this package.
 //
 // Nothing is counted here: the loops keep counts and gauges in memory anyway, and a scrape reads them through
-// [delaybroker/broker.Broker.Status]. So a scrape asks NATS nothing, waits for no loop, and costs the same with a million
-// messages pending as with none. What follows for how old a figure may be:
+// [delaybroker/broker.Broker.Status]. So a scrape asks NATS nothing, waits for no loop, and costs the same with a
+// million messages pending as with none. The age of a figure follows from that:
 //
-//   - Counts, what is held, the wheel, overdue and commit age are of this moment. Overdue and commit age go on rising
-//     while a loop sleeps, is cut off or hangs, because the points in time are kept and not the differences.
-//   - Pending is of this moment for a lane that is being read. One that holds all it may asks its stream once a minute.
-//   - The bytes of a stream are those of the last look at it, which every commit and every lane of the kind above has.
-//   - Of a stream that cannot be read at all nothing is known: lane_live and ready say so.
+//   - Counts, messages in flight, the wheel, overdue and commit age are of this moment. Overdue and commit age go on
+//     rising while a loop sleeps, is cut off or hangs, because the points in time are kept and not the differences.
+//   - Pending is of this moment for a lane that is being read. A lane that is full asks its stream once a minute.
+//   - The bytes of a stream are those of the last look at it. Every commit looks, and a full lane looks once a minute.
+//   - If a stream cannot be read at all, its figures are not known: lane_live and ready say so.
 //
-// No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a stream
-// of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some 820 series,
-// those of the Go runtime included.
+// No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a
+// stream of ours, kind one of three, code one of eleven, outcome one of seven: with the default levels there are some
+// 820 series, those of the Go runtime included.
 //
-// A lane that another instance works says lane_owned 0, and what was counted while it was ours. Alerts about lanes take
+// A lane of another instance has lane_owned 0, and the counts from the time when it was ours. Alerts about lanes take
 // the maximum over the instances, as test/deploy does.
 package metrics

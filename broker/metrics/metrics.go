@@ -9,18 +9,19 @@ import (
 	"delaybroker/broker"
 )
 
-// Source is where the figures come from. The functions are called at each scrape, from any goroutine.
+// Source is the source of the figures. The functions are called at each scrape, from any goroutine.
 type Source struct {
 	Status func() broker.Status
 	Ready  func() bool
-	// What was built: see build_info. Empty is unknown.
+	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
 }
 
-// New is a registry of its own with everything a broker shows, the Go runtime and the process included.
+// New makes a registry with all metrics of a broker, of the Go runtime and of the process.
 func New(s Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(&collector{s}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
@@ -30,24 +31,35 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Of the broker.
 var (
-	build       = desc("build_info", "Always 1; the labels say what was built.", "version", "revision", "go_version")
-	ready       = desc("ready", "1 when /readyz says ok: connected, every lane of ours being read, not stopping.")
-	linkUp      = desc("link_up", "1 when the connection to NATS is up.", "link")
-	reconnects  = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
-	lateness    = desc("lateness_seconds", "From when a message was due until the broker learned that its target has it, by the clock of the lane's leader; by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
-	outcomes    = desc("deliveries_total", "Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; put off, as no attempt, because the target answers nothing (stalled), JetStream has no room (no_room) or the target's rate gives it a later turn (paced); expired while it waited for its target.", "outcome")
+	build      = desc("build_info", "Always 1; the labels say what was built.", "version", "revision", "go_version")
+	ready      = desc("ready", "1 when /readyz says ok: connected, every lane of ours being read, not stopping.")
+	linkUp     = desc("link_up", "1 when the connection to NATS is up.", "link")
+	reconnects = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
+	lateness   = desc("lateness_seconds",
+		"From when a message was due until the broker learned that its target has it, by the clock of the lane's leader; "+
+			"by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
+	outcomes = desc("deliveries_total",
+		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; "+
+			"put off, as no attempt, because the target answers nothing (stalled), JetStream has no room (no_room) or the "+
+			"target's rate gives it a later turn (paced); expired while it waited for its target.", "outcome")
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by the code that they carry.", "code")
-	duplicates  = desc("duplicates_total", "Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; found foreign, another one under its id, so that it was stored again under a fresh one.", "found")
-	unstored    = desc("unstored_total", "Hops, retries and dead letters that a stream of ours refused to store; the message stays where it is.")
-	early       = desc("early_total", "Looks at a leader's clock that proved a delivery just before to have been sent 1 ms or more before it was due. Must stay 0.")
-	earlyChecks = desc("early_checks_total", "Looks at a leader's clock that could have proved that; most commits make one.")
+	duplicates  = desc("duplicates_total",
+		"Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; "+
+			"found foreign, another one under its id, so that it was stored again under a fresh one.", "found")
+	unstored = desc("unstored_total",
+		"Hops, retries and dead letters that a stream of ours refused to store; the message stays where it is.")
+	early = desc("early_total",
+		"Looks at a leader's clock that proved a delivery just before to have been sent 1 ms or more before it was due. "+
+			"Must stay 0.")
+	earlyChecks = desc("early_checks_total",
+		"Looks at a leader's clock that could have proved that; most commits make one.")
 )
 
 // A laneMetric is a figure of each lane.
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(broker.LaneStatus) (float64, bool) // false when there is nothing to say
+	value func(broker.LaneStatus) (float64, bool) // false if there is no value
 }
 
 func perLane(kind prometheus.ValueType, name, help string, value func(broker.LaneStatus) (float64, bool)) laneMetric {
@@ -55,7 +67,8 @@ func perLane(kind prometheus.ValueType, name, help string, value func(broker.Lan
 }
 
 func gauge(name, help string, value func(broker.LaneStatus) float64) laneMetric {
-	return perLane(prometheus.GaugeValue, name, help, func(l broker.LaneStatus) (float64, bool) { return value(l), l.Owned })
+	return perLane(prometheus.GaugeValue, name, help,
+		func(l broker.LaneStatus) (float64, bool) { return value(l), l.Owned })
 }
 
 func counter(name, help string, value func(broker.LaneStatus) uint64) laneMetric {
@@ -65,33 +78,58 @@ func counter(name, help string, value func(broker.LaneStatus) uint64) laneMetric
 }
 
 var lanes = []laneMetric{
-	perLane(prometheus.GaugeValue, "owned", "1 when this instance works the lane.", func(l broker.LaneStatus) (float64, bool) {
-		return number(l.Owned), true
-	}),
-	gauge("live", "1 when the consumer by which the lane is read is believed alive.", func(l broker.LaneStatus) float64 { return number(l.Live) }),
-	gauge("in_doubt", "1 when it is not certain that the lane is ours still: nothing is delivered from it until it is.", func(l broker.LaneStatus) float64 { return number(l.InDoubt) }),
-	gauge("pending_messages", "Messages that have not been moved on or delivered.", func(l broker.LaneStatus) float64 { return float64(l.Pending) }),
-	gauge("overdue_seconds", "How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.", func(l broker.LaneStatus) float64 { return l.Overdue.Seconds() }),
-	gauge("commit_age_seconds", "How long something that was moved on or delivered has waited to be committed. A crash repeats it.", func(l broker.LaneStatus) float64 { return l.CommitAge.Seconds() }),
+	perLane(prometheus.GaugeValue, "owned", "1 when this instance works the lane.",
+		func(l broker.LaneStatus) (float64, bool) {
+			return number(l.Owned), true
+		}),
+	gauge("live", "1 when the consumer by which the lane is read is believed alive.",
+		func(l broker.LaneStatus) float64 { return number(l.Live) }),
+	gauge("in_doubt", "1 when it is not certain that the lane is ours still: nothing is delivered from it until it is.",
+		func(l broker.LaneStatus) float64 { return number(l.InDoubt) }),
+	gauge("pending_messages", "Messages that have not been moved on or delivered.",
+		func(l broker.LaneStatus) float64 { return float64(l.Pending) }),
+	gauge("overdue_seconds",
+		"How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.",
+		func(l broker.LaneStatus) float64 { return l.Overdue.Seconds() }),
+	gauge("commit_age_seconds",
+		"How long something that was moved on or delivered has waited to be committed. A crash repeats it.",
+		func(l broker.LaneStatus) float64 { return l.CommitAge.Seconds() }),
 	gauge("held_messages", "Messages in memory.", func(l broker.LaneStatus) float64 { return float64(l.Held) }),
-	gauge("held_bytes", "Memory that they are accounted with.", func(l broker.LaneStatus) float64 { return float64(l.HeldBytes) }),
-	gauge("span_messages", "Messages from the oldest that has not left to the last one read.", func(l broker.LaneStatus) float64 { return float64(l.Span) }),
-	gauge("full", "1 when the lane holds all it may and is not read until something leaves.", func(l broker.LaneStatus) float64 { return number(l.Full) }),
-	gauge("wheel_messages", "Messages on the timing wheel.", func(l broker.LaneStatus) float64 { return float64(l.Waiting) }),
-	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds", "When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.", func(l broker.LaneStatus) (float64, bool) {
-		return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
-	}),
-	perLane(prometheus.GaugeValue, "clock_offset_seconds", "By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer; absent when it has not said its time for ten minutes.", func(l broker.LaneStatus) (float64, bool) {
-		return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
-	}),
-	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.", func(l broker.LaneStatus) float64 { return float64(l.Bytes) }),
-	perLane(prometheus.GaugeValue, "stream_max_bytes", "Size that the lane's stream may have; absent when it has no limit of its own.", func(l broker.LaneStatus) (float64, bool) {
-		return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
-	}),
-	counter("delivered_total", "Messages delivered from the lane to their targets.", func(l broker.LaneStatus) uint64 { return l.Delivered }),
-	counter("hops_total", "Messages moved from the lane into a level.", func(l broker.LaneStatus) uint64 { return l.Hops }),
-	counter("retries_total", "Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.", func(l broker.LaneStatus) uint64 { return l.Retries }),
-	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.", func(l broker.LaneStatus) uint64 { return l.Repeats }),
+	gauge("held_bytes", "Memory that they are accounted with.",
+		func(l broker.LaneStatus) float64 { return float64(l.HeldBytes) }),
+	gauge("span_messages", "Messages from the oldest that has not left to the last one read.",
+		func(l broker.LaneStatus) float64 { return float64(l.Span) }),
+	gauge("full", "1 when the lane holds all it may and is not read until something leaves.",
+		func(l broker.LaneStatus) float64 { return number(l.Full) }),
+	gauge("wheel_messages", "Messages on the timing wheel.",
+		func(l broker.LaneStatus) float64 { return float64(l.Waiting) }),
+	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
+		"When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.",
+		func(l broker.LaneStatus) (float64, bool) {
+			return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
+		}),
+	perLane(prometheus.GaugeValue, "clock_offset_seconds",
+		"By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer; absent when it "+
+			"has not said its time for ten minutes.",
+		func(l broker.LaneStatus) (float64, bool) {
+			return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
+		}),
+	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.",
+		func(l broker.LaneStatus) float64 { return float64(l.Bytes) }),
+	perLane(prometheus.GaugeValue, "stream_max_bytes",
+		"Size that the lane's stream may have; absent when it has no limit of its own.",
+		func(l broker.LaneStatus) (float64, bool) {
+			return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
+		}),
+	counter("delivered_total", "Messages delivered from the lane to their targets.",
+		func(l broker.LaneStatus) uint64 { return l.Delivered }),
+	counter("hops_total", "Messages moved from the lane into a level.",
+		func(l broker.LaneStatus) uint64 { return l.Hops }),
+	counter("retries_total",
+		"Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.",
+		func(l broker.LaneStatus) uint64 { return l.Retries }),
+	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.",
+		func(l broker.LaneStatus) uint64 { return l.Repeats }),
 }
 
 func number(yes bool) float64 {
@@ -104,7 +142,7 @@ func number(yes bool) float64 {
 // collector reads a source at each scrape.
 type collector struct{ Source }
 
-// Describe names everything, so that a registry refuses what clashes.
+// Describe names all metrics, so that a registry refuses two of one name.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
@@ -116,7 +154,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect looks once, so that the figures of one scrape are of one moment.
+// Collect reads the status once, so that the figures of one scrape are of one moment.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {

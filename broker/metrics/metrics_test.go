@@ -23,7 +23,8 @@ func busy(t *testing.T) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{}, Lateness: map[layout.Kind]broker.Histogram{}}
+	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
+		Lateness: map[layout.Kind]broker.Histogram{}}
 	for _, w := range streams.Wanted(1<<20, true) {
 		if w.Kind != layout.Dead {
 			s.Lanes = append(s.Lanes, broker.LaneStatus{
@@ -96,7 +97,8 @@ func TestConventions(t *testing.T) {
 	}
 	// A new label needs a bound on its values, and a word in doc.go.
 	for l := range labels {
-		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision", "go_version"}, l) {
+		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision",
+			"go_version"}, l) {
 			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
 		}
 	}

@@ -1,7 +1,14 @@
-// Package outbox lets one connection have many publishes outstanding and learn what became of each.
+// Package outbox lets one connection have many publishes in flight, and reports the result of each.
 //
-// A publish carries a reply subject of its own below the box's inbox, and ends with exactly one call of its function:
-// with the answer, or with the reason why there is none. Nobody waits in a goroutine meanwhile, so a worker can have tens
-// of thousands outstanding. nats.go's PublishAsync would do for streams, but has no call-back for success, treats every
-// answer as an acknowledgement, and never gives up where nobody answers.
+// # Invariants
+//
+//   - A publish ends with exactly one final call of its function: with the answer, or with the reason why there is none.
+//   - An answer counts only under the token of its publish, a secret part of the reply subject. No token follows from
+//     another.
+//   - No goroutine waits for an answer, so a worker can have tens of thousands in flight.
+//
+// # Tried and rejected
+//
+// nats.go's PublishAsync would do for streams. But it has no call-back for success, takes every answer for an
+// acknowledgement, and never gives up if no answer comes.
 package outbox

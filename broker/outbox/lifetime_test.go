@@ -30,7 +30,8 @@ func TestDisconnect(t *testing.T) {
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
 		offline := newLog()
 		var failed error
-		b.Publish(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { failed = err; return offline.once(answer, err) })
+		b.Publish(to("x"), time.Minute,
+			func(answer *nats.Msg, err error) bool { failed = err; return offline.once(answer, err) })
 		synctest.Wait()
 		if !Offline(failed) {
 			t.Errorf("published while offline: %v, want one that counts as offline", failed)
@@ -82,8 +83,8 @@ func TestRefusedByTheClient(t *testing.T) {
 	})
 }
 
-// TestForgedAnswers come from who has seen other reply subjects of the box, and to all that he can make of them: none is an
-// answer to this publish. A token has one spelling.
+// TestForgedAnswers come from who has seen other reply subjects of the box, and to all that he can make of them: none
+// is an answer to this publish. A token has one spelling.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -96,7 +97,8 @@ func TestForgedAnswers(t *testing.T) {
 		flush(t, b.nc)
 		before, mine, after := <-seen, <-seen, <-seen
 		forger := s.Connect()
-		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21], strings.ToUpper(mine), " " + mine}
+		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21],
+			strings.ToUpper(mine), " " + mine}
 		for _, other := range []string{before, after} {
 			raw, err := spelling.DecodeString(other)
 			if err != nil || len(raw) != 16 {

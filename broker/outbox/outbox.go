@@ -16,46 +16,21 @@ import (
 	"delaybroker/wheel"
 )
 
-var (
-	// ErrTimeout is returned when no answer came in time. What was published may or may not have arrived.
-	ErrTimeout = errors.New("no answer in time")
-	// ErrDisconnected is returned when the connection was lost before the answer. What was published may or may not
-	// have arrived.
-	ErrDisconnected = errors.New("disconnected before the answer")
-	// ErrSilent is returned, where it was asked for, when the server has taken the message and a while later nobody
-	// has answered. The function may go on waiting.
-	ErrSilent = errors.New("taken by the server, and nobody answered")
-	// ErrClosed is returned for what is outstanding when the box closes.
-	ErrClosed = errors.New("closed before the answer")
-)
-
-// Offline reports whether a publish failed for want of a connection. It is worth repeating as soon as there is one.
-func Offline(err error) bool {
-	for _, e := range []error{
-		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrConnectionClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// linger is how long after a flush an answer may still come before the silence means something. A refusal by a full
+// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full
 // stream was seen after the flush had returned, in 140 of 2,000 tries.
 const linger = 50 * time.Millisecond
 
 const flushTimeout = 10 * time.Second
 
-// Func hears what became of a publish: exactly one of answer and err is set. To return true goes on waiting, which it
-// may do for an answer that means nothing to it, and for ErrSilent. It is called from the box's goroutines and must not
+// Func takes the result of a publish: exactly one of answer and err is set. It returns true to go on waiting, which it may
+// do after ErrSilent, or after an answer that it does not accept. It is called from the outbox's goroutines and must not
 // block.
 type Func func(answer *nats.Msg, err error) (wait bool)
 
 // Outbox is an inbox shared by many publishes. It is safe for concurrent use.
 type Outbox struct {
 	nc    *nats.Conn
-	base  time.Time // deadlines are told by what has passed since, so that a step of the wall clock ends no wait
+	base  time.Time // deadlines count from it by the monotonic clock, so that a step of the wall clock ends no wait
 	inbox string    // with the final dot
 	sub   *nats.Subscription
 
@@ -64,24 +39,24 @@ type Outbox struct {
 	calls     map[token]*call
 	deadline  *wheel.Wheel[token]
 	armed     time.Time // when Run wakes next; zero when nothing is outstanding
-	listening []token   // published since the last flush, and want to hear of silence
+	listening []token   // published since the last flush, and to be told ErrSilent
 	closed    bool
 
-	rearm   chan struct{} // a deadline earlier than armed was added
-	unheard chan struct{} // listening is no longer empty
+	rearm      chan struct{} // one slot: a deadline earlier than armed was added
+	unanswered chan struct{} // one slot: listening is no longer empty
 }
 
-// token is what a reply subject has behind the inbox, and the only proof of an answer: whoever was sent one message knows
-// the inbox and that message's token, and the server puts its own answers to him on any subject he names. So nothing of
-// one token follows from another.
+// token is the last part of a reply subject, and the only proof of an answer. A recipient of one message knows the inbox and
+// that message's token, and can have the server's answers to its own messages delivered on any subject. So no token may
+// follow from another.
 type token [16]byte
 
 const tokenChars = 22
 
-// spelling is strict, so that a token has one.
+// spelling is strict, so that each token has only one.
 var spelling = base64.RawURLEncoding.Strict()
 
-// parseToken reads what follows the inbox in a subject; ok is false for what was never a token.
+// parseToken reads the part of a subject behind the inbox; ok is false if it cannot be a token.
 func parseToken(s string) (t token, ok bool) {
 	if len(s) != tokenChars {
 		return t, false
@@ -90,33 +65,35 @@ func parseToken(s string) (t token, ok bool) {
 	return t, err == nil
 }
 
+// call is a publish without a result.
 type call struct {
 	f      Func
 	handle wheel.Handle
-	busy   bool   // f is running
-	late   []news // what happened meanwhile, in order
+	busy   bool     // f is running
+	queue  []result // results that came meanwhile, in order
 }
 
-type news struct {
+// result is an answer, or the reason why there is none.
+type result struct {
 	answer *nats.Msg
 	err    error
 }
 
-// New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every delivery shows a reply
-// subject of it, so neither its name nor a token is to be guessed from another. Don't forget to Run it.
+// New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every recipient of a message
+// sees a reply subject of it, so neither another inbox nor another token may be guessed from that. Don't forget to Run it.
 func New(nc *nats.Conn, prefix string) (*Outbox, error) {
 	var seed [32]byte
 	rand.Read(seed[:])
 	b := &Outbox{
 		nc: nc, base: time.Now(), inbox: prefix + "." + rand.Text() + ".",
 		tokens: random.NewChaCha8(seed), calls: make(map[token]*call), deadline: wheel.New[token](),
-		rearm: make(chan struct{}, 1), unheard: make(chan struct{}, 1),
+		rearm: make(chan struct{}, 1), unanswered: make(chan struct{}, 1),
 	}
 	sub, err := nc.Subscribe(b.inbox+"*", b.receive)
 	if err != nil {
 		return nil, err
 	}
-	// Every answer belongs to a publish that its owner counts, so the bound is theirs.
+	// There is one answer for each publish, and the callers bound the number of publishes.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err
 	}
@@ -124,18 +101,19 @@ func New(nc *nats.Conn, prefix string) (*Outbox, error) {
 	return b, nil
 }
 
-// LastError is the last asynchronous error of the connection, which its error handler may not have been told yet.
+// LastError is the last asynchronous error of the connection. Its error handler may not have been called yet.
 func (b *Outbox) LastError() error { return b.nc.LastError() }
 
+// now is the wall clock at the start, plus the monotonic time since.
 func (b *Outbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
-// Publish sends m, whose Reply it sets, and calls f when there is an answer or none came for the time given.
+// Publish sets the Reply of m, sends it, and calls f with the answer, or with ErrTimeout after the time given.
 func (b *Outbox) Publish(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, false)
 }
 
-// PublishListening is Publish that also tells f, with ErrSilent, that the server has taken the message and nobody has
-// answered for a while.
+// PublishListening is Publish that also calls f with ErrSilent, when the server has taken the message and no answer has
+// come for a while.
 func (b *Outbox) PublishListening(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, true)
 }
@@ -148,14 +126,14 @@ func (b *Outbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool
 	}
 	m.Reply = b.inbox + spelling.EncodeToString(t[:])
 	if err := b.nc.PublishMsg(m); err != nil {
-		b.tell(t, news{err: err})
+		b.tell(t, result{err: err})
 		return
 	}
-	if listening { // only now: what is not yet published is not silent
+	if listening { // only now: before the publish, silence means nothing
 		b.mu.Lock()
 		b.listening = append(b.listening, t)
 		b.mu.Unlock()
-		signal(b.unheard)
+		signal(b.unanswered)
 	}
 }
 
@@ -174,8 +152,8 @@ func (b *Outbox) add(deadline time.Time, f Func) (token, bool) {
 	return t, true
 }
 
-// drawLocked makes a token. ChaCha8 with a secret seed is as good here as to ask the system each time, and ten times as
-// quick.
+// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a question to the system for each token, and ten
+// times as fast.
 func (b *Outbox) drawLocked() (t token) {
 	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
 	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
@@ -192,13 +170,13 @@ func signal(c chan struct{}) {
 // receive is the subscription's call-back.
 func (b *Outbox) receive(m *nats.Msg) {
 	if t, ok := parseToken(strings.TrimPrefix(m.Subject, b.inbox)); ok {
-		b.tell(t, news{answer: m})
+		b.tell(t, result{answer: m})
 	}
 }
 
-// tell calls the function of one publish, and forgets it unless it goes on waiting. What happens while the function
-// runs is told to it afterwards, so that an answer is not lost to a silence.
-func (b *Outbox) tell(t token, what news) {
+// tell calls the function of one publish with a result, and forgets the publish unless the function goes on waiting.
+// Results that come while the function runs are queued, so that an answer is not lost behind ErrSilent.
+func (b *Outbox) tell(t token, res result) {
 	b.mu.Lock()
 	c := b.calls[t]
 	if c == nil {
@@ -206,36 +184,36 @@ func (b *Outbox) tell(t token, what news) {
 		return
 	}
 	if c.busy {
-		c.late = append(c.late, what)
+		c.queue = append(c.queue, res)
 		b.mu.Unlock()
 		return
 	}
 	c.busy = true
 	b.mu.Unlock()
 	for {
-		wait := c.f(what.answer, what.err)
+		wait := c.f(res.answer, res.err)
 		b.mu.Lock()
-		if !wait || what.answer == nil && !errors.Is(what.err, ErrSilent) {
+		if !wait || res.answer == nil && !errors.Is(res.err, ErrSilent) {
 			delete(b.calls, t)
 			b.deadline.Remove(c.handle)
 			b.mu.Unlock()
 			return
 		}
-		if len(c.late) == 0 {
+		if len(c.queue) == 0 {
 			c.busy = false
-			if what.err != nil { // still silent: ask again, the function may learn something meanwhile
+			if res.err != nil { // still silent: tell it again after the next flush
 				b.listening = append(b.listening, t)
-				signal(b.unheard)
+				signal(b.unanswered)
 			}
 			b.mu.Unlock()
 			return
 		}
-		what, c.late = c.late[0], c.late[1:]
+		res, c.queue = c.queue[0], c.queue[1:]
 		b.mu.Unlock()
 	}
 }
 
-// Run minds the deadlines and the connection until ctx ends; what is outstanding then is told ErrClosed.
+// Run watches the deadlines and the connection until ctx ends. All functions that still wait then get ErrClosed.
 func (b *Outbox) Run(ctx context.Context) {
 	status := b.nc.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	var flusher sync.WaitGroup
@@ -264,7 +242,7 @@ func (b *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// expire tells everything whose deadline has passed, and returns how long until the next.
+// expire ends the publishes whose deadline has passed with ErrTimeout, and returns the time until the next deadline.
 func (b *Outbox) expire(now time.Time) time.Duration {
 	var late []token
 	b.mu.Lock()
@@ -275,7 +253,7 @@ func (b *Outbox) expire(now time.Time) time.Duration {
 	b.armed = next
 	b.mu.Unlock()
 	for _, t := range late {
-		b.tell(t, news{err: ErrTimeout})
+		b.tell(t, result{err: ErrTimeout})
 	}
 	if !ok {
 		return 1<<63 - 1
@@ -283,6 +261,7 @@ func (b *Outbox) expire(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
+// finishAll ends all publishes with an error.
 func (b *Outbox) finishAll(err error) {
 	b.mu.Lock()
 	all := make([]token, 0, len(b.calls))
@@ -291,17 +270,17 @@ func (b *Outbox) finishAll(err error) {
 	}
 	b.mu.Unlock()
 	for _, t := range all {
-		b.tell(t, news{err: err})
+		b.tell(t, result{err: err})
 	}
 }
 
-// listen finds out what nobody answers: it flushes, lingers, and tells those who are still waiting.
+// listen finds publishes without an answer. It flushes, waits for linger, and tells ErrSilent to those without a result.
 func (b *Outbox) listen(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.unheard:
+		case <-b.unanswered:
 		}
 		b.mu.Lock()
 		asked := b.listening
@@ -312,7 +291,7 @@ func (b *Outbox) listen(ctx context.Context) {
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // disconnected: Run tells them; or too slow: their deadlines do
+			continue // disconnected: Run ends them; or too slow: their deadlines do
 		}
 		select {
 		case <-ctx.Done():
@@ -320,7 +299,7 @@ func (b *Outbox) listen(ctx context.Context) {
 		case <-time.After(max(linger, 2*time.Since(started))):
 		}
 		for _, t := range asked {
-			b.tell(t, news{err: ErrSilent})
+			b.tell(t, result{err: ErrSilent})
 		}
 	}
 }

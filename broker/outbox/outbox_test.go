@@ -57,7 +57,7 @@ func (l *log) add(answer *nats.Msg, err error) {
 	l.all, l.at = append(l.all, word), append(l.at, time.Since(l.t0))
 }
 
-// once hears one piece of news.
+// once takes one result.
 func (l *log) once(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
 
 func (l *log) check(t *testing.T, want ...string) {
@@ -182,8 +182,8 @@ func TestWaitsThroughSilence(t *testing.T) {
 	})
 }
 
-// TestNewsWhileItRuns blocks a function while answers and the end of its time come: it hears all of it, in order, until it
-// has enough.
+// TestNewsWhileItRuns blocks a function while answers and the end of its time come: it hears all of it, in order, until
+// it has enough.
 func TestNewsWhileItRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -222,8 +222,10 @@ func TestNewsWhileItRuns(t *testing.T) {
 
 func TestOffline(t *testing.T) {
 	for err, want := range map[error]bool{
-		nil: false, ErrTimeout: false, ErrSilent: false, ErrClosed: false, errors.New("other"): false, nats.ErrMaxPayload: false,
-		ErrDisconnected: true, nats.ErrReconnectBufExceeded: true, nats.ErrConnectionReconnecting: true, nats.ErrConnectionClosed: true,
+		nil: false, ErrTimeout: false, ErrSilent: false, ErrClosed: false, errors.New("other"): false,
+		nats.ErrMaxPayload: false,
+		ErrDisconnected:    true, nats.ErrReconnectBufExceeded: true, nats.ErrConnectionReconnecting: true,
+		nats.ErrConnectionClosed:                   true,
 		fmt.Errorf("wrapped: %w", ErrDisconnected): true,
 	} {
 		if got := Offline(err); got != want {

@@ -59,8 +59,8 @@ func (w *world) stepDownAll() (int, error) {
 	return changed, nil
 }
 
-// replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the same
-// name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
+// replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the
+// same name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
 func replaceIntake(w *world) (func() (string, error), error) {
 	w.gate.close()
 	defer w.gate.open()
@@ -80,8 +80,8 @@ func replaceIntake(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, nil }, err
 }
 
-// forgeIDs stops the brokers, and publishes under the ids that the hops of what waits in the intake will have: the levels
-// will answer that they have those already, and the answer must not be believed.
+// forgeIDs stops the brokers, and publishes under the ids that the hops of the messages in the intake will have: the
+// levels will answer that they have those already, and the answer must not be believed.
 func forgeIDs(w *world) (func() (string, error), error) {
 	start, err := killBrokers(w)
 	if err != nil {
@@ -101,7 +101,8 @@ func forgeIDs(w *world) (func() (string, error), error) {
 		return nil, err
 	}
 	for range 20 {
-		forger.publish(history.Event{Target: "orders.forged", Delay: farOff, Subject: "delayin.20s.orders.forged"}, "", "", func() {})
+		forger.publish(history.Event{Target: "orders.forged", Delay: farOff, Subject: "delayin.20s.orders.forged"}, "", "",
+			func() {})
 	}
 	forger.answers.Wait()
 	stream, err := w.js.Stream(ctx, intake)

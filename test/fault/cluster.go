@@ -20,8 +20,8 @@ const servers = 3
 // because a server is down is not taken by another suite. Linux answers on all of 127.0.0.0/8.
 var loopback = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
 
-// quota is what the account may store, all replicas together: little enough to be filled in seconds. It is the account's
-// and not the servers', because nats-server switches JetStream off when its own is used up.
+// quota is the storage limit of the account, all replicas together: little enough to be filled in seconds. It is the
+// account's and not the servers', because nats-server switches JetStream off when its own is used up.
 const quota = 256 << 20
 
 // catchUp is how long a server may take to be where the others are before it is restarted.
@@ -41,8 +41,8 @@ func (s *server) url() string { return "nats://" + s.address }
 // cluster is three servers.
 type cluster []*server
 
-// newCluster prepares servers below dir; they are not running yet. The account may store so many bytes, and its users are
-// an administrator and who else is given.
+// newCluster prepares servers below dir; they are not running yet. The account may store so many bytes, and its users
+// are an administrator and the users given.
 func newCluster(dir, binary string, quota int, users ...string) (cluster, error) {
 	var c cluster
 	for i := range servers {
@@ -56,7 +56,8 @@ func newCluster(dir, binary string, quota int, users ...string) (cluster, error)
 			return nil, err
 		}
 		c = append(c, &server{
-			process: &process{name: name, command: []string{binary, "-c", filepath.Join(home, "nats.conf")}, log: filepath.Join(home, "log")},
+			process: &process{name: name, command: []string{binary, "-c", filepath.Join(home, "nats.conf")},
+				log: filepath.Join(home, "log")},
 			address: ports[0], route: ports[1], monitor: ports[2],
 		})
 	}
@@ -91,7 +92,8 @@ accounts {
 system_account: SYS
 no_auth_user: app
 cluster { name: fault, listen: %q, no_advertise: true, routes: [%s] }
-`, s.name, s.address, s.monitor, filepath.Join(home, "data"), strings.Join(users, " "), quota, s.route, strings.Join(routes, ", "))
+`, s.name, s.address, s.monitor, filepath.Join(home, "data"), strings.Join(users, " "), quota, s.route,
+			strings.Join(routes, ", "))
 		if err := os.WriteFile(filepath.Join(home, "nats.conf"), []byte(conf), 0o644); err != nil {
 			return nil, err
 		}

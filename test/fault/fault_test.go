@@ -17,17 +17,19 @@ var (
 	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
 	runs     = flag.Int("fault.runs", 0, "how many random runs, with seeds from fault.seed on")
 	long     = flag.Bool("fault.long", false, "run the scenarios that take minutes, too")
-	keep     = flag.String("fault.keep", "", "where every run leaves its history, logs and data; without it, those that fail leave them in the temporary directory")
-	brokers  = flag.Int("fault.brokers", 3, "how many brokers share the work")
-	other    = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
-	only     = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
-	broken   = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
+	keep     = flag.String("fault.keep", "",
+		"where every run leaves its history, logs and data; without it, those that fail leave them in the temporary "+
+			"directory")
+	brokers = flag.Int("fault.brokers", 3, "how many brokers share the work")
+	other   = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
+	only    = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
+	broken  = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
 )
 
 // built are the programs under test.
 var built programs
 
-// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, whatever the number of cores.
+// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, on any number of cores.
 const sideBySide = 6
 
 func TestMain(m *testing.M) {
@@ -53,8 +55,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy of
-// each on every server, and a clean stop does not even send two.
+// TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy
+// of each on every server, and a clean stop does not even send two.
 func TestFaults(t *testing.T) {
 	sum := new(totals)
 	t.Cleanup(func() { t.Log(sum) })
@@ -64,7 +66,8 @@ func TestFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults, ladder: shortLadder})
+		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults,
+			ladder: shortLadder})
 	case *duration > 0 || *seed > 0 || *runs > 0:
 		sum.random(t)
 	default:
@@ -78,14 +81,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault is a few runs that hold the kinds of fault, the longest first. What takes longer has a scenario: see
+// eachFault is a few runs that hold the kinds of fault, the longest first. Longer faults have a scenario: see
 // TestScenarios.
 func eachFault() []plan {
 	all := []plan{
 		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
 		{name: "clusters", seed: 4, faults: []fault{serversRolling, serversKilled, allKilled}},
 		{name: "administrators", seed: 5, faults: []fault{laneReplaced, idsForged, storeFull}},
-		{name: "brokers", seed: 2, rate: 300, faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
+		{name: "brokers", seed: 2, rate: 300,
+			faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
 		{name: "clean stops", seed: 1, rate: 300, faults: []fault{brokersRolling, brokerStopped}},
 	}
 	if *brokers > 1 { // there is somebody to take over

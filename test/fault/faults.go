@@ -19,7 +19,7 @@ func killBroker(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof, b.run() }, err
 }
 
-// killOwners kills a broker, and with it the server that leads the bucket in which brokers say what they own.
+// killOwners kills a broker, and with it the server that leads the stream of the owners of lanes.
 func killOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -94,7 +94,7 @@ func cutLeader(w *world) (func() (string, error), error) {
 	return cut(w.cluster.proxies(s)), nil
 }
 
-// cut holds back what proxies carry.
+// cut holds back the data of proxies.
 func cut(proxies []*proxy) func() (string, error) {
 	before := int64(0)
 	for _, p := range proxies {
@@ -134,9 +134,10 @@ func resetBroker(w *world) (func() (string, error), error) {
 	}, nil
 }
 
-// stopBehindReplica stops a broker while one replica of the lanes is paused, and starts it again when that goes on: what was
-// removed last may be there still for whoever reads from that replica. It leads nothing, and is back before anybody gives
-// an answer up; but the leaders that changed for that excuse copies, and TestCleanStopBehindALaggingReplica does not.
+// stopBehindReplica stops a broker while one replica of the lanes is paused, and starts it again when that goes on:
+// messages that were removed last may still be read from that replica. It leads nothing, and is back before anybody
+// gives an answer up; but the leaders that changed for that excuse copies, and TestCleanStopBehindALaggingReplica does
+// not.
 func stopBehindReplica(w *world) (func() (string, error), error) {
 	slow := w.cluster[w.rand.IntN(len(w.cluster))]
 	if err := w.stepDownFrom(slow); err != nil {
@@ -169,7 +170,8 @@ func (w *world) stepDownFrom(s *server) error {
 				continue
 			}
 			left++
-			if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, nil); err != nil {
+			if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name,
+				nil); err != nil {
 				return err
 			}
 		}

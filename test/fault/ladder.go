@@ -13,8 +13,8 @@ type request struct {
 	delay   time.Duration
 }
 
-// ladder is the levels of a run's brokers, and what its publishers ask for: on the wheel, on a level, through a level
-// once, and more than once.
+// ladder is the levels of a run's brokers, and the delays that its publishers ask for: on the wheel, on a level,
+// through a level once, and more than once.
 type ladder struct {
 	levels   string // as in DELAY_LEVELS
 	requests []request
@@ -39,7 +39,7 @@ var (
 		{"delay.10s", 10 * time.Second},
 		{"delayin.10s", 10 * time.Second},
 	}}
-	// quietLadder has a level that nothing goes through but what a fault puts there.
+	// quietLadder has a level that only the messages of a fault go through.
 	quietLadder = ladder{"1s," + quietLevel, []request{
 		{"delayin.700ms", 700 * time.Millisecond},
 		{"delay.1s", time.Second},
@@ -58,7 +58,7 @@ var (
 	}}
 )
 
-// pushLadder has a level of its own for what goes to core subscribers.
+// pushLadder has a level of its own for messages to core subscribers.
 var pushLadder = ladder{shortLadder.levels + "," + pushLevel, shortLadder.requests}
 
 // direct reports whether a request goes into the stream of a level, and not through the intake.

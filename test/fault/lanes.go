@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// lanes are the streams that messages pass through, with what they hold.
+// lanes are the streams that messages pass through, with their contents.
 func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	lanes := make(map[string]int)
 	list := w.js.ListStreams(ctx)
@@ -28,7 +28,7 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 	return lanes, list.Err()
 }
 
-// awaitRest waits until the lanes are empty, and writes down what they hold in the end.
+// awaitRest waits until the lanes are empty, and records their contents at the end.
 func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	rest, stop := context.WithTimeout(ctx, most)
 	defer stop()
@@ -62,8 +62,8 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// ofTenant counts what of a lane is the attacker's own: what becomes of that is its own business, as when it answers its own
-// deliveries with acknowledgements of other streams.
+// ofTenant counts what of a lane is the attacker's own: what becomes of that is its own business, as when it answers
+// its own deliveries with acknowledgements of other streams.
 func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error) {
 	if held == 0 {
 		return 0, nil
@@ -154,7 +154,7 @@ func (w *world) recreate(ctx context.Context, stream string) (proof string, err 
 	return fmt.Sprintf("%s was at %d and is at %d", stream, old.State.LastSeq, created.State.LastSeq), nil
 }
 
-// retry tries until f succeeds, and returns what it said last when ctx ends.
+// retry tries until f succeeds. When ctx ends it returns the last error of f.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -36,23 +36,25 @@ func single(t *testing.T, name, conf string) (*process, string) {
 	return &process{name: name, command: []string{built.server, "-c", file}, log: filepath.Join(home, "log")}, ports[0]
 }
 
-// TestTwoOwnersEndWithTheCut: a broker behind a leaf node is alone when the link goes down, and stays connected to its leaf.
-// Another starts at the hub, and is alone as well. Seconds after the link is back, each lane has one owner again, and what
-// is published from then on comes once.
+// TestTwoOwnersEndWithTheCut: a broker behind a leaf node is alone when the link goes down, and stays connected to its
+// leaf. Another starts at the hub, and is alone as well. Seconds after the link is back, each lane has one owner again,
+// and what is published from then on comes once.
 func TestTwoOwnersEndWithTheCut(t *testing.T) {
 	t.Parallel()
 	leafPort, err := natstest.FreeAddressesOn(loopback, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub, hubAddress := single(t, "hub", fmt.Sprintf("jetstream { store_dir: %q, domain: hub }\nleafnodes { listen: %q, no_advertise: true }\n",
-		t.TempDir(), leafPort[0]))
+	hub, hubAddress := single(t, "hub",
+		fmt.Sprintf("jetstream { store_dir: %q, domain: hub }\nleafnodes { listen: %q, no_advertise: true }\n",
+			t.TempDir(), leafPort[0]))
 	link, err := newProxy(leafPort[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer link.close()
-	leaf, leafAddress := single(t, "leaf", fmt.Sprintf("leafnodes { reconnect: 1, remotes: [{ url: \"nats-leaf://%s\" }] }\n", link.address()))
+	leaf, leafAddress := single(t, "leaf",
+		fmt.Sprintf("leafnodes { reconnect: 1, remotes: [{ url: \"nats-leaf://%s\" }] }\n", link.address()))
 	for _, s := range []*process{hub, leaf} {
 		if err := s.start(); err != nil {
 			t.Fatal(err)

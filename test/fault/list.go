@@ -20,11 +20,11 @@ type fault struct {
 	rare, apart bool
 	least       int  // brokers that it takes; 0 is any number
 	replaces    bool // a lane's stream has another history afterwards
-	// inject breaks something. What it returns puts it right again, and says what proves that it was broken.
+	// inject breaks something. It returns a function that ends the fault and returns the proof that it happened.
 	inject func(*world) (heal func() (proof string, err error), err error)
 }
 
-// The faults. Those that take longer than five seconds outlive the leases and the patience of everybody concerned.
+// The faults. Those longer than five seconds outlast the leases and all timeouts.
 var (
 	brokerKilled    = fault{name: "broker killed", hold: 500 * time.Millisecond, takes: time.Second, inject: killBroker}
 	brokerRestarted = fault{name: "broker killed and started at once", takes: time.Second, inject: killBroker}
@@ -37,45 +37,64 @@ var (
 	brokerPaused    = fault{name: "broker paused", hold: 6 * time.Second, inject: pauseBroker}
 	brokerCut       = fault{name: "broker cut off in silence", hold: 6 * time.Second, inject: cutBroker}
 	brokerReset     = fault{name: "broker's connections dropped", hold: time.Second, inject: resetBroker}
-	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", takes: 3 * time.Second, inject: stopBehindReplica}
+	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", takes: 3 * time.Second,
+		inject: stopBehindReplica}
 
 	leaderKilled  = fault{name: "leader killed", hold: 2 * time.Second, takes: 2 * time.Second, inject: killLeader}
-	serversKilled = fault{name: "all servers killed", hold: 500 * time.Millisecond, takes: 4 * time.Second, inject: killServers}
-	allKilled     = fault{name: "everything killed", hold: 500 * time.Millisecond, takes: 8 * time.Second, inject: killAll}
-	serverBlink   = fault{name: "leader paused shortly", hold: 1500 * time.Millisecond, inject: pauseLeader(target)}
-	serverPaused  = fault{name: "leader paused", hold: 6 * time.Second, inject: pauseLeader(target)}
-	lanePaused    = fault{name: "intake's leader paused", hold: 7 * time.Second, inject: pauseLeader(intake)}
-	laneStale     = fault{name: "intake's leader paused until its answers are stale", takes: 12 * time.Second, rare: true, inject: pauseUntilStale}
-	laneGone      = fault{name: "intake's leader paused for long", hold: 20 * time.Second, apart: true, inject: pauseLeader(intake)}
-	serverCut     = fault{name: "leader cut off in silence", hold: 6 * time.Second, inject: cutLeader}
+	serversKilled = fault{name: "all servers killed", hold: 500 * time.Millisecond, takes: 4 * time.Second,
+		inject: killServers}
+	allKilled    = fault{name: "everything killed", hold: 500 * time.Millisecond, takes: 8 * time.Second, inject: killAll}
+	serverBlink  = fault{name: "leader paused shortly", hold: 1500 * time.Millisecond, inject: pauseLeader(target)}
+	serverPaused = fault{name: "leader paused", hold: 6 * time.Second, inject: pauseLeader(target)}
+	lanePaused   = fault{name: "intake's leader paused", hold: 7 * time.Second, inject: pauseLeader(intake)}
+	laneStale    = fault{name: "intake's leader paused until its answers are stale", takes: 12 * time.Second, rare: true,
+		inject: pauseUntilStale}
+	laneGone = fault{name: "intake's leader paused for long", hold: 20 * time.Second, apart: true,
+		inject: pauseLeader(intake)}
+	serverCut = fault{name: "leader cut off in silence", hold: 6 * time.Second, inject: cutLeader}
 
-	serversRolling = fault{name: "servers restarted in turn", takes: 5 * time.Second, inject: rollServers((*process).terminate)}
-	serversCrash   = fault{name: "servers killed in turn", takes: 5 * time.Second, inject: rollServers((*process).kill)}
-	serversLame    = fault{name: "servers retired in turn", takes: 40 * time.Second, apart: true, inject: rollServers((*process).retire)}
-	readerBlink    = fault{name: "a reader's server killed for half a second", hold: 500 * time.Millisecond, takes: 3 * time.Second, inject: killConsumerServer}
-	readersBlink   = fault{name: "two readers' servers killed in a row", hold: blink, takes: 8 * time.Second, inject: killConsumerServers}
-	readersLost    = fault{name: "two readers' servers killed in a row and the second for longer", hold: 3 * time.Second, apart: true, inject: killConsumerServers}
-	readerShort    = fault{name: "a reader's server killed for a second", hold: time.Second, takes: 3 * time.Second, inject: killConsumerServer}
-	readerLost     = fault{name: "a reader's server killed for ten seconds", hold: 10 * time.Second, rare: true, inject: killConsumerServer}
-	readerReborn   = fault{name: "a reader's consumer made anew under its name", takes: 20 * time.Second, apart: true, inject: reborn}
-	readerGone     = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true, inject: killConsumerServer}
+	serversRolling = fault{name: "servers restarted in turn", takes: 5 * time.Second,
+		inject: rollServers((*process).terminate)}
+	serversCrash = fault{name: "servers killed in turn", takes: 5 * time.Second, inject: rollServers((*process).kill)}
+	serversLame  = fault{name: "servers retired in turn", takes: 40 * time.Second, apart: true,
+		inject: rollServers((*process).retire)}
+	readerBlink = fault{name: "a reader's server killed for half a second", hold: 500 * time.Millisecond,
+		takes: 3 * time.Second, inject: killConsumerServer}
+	readersBlink = fault{name: "two readers' servers killed in a row", hold: blink, takes: 8 * time.Second,
+		inject: killConsumerServers}
+	readersLost = fault{name: "two readers' servers killed in a row and the second for longer", hold: 3 * time.Second,
+		apart: true, inject: killConsumerServers}
+	readerShort = fault{name: "a reader's server killed for a second", hold: time.Second, takes: 3 * time.Second,
+		inject: killConsumerServer}
+	readerLost = fault{name: "a reader's server killed for ten seconds", hold: 10 * time.Second, rare: true,
+		inject: killConsumerServer}
+	readerReborn = fault{name: "a reader's consumer made anew under its name", takes: 20 * time.Second, apart: true,
+		inject: reborn}
+	readerGone = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true,
+		inject: killConsumerServer}
 
-	steppedDown   = fault{name: "all leaders stepped down", hold: time.Second, takes: 3 * time.Second, inject: stepDown}
-	storeFull     = fault{name: "no room in the account", hold: 500 * time.Millisecond, takes: 5 * time.Second, inject: fillStore}
-	storeFullLong = fault{name: "no room in the account for long", hold: 32 * time.Second, apart: true, inject: fillStoreForLong}
-	laneReplaced  = fault{name: "the intake's stream replaced", hold: time.Second, takes: 4 * time.Second, replaces: true, inject: replaceIntake}
+	steppedDown = fault{name: "all leaders stepped down", hold: time.Second, takes: 3 * time.Second, inject: stepDown}
+	storeFull   = fault{name: "no room in the account", hold: 500 * time.Millisecond, takes: 5 * time.Second,
+		inject: fillStore}
+	storeFullLong = fault{name: "no room in the account for long", hold: 32 * time.Second, apart: true,
+		inject: fillStoreForLong}
+	laneReplaced = fault{name: "the intake's stream replaced", hold: time.Second, takes: 4 * time.Second, replaces: true,
+		inject: replaceIntake}
 	idsForged     = fault{name: "ids of hops forged", takes: 8 * time.Second, rare: true, inject: forgeIDs}
 	tenantAttacks = fault{name: "a tenant attacks", clean: true, hold: 6 * time.Second, inject: attackByTenant}
 
 	ownersPurged  = fault{name: "bucket purged and a broker killed", hold: 8 * time.Second, least: 2, inject: purgeOwners}
 	ownersDeleted = fault{name: "bucket deleted", hold: 8 * time.Second, least: 2, inject: deleteOwners}
-	loneCut       = fault{name: "lone broker cut off and another comes", hold: 2 * time.Second, takes: 12 * time.Second, rare: true, least: 2, inject: cutLoneBroker}
-	loneServerCut = fault{name: "lone broker's server cut off and another comes", hold: 2 * time.Second, takes: 14 * time.Second, rare: true, least: 2, inject: cutLoneServer}
+	loneCut       = fault{name: "lone broker cut off and another comes", hold: 2 * time.Second, takes: 12 * time.Second,
+		rare: true, least: 2, inject: cutLoneBroker}
+	loneServerCut = fault{name: "lone broker's server cut off and another comes", hold: 2 * time.Second,
+		takes: 14 * time.Second, rare: true, least: 2, inject: cutLoneServer}
 
 	allFaults = []fault{
-		brokerKilled, brokerRestarted, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink, brokerPaused, brokerCut,
-		brokerReset, stoppedUnseen, leaderKilled, serversKilled, allKilled, serverBlink, serverPaused, lanePaused, laneStale, laneGone, serverCut,
-		serversRolling, serversCrash, serversLame, readerBlink, readersBlink, readersLost, readerShort, readerLost, readerReborn, readerGone, steppedDown, storeFull, storeFullLong,
+		brokerKilled, brokerRestarted, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink,
+		brokerPaused, brokerCut, brokerReset, stoppedUnseen, leaderKilled, serversKilled, allKilled, serverBlink,
+		serverPaused, lanePaused, laneStale, laneGone, serverCut, serversRolling, serversCrash, serversLame, readerBlink,
+		readersBlink, readersLost, readerShort, readerLost, readerReborn, readerGone, steppedDown, storeFull, storeFullLong,
 		laneReplaced, idsForged, tenantAttacks, ownersPurged, ownersDeleted, loneCut, loneServerCut,
 	}
 )

@@ -32,8 +32,9 @@ var mutants = []mutant{
 		fault: leaderKilled, want: history.Lost,
 	},
 	{
-		name:  "duplicate:true is believed",
-		edits: map[string][]string{"broker/decide.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n", "case a.ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
+		name: "duplicate:true is believed",
+		edits: map[string][]string{"broker/decide.go": {"case a.ack.Duplicate:\n\t\treturn step{kind: check}\n",
+			"case a.ack.Duplicate:\n\t\treturn step{kind: arrive}\n"}},
 		fault: idsForged, want: history.Lost,
 	},
 	{
@@ -42,24 +43,28 @@ var mutants = []mutant{
 		fault: brokerStopped, want: history.Lost,
 	},
 	{
-		name:  "due is rounded down to the millisecond",
-		edits: map[string][]string{"broker/message/request.go": {"due := at.Add(wait)\n", "due := at.Add(wait).Truncate(time.Millisecond)\n"}},
+		name: "due is rounded down to the millisecond",
+		edits: map[string][]string{"broker/message/request.go": {"due := at.Add(wait)\n",
+			"due := at.Add(wait).Truncate(time.Millisecond)\n"}},
 		fault: brokerStopped, want: history.WrongDue,
 	},
 	{
-		name:  "the servers' time is believed to be 3 ms later than proved",
-		edits: map[string][]string{"broker/clock.go": {"return byLeader(c.base.Round(0).Add(mono + offset)), fresh", "return byLeader(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
+		name: "the servers' time is believed to be 3 ms later than proved",
+		edits: map[string][]string{"broker/clock.go": {"return byLeader(c.base.Round(0).Add(mono + offset)), fresh",
+			"return byLeader(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
 		fault: brokerStopped, want: history.Early,
 	},
 	{
-		name:  "a stream that was replaced is taken for the one before",
-		edits: map[string][]string{"broker/lane/reader.go": {"case verdict == Same:\n", "case verdict == Same, !r.created.IsZero():\n"}},
+		name: "a stream that was replaced is taken for the one before",
+		edits: map[string][]string{"broker/lane/epoch.go": {"case verdict == Same:\n",
+			"case verdict == Same, !k.created.IsZero():\n"}},
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
 		name: "a consumer's number is believed, and every gap",
 		edits: map[string][]string{
-			"broker/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n", "case stored < shown:\n\t\treturn true, nil\n"},
+			"broker/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n",
+				"case stored < shown:\n\t\treturn true, nil\n"},
 			"broker/lane/pull.go": {"if s.consumer != p.consumer+1 {",
 				"if s.consumer <= p.consumer {\n\t\treturn nil\n\t}\n\tif s.consumer != p.consumer+1 {"},
 		},
@@ -67,7 +72,7 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge sees what is wrong.
+// TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge finds the error.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()

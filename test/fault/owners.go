@@ -11,16 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file is the faults of who owns what among brokers.
+// This file has the faults of the ownership of lanes.
 
-// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before ends.
+// cutNoticed is how long the other servers may take to elect leaders among themselves: a broker that starts before
+// ends.
 const cutNoticed = 10 * time.Second
 
-// bucket is the stream in which brokers say what they own.
+// bucket is the stream with the owners of lanes.
 const bucket = "DELAY_OWNERS"
 
-// purgeOwners purges the bucket, as an operator might who is told that it holds no messages of anybody, and kills a broker
-// when the others have written again: somebody takes over its lanes.
+// purgeOwners purges the bucket, as an operator might do because it holds no messages of users. It kills a broker when
+// the others have written again: they take over its lanes.
 func purgeOwners(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -85,7 +86,7 @@ func (w *world) together() error {
 	return nil
 }
 
-// cutLoneBroker holds back what a lone broker sends and gets, while another starts, finds it silent, and takes over. The
+// cutLoneBroker holds back the traffic of a lone broker, while another starts, finds it silent, and takes over. The
 // first does not even lose its connections.
 func cutLoneBroker(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
@@ -103,8 +104,8 @@ func cutLoneBroker(w *world) (func() (string, error), error) {
 	}, err
 }
 
-// cutLoneServer does the same to the server which the lone broker is on, that it may stay connected, to a server without
-// the others.
+// cutLoneServer does the same to the server which the lone broker is on, that it may stay connected, to a server
+// without the others.
 func cutLoneServer(w *world) (func() (string, error), error) {
 	lone, err := w.alone()
 	if err != nil {

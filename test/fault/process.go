@@ -132,7 +132,7 @@ func (p *process) end() {
 	}
 }
 
-// await tries until f says nothing more, and returns what it said last when that takes too long.
+// await tries until f returns an empty string. If that takes too long, it returns the last one.
 func await(most time.Duration, f func() error) error {
 	deadline := time.Now().Add(most)
 	for {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// proxy carries connections to one address. It can hold back what it carries, as a network does that has gone silent: TCP
-// delivers it all when the network is back. Or it can drop its connections and refuse others.
+// proxy carries connections to one address. It can hold their data back, as a silent network does: TCP delivers it all
+// when the network is back. Or it can drop its connections and refuse others.
 type proxy struct {
 	to       string
 	listener net.Listener
@@ -47,7 +47,7 @@ func newProxy(to string) (*proxy, error) {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// set changes what becomes of connections, those that there are included.
+// set changes the treatment of connections, open ones included.
 func (p *proxy) set(s proxyState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

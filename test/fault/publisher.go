@@ -26,17 +26,17 @@ const (
 	sumHeader = "X-Origin"
 )
 
-// farOff is a delay that is not over when brokers come back, so that what has it must hop then.
+// farOff is a delay that is not over when brokers come back, so that its messages must hop then.
 const farOff = 20 * time.Second
 
-// publisher publishes delays through one connection, and writes down what became of them.
+// publisher publishes delays through one connection, and records the answers.
 type publisher struct {
 	name string
 	log  *history.Log
 	js   jetstream.JetStream
 	rand *rand.Rand
 	gate *gate
-	// ladder is what it asks for.
+	// ladder has the delays that it asks for.
 	ladder ladder
 
 	accepted *atomic.Int64 // publishes acknowledged, of all publishers
@@ -60,7 +60,7 @@ func (g *gate) enter() bool {
 	return !g.shut
 }
 
-// close shuts the gate and waits until what is inside has its answer.
+// close shuts the gate and waits until every publish has its answer.
 func (g *gate) close() {
 	g.mu.Lock()
 	g.shut = true
@@ -80,7 +80,8 @@ func newPublisher(name string, nc *nats.Conn, w *world, seed uint64) (*publisher
 		return nil, err
 	}
 	return &publisher{
-		name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, ladder: w.plan.ladder, accepted: &w.accepted,
+		name: name, log: w.log, js: js, rand: rand.New(rand.NewPCG(seed, 3)), gate: &w.gate, ladder: w.plan.ladder,
+		accepted: &w.accepted,
 	}, nil
 }
 
@@ -155,7 +156,7 @@ func (p *publisher) publish(e history.Event, msgID, filler string, left func()) 
 	})
 }
 
-// sum is of what must arrive as it was published.
+// sum is the checksum of the parts that must arrive as they were published.
 func sum(body []byte, origin string) string {
 	h := sha256.New()
 	h.Write(body)
@@ -163,7 +164,7 @@ func sum(body []byte, origin string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// idOf is what publish put at the beginning of a body.
+// idOf is the id at the beginning of a body.
 func idOf(body []byte) string {
 	id, _, _ := strings.Cut(string(body), ":")
 	return id

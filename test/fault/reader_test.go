@@ -17,8 +17,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads nothing of a lane and to which the broker is
-// not connected; only the consumer of the lane's reader is there. What is published then is on time.
+// TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads nothing of a lane and to which the broker
+// is not connected; only the consumer of the lane's reader is there. A message published then is on time.
 func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	t.Parallel()
 	const allowed = 3 * time.Second
@@ -101,7 +101,8 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 	list := s.ListConsumers(ctx)
 	var found *server
 	for info := range list.Info() {
-		if strings.HasPrefix(info.Name, lane.ConsumerPrefix) && info.Cluster != nil && info.Cluster.Leader != s.CachedInfo().Cluster.Leader {
+		if strings.HasPrefix(info.Name, lane.ConsumerPrefix) && info.Cluster != nil &&
+			info.Cluster.Leader != s.CachedInfo().Cluster.Leader {
 			found = c.named(info.Cluster.Leader)
 		}
 	}
@@ -111,8 +112,8 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 	return found
 }
 
-// TestCleanStopBehindALaggingReplica: a clean stop removes one by one what arrived behind a message that is not due yet. A
-// replica that has not applied the removals shows them to the successor, which sends none of them again.
+// TestCleanStopBehindALaggingReplica: a clean stop removes one by one what arrived behind a message that is not due
+// yet. A replica that has not applied the removals shows them to the successor, which sends none of them again.
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	t.Parallel()
 	rounds, count := 1, 3000
@@ -140,7 +141,8 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	published := 0
 	for round := range rounds {
 		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
-		if _, err := js.Publish(t.Context(), "delayin.9500ms.orders.head", nil); err != nil { // waits on the wheel, and all others behind it
+		// waits on the wheel, and all others behind it
+		if _, err := js.Publish(t.Context(), "delayin.9500ms.orders.head", nil); err != nil {
 			t.Fatal(err)
 		}
 		for range count {

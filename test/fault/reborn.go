@@ -15,12 +15,12 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed and
-// comes back, and makes the consumer anew under its name, counting from one. A reader that believes in its numbers takes
-// the new ones for those it has had, until they have passed it by; what they carried is lost.
+// This file is one fault, step by step. A reader's consumer lives in the memory of one server. That server is killed
+// and comes back, and makes the consumer anew under its name, counting from one. A reader that believes its numbers
+// takes the new ones for those it has had, until they are higher; their messages are lost.
 //
-// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane any
-// more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
+// It takes much for that to happen: nothing else that died may tell the reader, nothing that it had may be in the lane
+// any more, its first questions must find the consumer that is new, and they must do so before it gives the old one up.
 
 const (
 	// madeAnew is the scenario that loses messages if a reader believes in its consumer's numbers.
@@ -47,7 +47,7 @@ type rebirth struct {
 	consumer  string  // the reader's
 }
 
-// reborn makes a server forget a reader's consumer, and the reader ask the one that bears its name.
+// reborn makes a server forget a reader's consumer, and the reader ask the new consumer of that name.
 func reborn(w *world) (func() (string, error), error) {
 	if w.plan.home == 0 || w.plan.ladder.levels != quietLadder.levels {
 		return nil, fmt.Errorf("it takes a home and the levels of its scenario, %q", madeAnew)
@@ -73,7 +73,7 @@ func reborn(w *world) (func() (string, error), error) {
 	return nil, fmt.Errorf("the reader gave its consumer up in each of %d tries before it asked the new one", tries)
 }
 
-// try returns what proves it, and how much the new consumer was asked for.
+// try returns the proof, and the number of messages that the new consumer was asked for.
 func (r *rebirth) try() (proof string, served uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -150,7 +150,7 @@ func (r *rebirth) publishAndAwait(count uint64) error {
 	})
 }
 
-// blackOut holds back what the brokers send and what they are sent.
+// blackOut holds back the traffic of the brokers in both directions.
 func (r *rebirth) blackOut() (heal func() error) {
 	var heals []func() (string, error)
 	for _, b := range r.brokers {
@@ -166,7 +166,8 @@ func (r *rebirth) blackOut() (heal func() error) {
 	}
 }
 
-// leadFrom makes one server the leader of every stream: the end of another is noticed by nobody who asks a leader.
+// leadFrom makes one server the leader of every stream, so that a question to a leader does not notice the end of
+// another server.
 func (w *world) leadFrom(ctx context.Context, s *server) error {
 	return retry(ctx, func(ctx context.Context) error {
 		list := w.js.ListStreams(ctx)
@@ -229,7 +230,7 @@ func (r *rebirth) consumers(ctx context.Context) ([]*jetstream.ConsumerInfo, err
 	return all, list.Err()
 }
 
-// info is what the consumer says of itself.
+// info is the consumer's own state.
 func (r *rebirth) info() (*jetstream.ConsumerInfo, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -263,7 +264,7 @@ func (r *rebirth) awaitPending(count uint64) error {
 }
 
 // awaitAsked waits until the consumer has delivered more than before, or the reader has left it for another. It returns
-// what the consumer has delivered.
+// the number of messages that the consumer has delivered.
 func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

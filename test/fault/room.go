@@ -27,7 +27,8 @@ func fillStore(w *world) (func() (string, error), error) {
 func (w *world) fill() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := w.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
+	_, err := w.js.CreateOrUpdateStream(ctx,
+		jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
 	if err != nil {
 		return "", err
 	}

@@ -54,7 +54,7 @@ func (p plan) conditions(c cluster) *history.Conditions {
 	return h
 }
 
-// run makes it happen below dir and judges it. An error is a run that came to no judgement. What it leaves stays in dir
+// run executes the plan below dir and judges it. An error is a run that came to no judgement. Its files stay in dir
 // when it fails, and always if keep is set.
 func (p plan) run(dir string, keep bool) (report *history.Report, err error) {
 	if p.ladder.levels == "" {
@@ -129,7 +129,7 @@ func (p plan) bound() time.Duration {
 	return bound
 }
 
-// quota is what the account of a run may store: little enough to be filled in seconds, unless a lot is published.
+// quota is the storage limit of a run's account: little enough to be filled in seconds, unless a lot is published.
 func (p plan) quota() int {
 	if p.rate > 1000 {
 		return 8 * quota
@@ -181,7 +181,7 @@ func draw(r *rand.Rand, choice []fault) fault {
 	panic("unreachable: n is below the sum")
 }
 
-// describe names a run after what it does.
+// describe names a run after its plan.
 func (p plan) describe() string {
 	var names []string
 	for _, f := range p.faults {

@@ -16,43 +16,57 @@ type scenario struct {
 
 func again(n int, faults ...fault) []fault { return slices.Repeat(faults, n) }
 
-// scenarios, by what goes wrong in them. With a home, brokers reach one server only, and others are killed.
+// scenarios, by their kind of fault. With a home, brokers reach one server only, and others are killed.
 func scenarios() []scenario {
 	return []scenario{
-		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under its
-		// name, which counts from one. Between them nothing may be lost, whatever has been read so far.
+		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under
+		// its name, which counts from one. Between them no message may be lost, in any state of the reader.
 		{short: true, plan: plan{name: madeAnew, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
-		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn, prompt: true,
+		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
+			prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
-		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder, calm: readOn, prompt: true,
+		{plan: plan{name: "a reader's server is back, slow, brokers on all", seed: 13, rate: 50, ladder: deepLadder,
+			calm: readOn, prompt: true,
 			faults: []fault{readersBlink, readersLost, readerBlink, readerShort, readersBlink, readerLost, readerGone}}},
-		{plan: plan{name: "a reader's server is back, fast", seed: 14, rate: 2000, home: 1, ladder: wideLadder, faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
+		{plan: plan{name: "a reader's server is back, fast", seed: 14, rate: 2000, home: 1, ladder: wideLadder,
+			faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
 		{plan: plan{name: "a reader's server is back, fast, brokers on all", seed: 15, rate: 2000, ladder: wideLadder,
 			faults: []fault{readersBlink, readerShort, readerLost, readersBlink}}},
 
-		{plan: plan{name: "rolling kills, slow", seed: 21, rate: 50, calm: readOn, ladder: wideLadder, faults: again(4, serversCrash)}},
-		{plan: plan{name: "rolling kills, slow, brokers on one", seed: 22, rate: 50, calm: readOn, home: 2, ladder: wideLadder, faults: again(4, serversCrash)}},
-		{plan: plan{name: "rolling restarts, slow", seed: 23, rate: 50, calm: readOn, ladder: wideLadder, faults: again(4, serversRolling)}},
+		{plan: plan{name: "rolling kills, slow", seed: 21, rate: 50, calm: readOn, ladder: wideLadder,
+			faults: again(4, serversCrash)}},
+		{plan: plan{name: "rolling kills, slow, brokers on one", seed: 22, rate: 50, calm: readOn, home: 2,
+			ladder: wideLadder, faults: again(4, serversCrash)}},
+		{plan: plan{name: "rolling restarts, slow", seed: 23, rate: 50, calm: readOn, ladder: wideLadder,
+			faults: again(4, serversRolling)}},
 		{plan: plan{name: "rolling retirement, slow", seed: 24, rate: 50, ladder: wideLadder, faults: again(2, serversLame)}},
 		{plan: plan{name: "rolling kills, fast", seed: 25, rate: 2000, ladder: wideLadder, faults: again(3, serversCrash)}},
-		{plan: plan{name: "rolling restarts, fast", seed: 26, rate: 2000, ladder: wideLadder, faults: again(3, serversRolling)}},
-		{plan: plan{name: "rolling retirement, fast", seed: 27, rate: 2000, ladder: wideLadder, faults: []fault{serversLame}}},
+		{plan: plan{name: "rolling restarts, fast", seed: 26, rate: 2000, ladder: wideLadder,
+			faults: again(3, serversRolling)}},
+		{plan: plan{name: "rolling retirement, fast", seed: 27, rate: 2000, ladder: wideLadder,
+			faults: []fault{serversLame}}},
 
-		// A leader that was paused answers with what it knew, before it hears that another leads.
+		// A leader that was paused gives old answers, before it hears that another leads.
 		{plan: plan{name: "leaders paused", seed: 31, rate: 300, ladder: wideLadder, calm: 2 * time.Second,
 			faults: []fault{serverBlink, lanePaused, laneStale, serverPaused, laneStale, laneGone}}},
 
-		{plan: plan{name: "a lone broker is cut off", seed: 41, rate: 100, brokers: 2, calm: calmFor, faults: []fault{loneCut}}},
-		{plan: plan{name: "a lone broker's server is cut off", seed: 42, rate: 100, brokers: 2, calm: calmFor, faults: []fault{loneServerCut}}},
-		{plan: plan{name: "a full account", seed: 43, rate: 100, brokers: 2, ladder: pushLadder, faults: []fault{storeFullLong}}},
-		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calm: calmFor / 2, faults: []fault{ownersPurged, ownersDeleted, brokerLost}}},
+		{plan: plan{name: "a lone broker is cut off", seed: 41, rate: 100, brokers: 2, calm: calmFor,
+			faults: []fault{loneCut}}},
+		{plan: plan{name: "a lone broker's server is cut off", seed: 42, rate: 100, brokers: 2, calm: calmFor,
+			faults: []fault{loneServerCut}}},
+		{plan: plan{name: "a full account", seed: 43, rate: 100, brokers: 2, ladder: pushLadder,
+			faults: []fault{storeFullLong}}},
+		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calm: calmFor / 2,
+			faults: []fault{ownersPurged, ownersDeleted, brokerLost}}},
 
-		// What a tenant may do with its grants makes no copies, and forges nothing.
+		// A tenant with its documented grants makes no copies, and forges nothing.
 		{short: true, plan: plan{name: "a tenant attacks", seed: 51, rate: 200, faults: []fault{tenantAttacks}}},
-		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true, faults: []fault{leaderKilled, brokerKilled, serverCut, brokerStopped}}},
+		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true,
+			faults: []fault{leaderKilled, brokerKilled, serverCut, brokerStopped}}},
 
-		{plan: plan{name: "a lone broker is killed again and again", seed: 61, rate: 500, brokers: 1, ready: 2 * time.Second, late: 4 * time.Second,
+		{plan: plan{name: "a lone broker is killed again and again", seed: 61, rate: 500, brokers: 1, ready: 2 * time.Second,
+			late:   4 * time.Second,
 			faults: again(8, brokerRestarted)}},
 	}
 }
@@ -66,11 +80,11 @@ func scenarioNamed(name string) plan {
 // readOn is long enough for a new consumer to have delivered more than the one before.
 const readOn = 14 * time.Second
 
-// calmFor is long enough for the time after the last fault to be one that excuses nothing.
+// calmFor is so long that no fault excuses a copy in the time behind it.
 const calmFor = 20 * time.Second
 
-// TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long it
-// makes the short ones.
+// TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long
+// it makes the short ones.
 func TestScenarios(t *testing.T) {
 	if !*long {
 		t.Parallel()
@@ -92,7 +106,8 @@ func TestScenarios(t *testing.T) {
 			}
 			report := sum.run(t, p)
 			if p.ready > 0 {
-				t.Logf("target: ready within 1s, which took %s; late by at most 2s, which was %s", report.SlowestStart, report.Worst)
+				t.Logf("target: ready within 1s, which took %s; late by at most 2s, which was %s", report.SlowestStart,
+					report.Worst)
 			}
 		})
 	}

@@ -96,9 +96,9 @@ func pauseLeader(stream string) func(*world) (func() (string, error), error) {
 	}
 }
 
-// pauseUntilStale pauses the intake's leader until another leads, so that some of the answers that it gives when it goes on
-// are of yesterday: it answers what came meanwhile before it hears of the other. What asks is on that server, as a broker
-// may be.
+// pauseUntilStale pauses the intake's leader until another leads, so that some of the answers that it gives when it
+// goes on are of yesterday: it answers what came meanwhile before it hears of the other. What asks is on that server,
+// as a broker may be.
 func pauseUntilStale(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -125,7 +125,7 @@ func pauseUntilStale(w *world) (func() (string, error), error) {
 
 // askPaused pauses the intake's leader, and counts the answers that lie behind what the next one has.
 func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof string, err error) {
-	// This connection must not be given up before the server goes on, or nobody hears its answers.
+	// This connection must not be given up before the server goes on, or its answers are lost.
 	nc, err := w.connect(s.url(), "asker", nats.PingInterval(time.Minute))
 	if err != nil {
 		return 0, "", err
@@ -179,8 +179,9 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 	}
 }
 
-// killConsumerServer kills a server on which a lane's consumer lives, with nobody's read connection and, if it can be, not
-// the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is back.
+// killConsumerServer kills a server on which a lane's consumer lives, with nobody's read connection and, if it can be,
+// not the lane's leader: nobody who reads hears of it, and the consumer is made anew under its name when the server is
+// back.
 func killConsumerServer(w *world) (func() (string, error), error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -192,8 +193,8 @@ func killConsumerServer(w *world) (func() (string, error), error) {
 	return func() (string, error) { return proof + " with " + where, s.start() }, err
 }
 
-// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may keep
-// them from doing it again about the second.
+// killConsumerServers does it to two in a row, as a rolling restart does: what brokers do about the first outage may
+// keep them from doing it again about the second.
 func killConsumerServers(w *world) (func() (string, error), error) {
 	heal, err := killConsumerServer(w)
 	if err != nil {
@@ -240,7 +241,8 @@ func (w *world) burst() error {
 		}
 	}
 	for range count {
-		p.publish(history.Event{Target: "orders.burst", Delay: longest.delay, Subject: longest.subject + ".orders.burst"}, "", "", func() {})
+		p.publish(history.Event{Target: "orders.burst", Delay: longest.delay, Subject: longest.subject + ".orders.burst"}, "",
+			"", func() {})
 		time.Sleep(5 * time.Millisecond)
 	}
 	p.answers.Wait()
@@ -282,7 +284,8 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 				}
 				if s := w.cluster.named(info.Cluster.Leader); s != nil && score > best {
 					best, found = score, s
-					where = fmt.Sprintf("a consumer of %s, led by %s, and %d read connections", name, stream.CachedInfo().Cluster.Leader, readers[s.name])
+					where = fmt.Sprintf("a consumer of %s, led by %s, and %d read connections", name,
+						stream.CachedInfo().Cluster.Leader, readers[s.name])
 				}
 			}
 			if err := list.Err(); err != nil {

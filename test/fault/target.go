@@ -33,7 +33,7 @@ func (w *world) createTarget(ctx context.Context) error {
 	})
 }
 
-// witness writes down what a core subscriber on one server sees. It sees copies that the target's stream drops.
+// witness records the messages of a core subscriber on one server. It sees copies that the target's stream drops.
 func (w *world) witness(s *server) error {
 	nc, err := w.connect(s.url(), "witness")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *world) witness(s *server) error {
 	return nc.Flush()
 }
 
-// readTarget writes down what the target's stream holds on every server.
+// readTarget records the contents of the target's stream on every server.
 func (w *world) readTarget(ctx context.Context) error {
 	if err := w.awaitReplicas(ctx); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (w *world) readOn(ctx context.Context, c jetstream.Consumer, server string,
 	return nil
 }
 
-// arrival is what the target's stream holds at one sequence.
+// arrival is the message of the target's stream at one sequence.
 func arrival(m jetstream.Msg) (history.Event, error) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -140,13 +140,14 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 	}
 	h := m.Headers()
 	return history.Event{
-		Op: history.Stored, ID: idOf(m.Data()), Subject: m.Subject(), Sequence: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano(),
-		Sum: sum(m.Data(), h.Get(sumHeader)), DelayID: h.Get(message.HeaderID),
+		Op: history.Stored, ID: idOf(m.Data()), Subject: m.Subject(), Sequence: meta.Sequence.Stream,
+		Stored: meta.Timestamp.UnixNano(),
+		Sum:    sum(m.Data(), h.Get(sumHeader)), DelayID: h.Get(message.HeaderID),
 		Due: nanoseconds(h.Get(message.HeaderDue)), Accepted: nanoseconds(h.Get(message.HeaderAccepted)),
 	}, nil
 }
 
-// nanoseconds reads a time of the broker's; zero, which is wrong everywhere, stands for what cannot be read.
+// nanoseconds reads a time of the broker's. If it cannot be read, the result is zero, which is wrong everywhere.
 func nanoseconds(s string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

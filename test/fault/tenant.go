@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// grants is what the documentation gives a tenant, and payments its name there.
+	// grants is the file of a tenant's documented grants, and payments the tenant's name there.
 	grants   = "client-payments.conf"
 	payments = "payments"
 	// ledger is the tenant's own stream.
@@ -31,7 +31,8 @@ const (
 	ahead = 40
 )
 
-// tenantUsers are the documented user of a tenant, word for word, and the same tenant as one who has a stream of its own.
+// tenantUsers are the documented user of a tenant, word for word, and the same tenant as one who has a stream of its
+// own.
 func tenantUsers() (string, error) {
 	text, err := os.ReadFile(filepath.Join("..", "permissions", grants))
 	if err != nil {
@@ -65,7 +66,8 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	if t.nc, err = w.connect(w.cluster.urls(1), payments, nats.UserInfo(payments, "p"), inbox); err != nil {
 		return nil, err
 	}
-	if t.owner, err = w.connect(w.cluster.urls(2), payments+"-stream", nats.UserInfo(payments+"-stream", "p"), inbox); err != nil {
+	if t.owner, err = w.connect(w.cluster.urls(2), payments+"-stream", nats.UserInfo(payments+"-stream", "p"),
+		inbox); err != nil {
 		return nil, err
 	}
 	_, err = t.nc.Subscribe(payments+".>", func(m *nats.Msg) {
@@ -88,7 +90,8 @@ func (w *world) newTenant(ctx context.Context) (*tenant, error) {
 	return t, t.prepare(ctx)
 }
 
-// prepare stores what it will have relayed: hops of messages that nobody published, an empty table, a beat.
+// prepare stores the messages that it will have relayed: hops of messages that were never published, an empty table, a
+// beat.
 func (t *tenant) prepare(ctx context.Context) error {
 	js, err := jetstream.New(t.owner)
 	if err != nil {
@@ -98,7 +101,8 @@ func (t *tenant) prepare(ctx context.Context) error {
 	id := message.ID{Stream: intake, Sequence: 1 << 40, At: now}.String()
 	hop := nats.Header{
 		message.HeaderID: {id}, message.HeaderFormat: {strconv.Itoa(message.Format)}, message.HeaderHop: {"1"},
-		message.HeaderAccepted: {now.UTC().Format(time.RFC3339Nano)}, message.HeaderDue: {now.Add(time.Second).UTC().Format(time.RFC3339Nano)},
+		message.HeaderAccepted: {now.UTC().Format(time.RFC3339Nano)},
+		message.HeaderDue:      {now.Add(time.Second).UTC().Format(time.RFC3339Nano)},
 	}
 	for _, m := range []*nats.Msg{{Header: hop, Data: []byte("forged-1:")}, {Data: []byte("{}")}, {Data: []byte("1")}} {
 		m.Subject = payments + ".ledger"
@@ -131,7 +135,7 @@ func (t *tenant) attack(stop <-chan struct{}) {
 	}
 }
 
-// round is one of each attack, what floods more often than what needs no more than one success.
+// round is one of each attack. Attacks that flood come more often than those that need one success only.
 func (t *tenant) round(n int) {
 	level := t.levels[n%len(t.levels)]
 	own := "delay." + level + "." + payments + ".x"
@@ -145,7 +149,8 @@ func (t *tenant) round(n int) {
 	if n%5 == 0 {
 		for seq := range t.stored {
 			for _, reply := range []string{
-				"delaysys.hop." + level + ".orders.forged.2", "delaysys.retry.1s.orders.forged.2", "delaysys.hop.30m.orders.forged.2",
+				"delaysys.hop." + level + ".orders.forged.2", "delaysys.retry.1s.orders.forged.2",
+				"delaysys.hop.30m.orders.forged.2",
 				"delaysys.owners.table", "delaysys.owners.beat.x",
 			} {
 				t.relay(seq+1, reply)

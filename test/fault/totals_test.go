@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// totals are what many runs came to.
+// totals are the sums of many runs.
 type totals struct {
 	mu sync.Mutex
 
@@ -70,9 +70,12 @@ func (s *totals) unjudged(seed uint64) {
 }
 
 func (s *totals) String() string {
-	return fmt.Sprintf("%d runs, %d failed, %d without a judgement: %d acknowledged, %d delivered (%d of them not acknowledged), %d lost, %d early, "+
-		"%d sent again, %d stored twice; %d of the runs were clean stops: %d sent again; late at most %s, a broker ready after %s at most",
-		s.Runs, s.Failed, s.Unjudged, s.Acknowledged, s.Delivered, s.Recovered, s.Lost, s.Early, s.SentAgain, s.StoredTwice, s.CleanRuns, s.CleanAgain,
+	return fmt.Sprintf("%d runs, %d failed, %d without a judgement: %d acknowledged, %d delivered (%d of them not "+
+		"acknowledged), %d lost, %d early, "+
+		"%d sent again, %d stored twice; %d of the runs were clean stops: %d sent again; late at most %s, a broker ready "+
+		"after %s at most",
+		s.Runs, s.Failed, s.Unjudged, s.Acknowledged, s.Delivered, s.Recovered, s.Lost, s.Early, s.SentAgain, s.StoredTwice,
+		s.CleanRuns, s.CleanAgain,
 		s.Worst.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond))
 }
 
@@ -136,9 +139,11 @@ func line(r *history.Report, took time.Duration) string {
 		verdict = fmt.Sprintf("%d VIOLATIONS, kept in %s", n, r.Kept)
 	}
 	return strings.Join([]string{
-		fmt.Sprintf("seed %d: %s", r.Conditions.Seed, verdict), fmt.Sprintf("%d acknowledged", r.Acked), fmt.Sprintf("%d delivered", r.Delivered),
-		fmt.Sprintf("%d lost", r.Lost), fmt.Sprintf("%d early", r.Count(history.Early)), fmt.Sprintf("%d stored twice", r.Copies),
+		fmt.Sprintf("seed %d: %s", r.Conditions.Seed, verdict), fmt.Sprintf("%d acknowledged", r.Acked),
+		fmt.Sprintf("%d delivered", r.Delivered), fmt.Sprintf("%d lost", r.Lost),
+		fmt.Sprintf("%d early", r.Count(history.Early)), fmt.Sprintf("%d stored twice", r.Copies),
 		fmt.Sprintf("%s sent again after clean stops", clean), fmt.Sprintf("%d sent again", r.Repeats),
-		fmt.Sprintf("late at most %s", r.Worst.Round(time.Millisecond)), fmt.Sprintf("took %s", took.Round(time.Second)), r.Conditions.Name,
+		fmt.Sprintf("late at most %s", r.Worst.Round(time.Millisecond)), fmt.Sprintf("took %s", took.Round(time.Second)),
+		r.Conditions.Name,
 	}, "; ")
 }

@@ -44,7 +44,8 @@ type world struct {
 
 // newWorld starts servers, target, brokers, witnesses and publishers, in this order.
 func newWorld(p plan, dir string) (*world, error) {
-	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log), stop: make(chan struct{})}
+	w := &world{dir: dir, plan: p, rand: rand.New(rand.NewPCG(p.seed, 1)), log: new(history.Log),
+		stop: make(chan struct{})}
 	return w, w.start(p)
 }
 
@@ -115,10 +116,13 @@ func (w *world) start(p plan) (err error) {
 	return nil
 }
 
-// connect makes a connection that outlives every fault. What cannot be sent at once fails: it is not sent later.
+// connect makes a connection that outlives every fault. A publish that cannot be sent at once fails: it is not sent
+// later.
 func (w *world) connect(urls, name string, more ...nats.Option) (*nats.Conn, error) {
-	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(), nats.ReconnectWait(100 * time.Millisecond),
-		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2),
+	options := append([]nats.Option{nats.Name(name), nats.MaxReconnects(-1), nats.DontRandomize(),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 0), nats.ReconnectBufSize(-1), nats.PingInterval(time.Second),
+		nats.MaxPingsOutstanding(2),
 		nats.Timeout(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, more...)
 	nc, err := nats.Connect(urls, options...)
 	if err != nil {
@@ -157,7 +161,7 @@ func (w *world) inject(f fault) error {
 	return nil
 }
 
-// finish stops publishing, waits until all is quiet, and writes down what is where.
+// finish stops publishing, waits until all lanes are empty, and records the contents of all streams.
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
@@ -208,7 +212,7 @@ func (w *world) checkLogs() error {
 	return nil
 }
 
-// end stops what still runs.
+// end stops the processes that still run.
 func (w *world) end() {
 	select {
 	case <-w.stop:

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// given are the ports that were handed out, whether somebody listens on them already or not.
+// given are the ports that were handed out, also those that no process listens on yet.
 var given struct {
 	sync.Mutex
 	ports map[int]bool
 }
 
-// FreeAddresses are ports that nobody listens on, and that no outgoing connection will be given while the process that
-// listens on them is down: they lie below the range that Linux takes those from.
+// FreeAddresses are ports that no process listens on, and that no outgoing connection will be given while the process
+// that listens on them is down: they lie below the range that Linux takes those from.
 func FreeAddresses(n int) ([]string, error) { return FreeAddressesOn("127.0.0.1", n) }
 
 // FreeAddressesOn are such ports of another address. A process that restarts its servers needs one of its own beside

@@ -39,7 +39,8 @@ func BackUp(t testing.TB, nc *nats.Conn, stream string) Backup {
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	var answer server.JSApiStreamSnapshotResponse
-	call(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream, server.JSApiStreamSnapshotRequest{DeliverSubject: inbox, NoConsumers: true}, &answer)
+	call(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream,
+		server.JSApiStreamSnapshotRequest{DeliverSubject: inbox, NoConsumers: true}, &answer)
 	b := Backup{Config: *answer.Config, State: *answer.State}
 	for m := range chunks {
 		if len(m.Data) == 0 { // the end, with a status if it is not a good one
@@ -58,8 +59,8 @@ func BackUp(t testing.TB, nc *nats.Conn, stream string) Backup {
 	return b
 }
 
-// BackUpFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive of
-// its files. Unlike the later form it keeps the time at which the stream was created.
+// BackUpFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive
+// of its files. Unlike the later form it keeps the time at which the stream was created.
 func (s *Server) BackUpFiles(nc *nats.Conn, stream string) Backup {
 	s.t.Helper()
 	var answer server.JSApiStreamInfoResponse
@@ -92,11 +93,12 @@ func (s *Server) BackUpFiles(nc *nats.Conn, stream string) Backup {
 	return Backup{Config: answer.Config, State: answer.State, data: data.Bytes()}
 }
 
-// Restore makes the stream anew from its backup, as "nats stream restore" does. There must be none of its name.
+// Restore makes the stream again from its backup, as "nats stream restore" does. No stream of that name may exist.
 func Restore(t testing.TB, nc *nats.Conn, b Backup) {
 	t.Helper()
 	var answer server.JSApiStreamRestoreResponse
-	call(t, nc, "$JS.API.STREAM.RESTORE."+b.Config.Name, server.JSApiStreamRestoreRequest{Config: b.Config, State: b.State}, &answer)
+	call(t, nc, "$JS.API.STREAM.RESTORE."+b.Config.Name,
+		server.JSApiStreamRestoreRequest{Config: b.Config, State: b.State}, &answer)
 	for chunk := range slices.Chunk(b.data, restoreChunk) {
 		send(t, nc, answer.DeliverSubject, chunk)
 	}

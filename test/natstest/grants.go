@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Grant is one subject in a user's permissions, or in what is denied him.
+// A Grant is one subject in the permissions or the denials of a user.
 type Grant struct {
 	User    string
 	List    string // as in the configuration: "publish", "deny publish", "subscribe", "deny subscribe"
@@ -30,11 +30,12 @@ func Grants(t testing.TB, file, user string) []Grant {
 	if len(all) == 0 {
 		t.Fatalf("%s grants %s nothing", file, user)
 	}
-	slices.SortFunc(all, func(a, b Grant) int { return slices.Compare([]string{a.List, a.Subject}, []string{b.List, b.Subject}) })
+	slices.SortFunc(all,
+		func(a, b Grant) int { return slices.Compare([]string{a.List, a.Subject}, []string{b.List, b.Subject}) })
 	return all
 }
 
-// Options reads a server's configuration file, takes the given grants out, and adds a user who may do everything: see
+// Options reads a server's configuration file, removes the given grants, and adds a user with all rights: see
 // [Everything].
 func Options(t testing.TB, file string, without ...Grant) server.Options {
 	t.Helper()

@@ -1,7 +1,7 @@
 // Package natstest runs a real nats-server with JetStream and file storage for tests, under the fake time of
 // testing/synctest where a test wants it: a delay of two hours is then tested to the nanosecond in milliseconds.
 //
-// What makes that work:
+// How that works:
 //
 //  1. ats.Register before any bubble. Otherwise the file store starts a goroutine on a package-level channel inside the
 //     bubble, which never counts as blocked, and time stops.
@@ -60,8 +60,8 @@ func Run(t testing.TB, dir string) *Server {
 func RunWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.NoSigs, opts.NoLog = true, true
-	// What the server does every few seconds or minutes per stream, for the sake of the disk and of statistics, is
-	// most of what a month of fake time costs.
+	// The server's periodic work for each stream, for the disk and for statistics, would be most of the cost of a month of
+	// fake time.
 	opts.NoSystemAccount = true
 	if opts.SyncInterval == 0 {
 		opts.SyncInterval = 24 * time.Hour
@@ -116,7 +116,7 @@ func (s *Server) Reload(change func(*server.Options)) {
 // Server is the server that runs, or nil.
 func (s *Server) Server() *server.Server { return s.current.Load() }
 
-// Dial makes it a nats.CustomDialer that reaches whatever server runs.
+// Dial makes it a nats.CustomDialer for the server that runs at the moment.
 func (s *Server) Dial(string, string) (net.Conn, error) {
 	ns := s.current.Load()
 	if ns == nil {
@@ -132,7 +132,8 @@ func (s *Server) Dial(string, string) (net.Conn, error) {
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	opts = append([]nats.Option{
-		nats.SetCustomDialer(s), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.SetCustomDialer(s), nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond),
+		nats.ReconnectJitter(0, 0),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP: a name would be looked up for real

@@ -35,7 +35,7 @@ var buildBroker = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// RemoveBroker removes what StartBroker built. TestMain calls it at the end.
+// RemoveBroker removes the program that StartBroker built. TestMain calls it at the end.
 func RemoveBroker() {
 	if built != "" {
 		_ = os.RemoveAll(built) // a temporary directory

@@ -74,7 +74,8 @@ type checker struct {
 
 // Check judges a history.
 func Check(events []Event) *Report {
-	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool), report: &Report{}}
+	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool),
+		report: &Report{}}
 	if len(events) == 0 || events[0].Conditions == nil {
 		c.violate(Incomplete, "", "it does not begin with the conditions of a run")
 		return c.report
@@ -178,7 +179,8 @@ func (c *checker) known(e *Event) *sent {
 	return s
 }
 
-// compareServers holds the copies of the target's stream against each other, and gives each publish what was found of it.
+// compareServers holds the copies of the target's stream against each other, and gives each publish what was found of
+// it.
 func (c *checker) compareServers() {
 	all := make(map[uint64]Event)
 	for _, held := range c.byServer {
@@ -208,7 +210,7 @@ func (c *checker) compareServers() {
 	}
 }
 
-// judge looks at one message and what was found of it.
+// judge judges one message by the copies of it that were found.
 func (c *checker) judge(s *sent) {
 	if s.arrived() {
 		c.report.Delivered++
@@ -223,7 +225,8 @@ func (c *checker) judge(s *sent) {
 		}
 		if c.settled(s) {
 			c.report.Settled++
-			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", most, short(time.Duration(s.At-c.lastFault(s.At))))
+			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", most,
+				short(time.Duration(s.At-c.lastFault(s.At))))
 		}
 	}
 	if s.Core && len(s.seen) > 0 {
@@ -297,13 +300,14 @@ func (c *checker) checkIDs(ids []string) {
 			case parsed.At.UnixNano() != e.Accepted:
 				c.violate(WrongID, id, "its Delay-Id %s does not say when it was accepted: %d", e.DelayID, e.Accepted)
 			case s.acked() && (parsed.Stream != s.answer.Stream || parsed.Sequence != s.answer.Sequence):
-				c.violate(WrongID, id, "its Delay-Id is %s, and %s acknowledged it as %d", e.DelayID, s.answer.Stream, s.answer.Sequence)
+				c.violate(WrongID, id, "its Delay-Id is %s, and %s acknowledged it as %d", e.DelayID, s.answer.Stream,
+					s.answer.Sequence)
 			}
 		}
 	}
 }
 
-// findLost says what of each publisher is missing: its first messages, its last, or some between.
+// findLost reports which messages of each publisher are missing: its first, its last, or some between.
 func (c *checker) findLost(ids []string) {
 	acked := make(map[string][]*sent)
 	for _, id := range ids {
@@ -329,7 +333,8 @@ func (c *checker) findLost(ids []string) {
 				where = "the end"
 			}
 			c.report.Lost++
-			c.violate(Lost, s.ID, "of %s of what %s published: %s, %s as sequence %d", where, publisher, s.Subject, s.answer.Stream, s.answer.Sequence)
+			c.violate(Lost, s.ID, "of %s of what %s published: %s, %s as sequence %d", where, publisher, s.Subject,
+				s.answer.Stream, s.answer.Sequence)
 		}
 	}
 }

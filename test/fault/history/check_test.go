@@ -31,11 +31,13 @@ func sound() []Event {
 		case 10:
 			events = append(events, Event{At: at, Op: Fault, Phase: Invoke, Text: "power cut"})
 		case 19:
-			events = append(events, Event{At: at, Op: Fault, Phase: OK, Text: "it was dark"}, Event{At: at, Op: Fault, Phase: Healed})
+			events = append(events, Event{At: at, Op: Fault, Phase: OK, Text: "it was dark"},
+				Event{At: at, Op: Fault, Phase: Healed})
 		}
 		id := fmt.Sprintf("p%d-%d", n%2, n/2)
 		publish := Event{
-			At: at, Op: Publish, Phase: Invoke, ID: id, Subject: "delay.1s.orders.a", Target: "orders.a", Delay: time.Second, Sum: "sum-" + id,
+			At: at, Op: Publish, Phase: Invoke, ID: id, Subject: "delay.1s.orders.a", Target: "orders.a", Delay: time.Second,
+			Sum: "sum-" + id,
 		}
 		answer := Event{At: at + 2*ms, Op: Publish, Phase: OK, ID: id, Stream: "DELAY_1s", Sequence: uint64(n + 1)}
 		switch n {
@@ -56,8 +58,9 @@ func sound() []Event {
 			due = publish.Until
 		}
 		stored = append(stored, Event{
-			Op: Stored, ID: id, Subject: "orders.a", Sum: publish.Sum, Stored: due, Accepted: accepted, Due: due, Sequence: uint64(len(stored) + 1),
-			DelayID: message.ID{Stream: "DELAY_1s", Sequence: uint64(n + 1), At: time.Unix(0, accepted)}.String(),
+			Op: Stored, ID: id, Subject: "orders.a", Sum: publish.Sum, Stored: due, Accepted: accepted, Due: due,
+			Sequence: uint64(len(stored) + 1),
+			DelayID:  message.ID{Stream: "DELAY_1s", Sequence: uint64(n + 1), At: time.Unix(0, accepted)}.String(),
 		})
 	}
 	for _, server := range threeServers {
@@ -88,7 +91,8 @@ func TestSound(t *testing.T) {
 		t.Errorf("a sound history: %s", v)
 	}
 	want := [...]int{30, 27, 1, 28, 1, 0, 0, 0}
-	if got := [...]int{r.Attempted, r.Acked, r.Failed, r.Delivered, r.Recovered, r.Lost, r.Repeats, r.Copies}; got != want {
+	if got := [...]int{r.Attempted, r.Acked, r.Failed, r.Delivered, r.Recovered, r.Lost, r.Repeats,
+		r.Copies}; got != want {
 		t.Errorf("counted %v, want %v", got, want)
 	}
 }
@@ -130,14 +134,14 @@ func coreOnly(events []Event, id string) []Event {
 	return events
 }
 
-// TestCore: what core subscribers saw has arrived.
+// TestCore: a message that core subscribers saw has arrived.
 func TestCore(t *testing.T) {
 	if r := Check(coreOnly(sound(), "p0-5")); len(r.Violations) > 0 || r.Delivered != 28 {
 		t.Errorf("%d delivered, want 28: %v", r.Delivered, r.Violations)
 	}
 }
 
-// TestMutants: whatever is wrong with a history is noticed, and called by its name.
+// TestMutants: every error of a history is noticed, under its own kind.
 func TestMutants(t *testing.T) {
 	for _, mutant := range []struct {
 		name   string
@@ -253,7 +257,8 @@ func TestMutants(t *testing.T) {
 		}, Incomplete},
 		{"too little was published after the fault", func(e []Event) []Event {
 			return without(e, func(e Event) bool {
-				return e.Op == Publish && e.At > start+2300*ms || e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
+				return e.Op == Publish && e.At > start+2300*ms ||
+					e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
 			})
 		}, Incomplete},
 		{"sent twice long after the last fault", func(e []Event) []Event {
@@ -290,7 +295,8 @@ func TestMutants(t *testing.T) {
 			of(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
 			return e
 		}, TooLate},
-		{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) }, NotKept},
+		{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
+			NotKept},
 		{"it has no beginning", func(e []Event) []Event { return e[1:] }, Incomplete},
 		{"it is empty", func([]Event) []Event { return nil }, Incomplete},
 	} {
@@ -302,8 +308,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestExcused: what is no broken promise is none. A copy beyond the window is counted; copies that are only sent are, in
-// runs that excuse them; lateness is counted from the end of a fault.
+// TestExcused: what is no broken promise is none. A copy beyond the window is counted; copies that are only sent are,
+// in runs that excuse them; lateness is counted from the end of a fault.
 func TestExcused(t *testing.T) {
 	events := again(sound(), "p0-5", time.Minute+1)
 	of(events, Stored, "p0-5", func(e *Event) { e.At = e.Stored })

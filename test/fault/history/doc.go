@@ -1,9 +1,9 @@
-// Package history is what happened in one run of the fault suite, and the judgement on it.
+// Package history records the events of one run of the fault suite, and judges them.
 //
 // A history is a list of events: every publish with its answer, every fault with the proof that it happened, what core
-// subscribers saw, and what the target's stream holds on every server when all is quiet again. The last is the truth; the
-// live consumers are witnesses of copies only. A publish that was not answered is unknown, never failed: it may have been
-// stored, and then it must be delivered like any other.
+// subscribers saw, and what the target's stream holds on every server when all is quiet again. The last is the truth;
+// the live consumers are witnesses of copies only. A publish that was not answered is unknown, never failed: it may
+// have been stored, and then it must be delivered like any other.
 //
 // The judgement is a pure function of the history, so a history that was written to a file can be judged again, by a
 // later checker too:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Op is what an event is about.
+// Op is the subject of an event.
 type Op string
 
 // The events of a run, in the order in which they first appear.
@@ -59,7 +59,7 @@ type Event struct {
 	Server   string `json:"server,omitempty"` // that showed it
 	Stored   int64  `json:"stored,omitempty"` // the target's timestamp
 
-	// What the broker says of the message.
+	// The broker's own headers on the message.
 	DelayID  string `json:"delay_id,omitempty"`
 	Due      int64  `json:"due,omitempty"`
 	Accepted int64  `json:"accepted,omitempty"`
@@ -70,18 +70,19 @@ type Event struct {
 	Conditions *Conditions `json:"conditions,omitempty"` // of Run
 }
 
-// Conditions are what a run is judged by.
+// Conditions are the measures by which a run is judged.
 type Conditions struct {
 	Name    string        `json:"name"`
 	Seed    uint64        `json:"seed"`
 	Brokers int           `json:"brokers"`
-	Rate    int           `json:"rate"`            // publishes a second
-	Servers []string      `json:"servers"`         // each of which must have been read
-	Window  time.Duration `json:"window"`          // in which the target's stream recognises copies
-	Bound   time.Duration `json:"bound"`           // of lateness, counted from the end of a fault
-	Least   int           `json:"least"`           // publishes before, during and after each fault; otherwise it shows nothing
-	Ready   time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
-	Late    time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
+	Rate    int           `json:"rate"`    // publishes a second
+	Servers []string      `json:"servers"` // each of which must have been read
+	Window  time.Duration `json:"window"`  // in which the target's stream recognises copies
+	Bound   time.Duration `json:"bound"`   // of lateness, counted from the end of a fault
+	// publishes before, during and after each fault; otherwise it shows nothing
+	Least int           `json:"least"`
+	Ready time.Duration `json:"ready,omitempty"` // a broker that is started has to be ready by then, if not zero
+	Late  time.Duration `json:"late,omitempty"`  // the lateness allowed with the faults in it, if not zero
 	// Clean means that no fault of the run excuses a copy, not even one that the target's stream drops.
 	Clean bool `json:"clean"`
 }
@@ -121,7 +122,7 @@ func Write(w io.Writer, events []Event) error {
 	return b.Flush()
 }
 
-// Parse reads what Write wrote.
+// Parse reads the result of Write.
 func Parse(r io.Reader) ([]Event, error) {
 	var events []Event
 	d := json.NewDecoder(bufio.NewReader(r))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the end.
+// aftermath is how long after its end a fault still explains lateness in the statistics. The bound is counted from the
+// end.
 const aftermath = 5 * time.Second
 
 // calmAfter is how long after its end a fault still excuses a copy.
@@ -97,7 +98,7 @@ func (c *checker) lastFault(at int64) int64 {
 	return end
 }
 
-// settled reports whether a message lived in a time that no fault touches: it excuses no copy then, whatever the run.
+// settled reports whether a message lived in a time that no fault touches. In such a time no copy is excused.
 func (c *checker) settled(s *sent) bool {
 	last := s.At
 	for _, e := range s.found {
@@ -110,7 +111,8 @@ func (c *checker) settled(s *sent) bool {
 	return !slices.ContainsFunc(c.faults, func(f Period) bool { return f.From >= s.At && f.From <= last+int64(aftermath) })
 }
 
-// checkTraffic demands a minimum of it before, during and after each fault: what nobody used cannot have failed.
+// checkTraffic demands a minimum of messages before, during and after each fault: without traffic, a fault proves
+// nothing.
 func (c *checker) checkTraffic(events []Event) {
 	var acked, tried []int64
 	for i := range events {

@@ -62,16 +62,20 @@ func (r *Report) Count(kind Kind) int {
 func (r *Report) String() string {
 	var b strings.Builder
 	c := r.Conditions
-	fmt.Fprintf(&b, "%s, seed %d, %d broker(s), %d msg/s: %d published, %d failed, %d sent again, %d stored twice, %d early\n",
+	fmt.Fprintf(&b, "%s, seed %d, %d broker(s), %d msg/s: %d published, %d failed, %d sent again, %d stored twice, %d "+
+		"early\n",
 		c.Name, c.Seed, c.Brokers, c.Rate, r.Attempted, r.Failed, r.Repeats, r.Copies, r.Count(Early))
 	fmt.Fprintf(&b, "  %d acknowledged + %d recovered = %d delivered + %d dead letters + %d lost\n",
 		r.Acked, r.Recovered, r.Delivered, r.Count(DeadLetter), r.Lost)
-	fmt.Fprintf(&b, "  late without a fault: p50 %s, p99 %s, at most %s\n", short(r.Median), short(r.P99), short(r.CalmMost))
+	fmt.Fprintf(&b, "  late without a fault: p50 %s, p99 %s, at most %s\n", short(r.Median), short(r.P99),
+		short(r.CalmMost))
 	if r.Starts > 0 {
-		fmt.Fprintf(&b, "  brokers started %d times, ready after %s at most; late at most %s\n", r.Starts, short(r.SlowestStart), short(r.Worst))
+		fmt.Fprintf(&b, "  brokers started %d times, ready after %s at most; late at most %s\n", r.Starts,
+			short(r.SlowestStart), short(r.Worst))
 	}
 	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "  %s for %s: late at most %s of %d (%s)\n", f.Name, short(time.Duration(f.To-f.From)), short(f.Worst), f.Delivered, f.Proof)
+		fmt.Fprintf(&b, "  %s for %s: late at most %s of %d (%s)\n", f.Name, short(time.Duration(f.To-f.From)),
+			short(f.Worst), f.Delivered, f.Proof)
 	}
 	count := make(map[Kind]int)
 	for _, v := range r.Violations {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestStanding: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat; one that is
+// TestGrace: an owner stops 5 s after its last good beat by either clock, unless it kept trying to beat; one that is
 // alone stops when it gave no sign of life for 4 s, or has no connection.
-func TestStanding(t *testing.T) {
+func TestGrace(t *testing.T) {
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(mono, wall time.Duration) instant { return instant{wall: start.Add(wall), mono: mono} }
 	both := func(d time.Duration) instant { return at(d, d) }
@@ -15,28 +15,30 @@ func TestStanding(t *testing.T) {
 	const ms, offline = time.Millisecond, false
 	for _, test := range []struct {
 		name      string
-		standing  *standing
+		grace     *grace
 		now       instant
 		connected bool
 		want      bool
 	}{
 		{"nothing known", nil, both(0), true, false},
-		{"beat", &standing{since: both(0)}, both(5000*ms - 1), true, true},
-		{"no beat", &standing{since: both(0)}, both(5000 * ms), true, false},
-		{"beat, and offline since", &standing{since: both(0)}, both(5000*ms - 1), offline, true},
-		{"suspended", &standing{since: both(0)}, at(100*ms, 5000*ms), true, false},
-		{"the wall clock set back", &standing{since: both(0)}, at(100*ms, -time.Hour), true, true},
-		{"stopped, and the wall clock set back", &standing{since: both(0)}, at(5000*ms, -time.Hour), true, false},
-		{"nobody answers", &standing{since: both(0), silent: silent(14000 * ms)}, both(15000*ms - 1), true, true},
-		{"nobody answers for an hour", &standing{since: both(0), silent: silent(time.Hour - time.Second)}, both(time.Hour), true, true},
-		{"nobody answered, then stopped", &standing{since: both(0), silent: silent(2000 * ms)}, both(7000 * ms), true, false},
-		{"nobody can be asked", &standing{since: both(0), silent: silent(4000 * ms)}, both(5000 * ms), offline, false},
-		{"alone", &standing{since: both(0), alone: true}, both(4000*ms - 1), true, true},
-		{"alone and stopped", &standing{since: both(0), alone: true}, both(4000 * ms), true, false},
-		{"alone and suspended", &standing{since: both(0), alone: true}, at(0, 4000*ms), true, false},
-		{"alone and offline", &standing{since: both(0), alone: true}, both(1), offline, false},
+		{"beat", &grace{since: both(0)}, both(5000*ms - 1), true, true},
+		{"no beat", &grace{since: both(0)}, both(5000 * ms), true, false},
+		{"beat, and offline since", &grace{since: both(0)}, both(5000*ms - 1), offline, true},
+		{"suspended", &grace{since: both(0)}, at(100*ms, 5000*ms), true, false},
+		{"the wall clock set back", &grace{since: both(0)}, at(100*ms, -time.Hour), true, true},
+		{"stopped, and the wall clock set back", &grace{since: both(0)}, at(5000*ms, -time.Hour), true, false},
+		{"nobody answers", &grace{since: both(0), unanswered: silent(14000 * ms)}, both(15000*ms - 1), true, true},
+		{"nobody answers for an hour", &grace{since: both(0), unanswered: silent(time.Hour - time.Second)}, both(time.Hour),
+			true, true},
+		{"nobody answered, then stopped", &grace{since: both(0), unanswered: silent(2000 * ms)}, both(7000 * ms),
+			true, false},
+		{"nobody can be asked", &grace{since: both(0), unanswered: silent(4000 * ms)}, both(5000 * ms), offline, false},
+		{"alone", &grace{since: both(0), alone: true}, both(4000*ms - 1), true, true},
+		{"alone and stopped", &grace{since: both(0), alone: true}, both(4000 * ms), true, false},
+		{"alone and suspended", &grace{since: both(0), alone: true}, at(0, 4000*ms), true, false},
+		{"alone and offline", &grace{since: both(0), alone: true}, both(1), offline, false},
 	} {
-		if got := test.standing.good(test.now, test.connected); got != test.want {
+		if got := test.grace.holds(test.now, test.connected); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}
 	}

@@ -1,0 +1,15 @@
+// Package jsapi asks the leaders of streams questions of the JetStream API (nats-server, server/jetstream_api.go), and
+// reads acknowledgements.
+//
+// # Why not nats.go
+//
+// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get.
+// nats.go has no such questions, or asks for the stream's info first, which takes one more permission.
+//
+// # Invariants
+//
+//   - An answer is accepted only if its type is that of the question. Somebody who knows the inbox can have other
+//     answers of the server delivered there.
+//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server.
+//   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.
+package jsapi

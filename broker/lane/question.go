@@ -1,0 +1,93 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"delaybroker/broker/jsapi"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const apiTimeout = 5 * time.Second // for one question
+
+// look asks the stream's leader for the stream's state.
+func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
+	err = r.request(ctx, func(ctx context.Context) error {
+		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
+		if err != nil {
+			return fmt.Errorf("look at the stream: %w", err)
+		}
+		info = s.CachedInfo()
+		sample = SampleOf(info, time.Now())
+		return nil
+	})
+	return info, sample, err
+}
+
+// listDeleted asks the stream's leader for the sequences that are deleted in the middle of the stream. It asks only if
+// a look has shown that there are any.
+func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
+	if look.State.NumDeleted == 0 {
+		return nil, nil
+	}
+	err = r.request(ctx, func(ctx context.Context) error {
+		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
+		if err != nil {
+			return fmt.Errorf("look at what is deleted: %w", err)
+		}
+		info, err := s.Info(ctx, jetstream.WithDeletedDetails(true))
+		if err != nil {
+			return fmt.Errorf("look at what is deleted: %w", err)
+		}
+		d = deletedOf(info.State.Deleted)
+		return nil
+	})
+	return d, err
+}
+
+// message asks the stream's leader for one message.
+func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message, err error) {
+	err = r.request(ctx, func(ctx context.Context) error {
+		m, err = r.api.Message(ctx, r.cfg.Stream, sequence)
+		return err
+	})
+	return m, err
+}
+
+// more asks the stream's leader whether it has a message behind the last one read. The last sequence of a look does not
+// tell: that message may have been deleted. Nor does a direct get, which any replica may answer.
+func (r *Reader) more(ctx context.Context) (bool, error) {
+	err := r.request(ctx, func(ctx context.Context) error {
+		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, ">")
+		return err
+	})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// request asks the API a question, and gives up as soon as the connection is lost: no answer can come then, and waiting
+// for the timeout would make messages late.
+func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- ask(ctx) }()
+	for {
+		select {
+		case err := <-answered:
+			return err
+		case s := <-r.status:
+			if s != nats.CONNECTED {
+				cancel()
+				<-answered
+				return errOffline
+			}
+		}
+	}
+}

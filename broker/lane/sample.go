@@ -1,0 +1,47 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Sample is the answer to a look: the state of a stream as its leader gives it.
+type Sample struct {
+	ServerTime time.Time // the leader's clock when it answered; its time now is at least that
+	Received   time.Time // our clock when the answer arrived
+	Leader     string    // empty on a single server
+	Quorate    bool      // the leader hears from a majority of the stream's replicas, itself included
+	Created    time.Time // when the stream was created; it tells two streams of one name apart
+	FirstSeq   uint64
+	LastSeq    uint64
+	Messages   uint64
+	Bytes      uint64
+	MaxBytes   int64 // the stream's limit; zero or less is none
+}
+
+// SampleOf makes a sample of a stream's info, received at the given moment.
+func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
+	s := Sample{
+		ServerTime: info.TimeStamp, Received: received, Created: info.Created,
+		FirstSeq: info.State.FirstSeq, LastSeq: info.State.LastSeq,
+		Messages: info.State.Msgs, Bytes: info.State.Bytes, MaxBytes: info.Config.MaxBytes,
+		Quorate: true,
+	}
+	if info.Cluster != nil {
+		s.Leader, s.Quorate = info.Cluster.Leader, quorate(info.Cluster)
+	}
+	return s
+}
+
+// quorate reports whether a leader answered that has lately heard from a majority, so that there can be no second
+// leader. While a stream has no leader, nats-server lets any replica answer.
+func quorate(c *jetstream.ClusterInfo) bool {
+	heard := 1
+	for _, peer := range c.Replicas {
+		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) { // zero also means never
+			heard++
+		}
+	}
+	return c.Leader != "" && heard > (1+len(c.Replicas))/2
+}

@@ -1,0 +1,316 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// The conformance suite: the contract of Leaser and Lease, for every kind of leaser.
+
+// kind is a kind of leaser.
+type kind struct {
+	// agrees says that the instances know of each other: one takes over from another, and knows its cursor.
+	agrees bool
+	// start makes a leaser and runs it until stop is called, or the test ends. If its kind does not agree, it owns the
+	// lanes given.
+	start func(lanes ...string) (l Leaser, stop func())
+}
+
+// conform runs a test for each kind of leaser, in a bubble.
+func conform(t *testing.T, f func(t *testing.T, k kind)) {
+	t.Helper()
+	t.Run("Static", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f(t, kind{start: func(lanes ...string) (Leaser, func()) {
+				l := Static{Lanes: lanes}
+				return l, running(t, l)
+			}})
+		})
+	})
+	t.Run("Shared", func(t *testing.T) {
+		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			f(t, kind{agrees: true, start: func(...string) (Leaser, func()) {
+				l := NewShared(conforming(t, s))
+				return l, running(t, l)
+			}})
+		})
+	})
+}
+
+func conforming(t *testing.T, s *natstest.Server) SharedConfig {
+	return SharedConfig{
+		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: meeting, MaxOwners: 1, Host: "h",
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+// running runs a leaser.
+func running(t *testing.T, l Leaser) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+// must acquires a lane that is free, within the time given.
+func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	got, err := l.Acquire(ctx, lane, func() {})
+	if err != nil {
+		t.Fatalf("acquire %s: %v", lane, err)
+	}
+	return got
+}
+
+// work takes the beats of a lease until it ends, as the worker of a lane does.
+func work(t *testing.T, l Lease) {
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	go func() {
+		for {
+			select {
+			case <-l.Beats():
+			case <-l.Done():
+				return
+			case <-end:
+				return
+			}
+		}
+	}()
+}
+
+func isDone(l Lease) bool {
+	synctest.Wait()
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestConformFreeLane: a free lane is granted at once. The lease is held, begins at the stream's first message, and is
+// not said to be waited for. The leaser names its owner, if it knows.
+func TestConformFreeLane(t *testing.T) {
+	conform(t, func(t *testing.T, k kind) {
+		l, _ := k.start("L", "M")
+		begun := time.Now()
+		got, err := l.Acquire(t.Context(), "L", func() { t.Error("said to wait for a free lane") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("acquired after %s, want at once", took)
+		}
+		if !got.Held() || isDone(got) || got.From() != (Cursor{}) {
+			t.Errorf("held %t, done %t, from %+v; want a lease that is held, from the beginning", got.Held(), isDone(got),
+				got.From())
+		}
+		want := ""
+		if k.agrees {
+			want = l.(*Shared).Instance()
+		}
+		if owner := l.Owner("L"); owner != want {
+			t.Errorf("owned by %q, want %q", owner, want)
+		}
+		if owner := l.Owner("M"); owner != "" {
+			t.Errorf("a free lane is owned by %q", owner)
+		}
+	})
+}
+
+// TestConformLaneOfAnother: Acquire of a lane that another instance owns says once that it waits, and returns the error
+// of its context as soon as that ends.
+func TestConformLaneOfAnother(t *testing.T) {
+	conform(t, func(t *testing.T, k kind) {
+		a, _ := k.start("L")
+		got := must(t, a, "L", time.Minute)
+		work(t, got)
+		b, _ := k.start("M")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun, waiting := time.Now(), 0
+		_, err := b.Acquire(ctx, "L", func() { waiting++ })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Minute {
+			t.Errorf("ended with %v after %s, want the context's error after 1m", err, time.Since(begun))
+		}
+		if waiting != 1 {
+			t.Errorf("said %d times to wait, want once", waiting)
+		}
+		if !got.Held() || isDone(got) {
+			t.Errorf("the owner's lease: held %t, done %t", got.Held(), isDone(got))
+		}
+	})
+}
+
+// TestConformWithoutRun: a leaser that does not run grants no lane that other instances might own, and returns the
+// error of the context. Owner and Probe do not block.
+func TestConformWithoutRun(t *testing.T) {
+	check := func(t *testing.T, l Leaser) {
+		l.Probe()
+		l.Probe()
+		if owner := l.Owner("L"); owner != "" {
+			t.Errorf("L is owned by %q", owner)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		begun := time.Now()
+		_, err := l.Acquire(ctx, "L", func() {})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Hour {
+			t.Errorf("ended with %v after %s, want the context's error after 1h", err, time.Since(begun))
+		}
+	}
+	t.Run("Static", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { check(t, Static{Lanes: []string{"M"}}) })
+	})
+	t.Run("Shared", func(t *testing.T) {
+		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) { check(t, NewShared(conforming(t, s))) })
+	})
+}
+
+// TestConformRelease: a lane that was released is free for another instance, at once. It begins at the cursor that was
+// left, if its leaser can know. A second release of the same lease changes nothing.
+func TestConformRelease(t *testing.T) {
+	conform(t, func(t *testing.T, k kind) {
+		a, _ := k.start("L")
+		b, _ := k.start("L")
+		first := must(t, a, "L", time.Minute)
+		work(t, first)
+		left := Cursor{Next: 4711, Created: time.Now().UTC()}
+		next := make(chan Lease, 1)
+		if k.agrees { // the other waits already, without anything to gain
+			go func() { next <- must(t, b, "L", time.Hour) }()
+			time.Sleep(20 * time.Second)
+			if len(next) > 0 {
+				t.Fatal("two instances own the lane")
+			}
+		}
+		begun := time.Now()
+		for range 2 {
+			if err := first.Release(t.Context(), left); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		}
+		if !k.agrees {
+			next <- must(t, b, "L", time.Minute)
+		}
+		second := <-next
+		if took := time.Since(begun); took > roundPause {
+			t.Errorf("the next owner has the lane after %s, want at most %s", took, roundPause)
+		}
+		want := Cursor{}
+		if k.agrees {
+			want = left
+		}
+		if from := second.From(); from.Next != want.Next || !from.Created.Equal(want.Created) {
+			t.Errorf("the next owner begins at %+v, want %+v", from, want)
+		}
+		if !second.Held() || isDone(second) || k.agrees && first.Held() {
+			t.Errorf("first held %t, second held %t, done %t", first.Held(), second.Held(), isDone(second))
+		}
+	})
+}
+
+// TestConformStop: a leaser whose leases are released stops as soon as it is told, and another takes the lanes. The
+// program asks for all lanes at once, and releases all of them at once.
+func TestConformStop(t *testing.T) {
+	conform(t, func(t *testing.T, k kind) {
+		var names []string
+		for n := range 24 {
+			names = append(names, fmt.Sprint("L", n))
+		}
+		a, stop := k.start(names...)
+		all := func(l Leaser) []Lease {
+			leases := make([]Lease, len(names))
+			var workers sync.WaitGroup
+			for n, lane := range names {
+				workers.Go(func() { leases[n] = must(t, l, lane, time.Minute) })
+			}
+			workers.Wait()
+			return leases
+		}
+		var workers sync.WaitGroup
+		for _, l := range all(a) {
+			workers.Go(func() {
+				if err := l.Release(t.Context(), Cursor{Next: 7}); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			})
+		}
+		begun := time.Now()
+		workers.Wait()
+		stop()
+		if took := time.Since(begun); took > 4*roundPause {
+			t.Errorf("stopped after %s, want at most %s", took, 4*roundPause)
+		}
+		b, _ := k.start(names...)
+		begun = time.Now()
+		for n, l := range all(b) {
+			if !l.Held() {
+				t.Errorf("%s is not held", names[n])
+			}
+		}
+		if took := time.Since(begun); took > 4*roundPause {
+			t.Errorf("the next instance owns all lanes after %s, want at most %s", took, 4*roundPause)
+		}
+	})
+}
+
+// TestConformBeats: Beats has a value once a second while there are other instances, so that a worker that is stuck
+// loses its lane: Held is false 5 s after the beat that it left, and Done is closed. Where no instance can take over,
+// Beats is nil, and the lease lasts.
+func TestConformBeats(t *testing.T) {
+	conform(t, func(t *testing.T, k kind) {
+		a, _ := k.start("L")
+		l := must(t, a, "L", time.Minute)
+		k.start("M") // company
+		if !k.agrees {
+			time.Sleep(time.Hour)
+			if l.Beats() != nil || !l.Held() || isDone(l) {
+				t.Errorf("beats %t, held %t, done %t; want a lease without an end", l.Beats() != nil, l.Held(), isDone(l))
+			}
+			return
+		}
+		<-l.Beats()
+		for range 10 {
+			last := time.Now()
+			if _, open := <-l.Beats(); !open || time.Since(last) != beatEvery {
+				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatEvery)
+			}
+		}
+		taken := time.Now()
+		for l.Held() {
+			time.Sleep(time.Millisecond)
+		}
+		if got := time.Since(taken); got != beatEvery+lostAfter {
+			t.Errorf("held for %s after the last beat was taken, want %s", got, beatEvery+lostAfter)
+		}
+		<-l.Done()
+		if got := time.Since(taken); got > beatEvery+lostAfter+beatEvery {
+			t.Errorf("done after %s, want %s", got, beatEvery+lostAfter+beatEvery)
+		}
+		if l.Held() {
+			t.Error("held after the end")
+		}
+		begun := time.Now()
+		if err := l.Release(t.Context(), Cursor{Next: 9}); err != nil || time.Since(begun) != 0 {
+			t.Errorf("released after the loss: %v after %s, want at once", err, time.Since(begun))
+		}
+	})
+}

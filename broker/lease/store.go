@@ -1,0 +1,155 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+)
+
+// storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
+const storeTimeout = 2 * time.Second
+
+// Error codes of nats-server's JetStream (server/errors.json).
+const (
+	codeWrongSequence = 10071
+	codeStreamFull    = 10077
+	codeConflict      = 10164 // another write of the same subject is in progress
+)
+
+// sealHeader carries the seal of our messages.
+const sealHeader = "Delay-Seal"
+
+// Sealer proves that a message was written by an instance of this broker. A client cannot publish where the instances
+// meet, but it can have the acknowledgement of one of its messages delivered there.
+type Sealer interface {
+	// Seal is the proof that an instance put the body on the subject.
+	Seal(subject string, body []byte) string
+	// Sealed reports whether a seal is that of Seal, by the present secret or an earlier one that still counts.
+	Sealed(subject string, body []byte, seal string) bool
+}
+
+// Subjects are the names by which the instances of one broker meet.
+type Subjects struct {
+	Stream string // keeps the last message of each subject
+	All    string // the stream's own subject, a filter
+	Table  string // of the one message that is the table
+	Beat   string // of the counters: the prefix of an instance's own subject
+	Call   string // of calls: no stream stores them
+}
+
+// store is the stream in which the instances meet. Everything is read from its leader: a replica that lags shows
+// counters that stand still.
+type store struct {
+	conn *nats.Conn
+	api  jsapi.Client
+	seal Sealer // nil seals nothing, and believes everything
+	Subjects
+}
+
+// put stores a message and returns its sequence.
+func (s store) put(ctx context.Context, subject string, body []byte) (uint64, error) {
+	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
+}
+
+// swap replaces the last message of a subject if it has the sequence given; zero is for a subject without a message. It
+// returns errConflict if that is not so any more. After any other error, the message may be replaced or not.
+func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
+	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
+	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
+}
+
+func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
+	s.sign(m)
+	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	answer, err := s.conn.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("write into %s: %w", s.Stream, err)
+	}
+	switch ack, ok := jsapi.ParseAck(answer); {
+	case !ok || !ack.Refused() && ack.Stream != s.Stream:
+		return 0, fmt.Errorf("write into %s: the answer is none of this stream: %.60q", s.Stream, answer.Data)
+	case ack.Code == codeWrongSequence, ack.Code == codeConflict:
+		return 0, errConflict
+	case ack.Refused():
+		return 0, fmt.Errorf("write into %s: %w", s.Stream, refusal{ack})
+	default:
+		return ack.Sequence, nil
+	}
+}
+
+// last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
+// jetstream.ErrMsgNotFound if there is none.
+func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
+		return m, false, err
+	}
+	header, err := m.Header()
+	if err != nil {
+		header = nil // a header that cannot be read is not ours
+	}
+	return m, s.sealed(subject, m.Data, header), nil
+}
+
+// shows returns errStale if the server that answers has no message at a sequence or behind it.
+func (s store) shows(ctx context.Context, sequence uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	_, err := s.api.Next(ctx, s.Stream, sequence, s.All)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return errStale
+	}
+	return err
+}
+
+// exists returns jetstream.ErrStreamNotFound if there is no stream.
+func (s store) exists(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	_, err := s.api.Last(ctx, s.Stream, s.Table)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	return err
+}
+
+// remove removes the message of a subject.
+func (s store) remove(ctx context.Context, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return s.api.PurgeSubject(ctx, s.Stream, subject)
+}
+
+// sweep removes all counters that were stored below a sequence.
+func (s store) sweep(ctx context.Context, below uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", below)
+}
+
+// say sends a call.
+func (s store) say(body []byte) error {
+	m := &nats.Msg{Subject: s.Call, Data: body, Header: nats.Header{}}
+	s.sign(m)
+	return s.conn.PublishMsg(m)
+}
+
+func (s store) sign(m *nats.Msg) {
+	if s.seal != nil {
+		m.Header.Set(sealHeader, s.seal.Seal(m.Subject, m.Data))
+	}
+}
+
+func (s store) sealed(subject string, body []byte, header nats.Header) bool {
+	return s.seal == nil || s.seal.Sealed(subject, body, header.Get(sealHeader))
+}
