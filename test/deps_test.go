@@ -10,15 +10,15 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only the ones
 // that are named for it.
 //
-//	 6  cmd/delaybroker
-//	 5  broker/inspect   broker/metrics
-//	 4  broker
-//	 3  broker/deliver   broker/deadletter
-//	 2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
-//	 1  broker/jsapi
-//	 0  levels   wheel   broker/message ──▶ levels
+//	6  cmd/delaybroker
+//	5  broker/inspect   broker/metrics
+//	4  broker
+//	3  broker/deliver   broker/deadletter
+//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
+//	1  broker/jsapi
+//	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
 var floors = [][]string{
-	{"levels", "wheel", "broker/message"},
+	{"levels", "wheel", "broker/message", "broker/ratelog"},
 	{"broker/jsapi"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
@@ -83,6 +83,7 @@ func TestForeignImports(t *testing.T) {
 		{"delaybroker/wheel", []string{client, server, "delaybroker/levels", "delaybroker/broker"}, "the wheel orders by time and knows nothing else"},
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
+		{"delaybroker/broker/ratelog", []string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"}, "a log needs the standard library"},
 		{"delaybroker/broker/deliver", []string{"delaybroker/broker/lane", "delaybroker/broker/lease"}, "a target is reached without knowing lanes"},
 		{"delaybroker/broker/lease", []string{"delaybroker/broker/lane", "delaybroker/broker/layout"}, "ownership knows lanes by name"},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},

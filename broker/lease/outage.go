@@ -73,8 +73,7 @@ func (s *Shared) recreate(ctx context.Context) {
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
-	if now.Sub(s.alerted) >= alertEvery {
-		s.alerted = now
+	if _, ok := s.alerted.Allow(alertEvery); ok {
 		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each other. "+
 			"Messages may come twice, under one id, until it is back", "stream", s.bucket.Stream, "since", s.failing.UTC(), "instances", len(t.Instances))
 	}

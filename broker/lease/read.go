@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/ratelog"
 )
 
 // read takes in the table and the counters of those who are in it. Each is asked for by name: whatever else somebody had
@@ -68,8 +70,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 
 // reject says, not too often, that what is stored as the table is none.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
-	if now := time.Now(); now.Sub(s.rejected) >= complainEvery {
-		s.rejected = now
+	if _, ok := s.rejected.Allow(ratelog.Every); ok {
 		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. A broker with "+
 			"another secret, or a client, has it put there", "stream", s.bucket.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}

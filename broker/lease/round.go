@@ -38,7 +38,8 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 		s.failed(ctx, sent, err)
 		return err
 	}
-	s.failing, s.alerted = time.Time{}, time.Time{}
+	s.failing = time.Time{}
+	s.alerted.Reset()
 	s.plan(sent)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/ratelog"
 )
 
 // Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
@@ -56,14 +57,16 @@ type Shared struct {
 	asked     time.Time // when it was last asked who lives
 	pending   bool      // something was asked that no round has seen to
 
-	sweepBelow uint64    // counters stored below are of those who are gone; zero when that is not known yet
-	sweepAt    time.Time // when they are removed; zero when none are to be
-	failing    time.Time // since when rounds are in vain, zero when they are not
-	alerted    time.Time // when it was last said that we go on without the bucket
-	rejected   time.Time // when it was last said that something else is stored as the table
-	namesake   bool      // an elder instance has our name, and we stop
-	elder      bool      // a younger one has
-	complaint  complaint
+	sweepBelow uint64        // counters stored below are of those who are gone; zero when that is not known yet
+	sweepAt    time.Time     // when they are removed; zero when none are to be
+	failing    time.Time     // since when rounds are in vain, zero when they are not
+	alerted    ratelog.Limit // of saying that we go on without the bucket
+	rejected   ratelog.Limit // of saying that something else is stored as the table
+	namesake   bool          // an elder instance has our name, and we stop
+	elder      bool          // a younger one has
+
+	disagreeing  time.Time     // since when rounds fail, zero when they do not
+	disagreement ratelog.Limit // of saying so
 }
 
 // SharedConfig is what Shared needs to know.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/ratelog"
 )
 
 const (
@@ -22,8 +24,6 @@ const (
 	glanceEvery = 10 * time.Second
 	// forgetAfter is how long what others said is remembered.
 	forgetAfter = time.Minute
-	// complainEvery is how often the log says the same.
-	complainEvery = 10 * time.Second
 	// alertEvery is how often the log says that the bucket cannot be used.
 	alertEvery = time.Minute
 )
@@ -68,7 +68,7 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	if s.pending {
 		return roundPause
 	}
-	s.complain(nil)
+	s.agreed()
 	if st := s.standing.Load(); st != nil && st.alone {
 		return signEvery
 	}
@@ -80,7 +80,7 @@ func (s *Shared) again(ctx context.Context, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	s.complain(err)
+	s.disagreed(err)
 	if isFull(err) {
 		return beatEvery // it was answered; there is no hurry
 	}
@@ -103,31 +103,25 @@ func (s *Shared) glance(ctx context.Context, now time.Time) (changed bool, err e
 	return m.Sequence != s.last, nil
 }
 
-// complaint remembers what was said.
-type complaint struct {
-	since, said time.Time
+// agreed says, after the log said otherwise, that rounds succeed again.
+func (s *Shared) agreed() {
+	if s.disagreement.Reset() {
+		s.log.Info("instances can agree again", "after", time.Since(s.disagreeing).Round(time.Millisecond))
+	}
+	s.disagreeing = time.Time{}
 }
 
-func (s *Shared) complain(err error) {
-	c := &s.complaint
-	if err == nil {
-		if !c.said.IsZero() {
-			s.log.Info("instances can agree again", "after", time.Since(c.since).Round(time.Millisecond))
-		}
-		*c = complaint{}
-		return
-	}
+// disagreed logs why rounds fail: every ten seconds, and every minute once they have failed for longer than that.
+func (s *Shared) disagreed(err error) {
 	now := time.Now()
-	if c.since.IsZero() {
-		c.since = now
+	if s.disagreeing.IsZero() {
+		s.disagreeing = now
 	}
-	every := complainEvery
-	if now.Sub(c.since) > alertEvery {
+	every := ratelog.Every
+	if now.Sub(s.disagreeing) > alertEvery {
 		every = alertEvery
 	}
-	if now.Sub(c.said) < every {
-		return
+	if _, ok := s.disagreement.Allow(every); ok {
+		s.log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", s.disagreeing.UTC())
 	}
-	c.said = now
-	s.log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", c.since.UTC())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/ratelog"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
 
-	// complaintPause keeps an outage from filling the log: each link tries several times a second.
-	complaintPause = 10 * time.Second
+	// remindEvery is how often the log says that the first connection is still waited for.
+	remindEvery = 10 * time.Second
 )
 
 // A link is one of the broker's connections, by what it is for.
@@ -76,8 +77,8 @@ func (d dialer) dial() (links, error) {
 
 func (d dialer) options(name string) []nats.Option {
 	log := d.log.With("link", name)
-	var complained time.Time // nats.go calls the handlers of a connection one after another
-	var refused sparing
+	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
+	const unreachable = "cannot connect to NATS; trying on"
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.version, name)),
 		nats.MaxReconnects(-1),
@@ -94,20 +95,16 @@ func (d dialer) options(name string) []nats.Option {
 			}
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			if now := time.Now(); now.Sub(complained) >= complaintPause {
-				complained = now
-				log.Warn("cannot connect to NATS; trying on", "err", err)
-			}
+			rare.Log(slog.LevelWarn, unreachable, "err", err)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			complained = time.Time{}
+			rare.Reset(unreachable)
 			log.Info("reconnected to NATS", "server", serverOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) { // of every message, perhaps
-				if more, ok := refused.say(time.Now()); ok {
-					log.Error("NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself", "err", err, "more", more)
-				}
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				rare.Log(slog.LevelError,
+					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself", "err", err)
 				return
 			}
 			level := slog.LevelWarn
@@ -132,22 +129,6 @@ func (d dialer) options(name string) []nats.Option {
 	return options
 }
 
-// sparing says a thing at most once in complaintPause.
-type sparing struct {
-	said time.Time
-	more int // left unsaid since
-}
-
-// say reports whether to say it now, and how often it was left unsaid.
-func (s *sparing) say(now time.Time) (more int, ok bool) {
-	if !s.said.IsZero() && now.Sub(s.said) < complaintPause {
-		s.more++
-		return 0, false
-	}
-	more, s.more, s.said = s.more, 0, now
-	return more, true
-}
-
 func reason(nc *nats.Conn) error {
 	if err := nc.LastError(); err != nil {
 		return err
@@ -169,7 +150,7 @@ func (l links) await(ctx context.Context, log *slog.Logger) error {
 func (l link) await(ctx context.Context, log *slog.Logger) error {
 	listener := l.conn.StatusChanged(nats.CONNECTED)
 	defer l.conn.RemoveStatusListener(listener)
-	remind := time.NewTicker(complaintPause)
+	remind := time.NewTicker(remindEvery)
 	defer remind.Stop()
 	for changed := listener; !l.conn.IsConnected(); {
 		select {

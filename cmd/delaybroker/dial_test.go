@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -33,17 +32,6 @@ func TestRightRefused(t *testing.T) {
 	r.stop(t)
 	if got := strings.Count(r.log.String(), said); got > 5 {
 		t.Errorf("said %d times, want few", got)
-	}
-}
-
-func TestSparing(t *testing.T) {
-	var s sparing
-	now := time.Now()
-	for after, want := range []string{"0 true", "0 false", "0 false", "2 true", "0 false"} {
-		more, ok := s.say(now.Add(time.Duration(after) * complaintPause / 3))
-		if got := fmt.Sprint(more, ok); got != want {
-			t.Errorf("time %d: got %s, want %s", after, got, want)
-		}
 	}
 }
 
