@@ -52,14 +52,11 @@ func readClientConfig() (clientConfig, error) {
 	}
 	c := clientConfig{access: s.access(&p, from), jsDomain: s.JSDomain, apiPrefix: "$JS.API"}
 	c.access.options = append(c.access.options, s.inbox(&p, from)...)
-	if c.names, err = message.NewNames(s.Prefix); err != nil {
-		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
-	}
-	c.policy = message.Policy{
-		Names: c.names, Targets: list(s.Targets), HeaderTargets: list(s.HeaderTargets),
-		MaxDelay: p.duration("DELAY_MAX_DELAY", s.MaxDelay, minMaxDelay, maxMaxDelay),
-	}
-	p.domain(s.JSDomain)
+	var all problems
+	b := s.brokerConfig(&all, false)
+	p = append(p, all.of("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
+	c.names, _ = message.NewNames(s.Prefix) // its error is one of these
+	c.policy = message.Policy{Names: c.names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	switch {
 	case s.JSDomain != "":
 		c.apiPrefix = "$JS." + s.JSDomain + ".API"

@@ -17,7 +17,7 @@ const (
 	// answersWait is how long instances may take to answer. They are asked on a connection of theirs that does little else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * broker.MaxMaxOwners
+	mostAnswers = 4 * broker.MostOwners
 	// askPause is how soon those are asked again who did not own everything between them.
 	askPause = 250 * time.Millisecond
 

@@ -49,8 +49,8 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
 	case bad != nil:
 		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
-	case replicas < 0 || replicas > maxReplicas:
-		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, maxReplicas)
+	case replicas < 0 || replicas > broker.MaxReplicas:
+		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, broker.MaxReplicas)
 	}
 	cfg, err := readConfig()
 	if err != nil {
