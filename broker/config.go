@@ -165,7 +165,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
-	orString(&c.APIPrefix, apiPrefix(c.JSDomain))
+	orString(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -180,8 +180,8 @@ func (c Config) policy(names message.Names) message.Policy {
 	}
 }
 
-// apiPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
-func apiPrefix(domain string) string {
+// APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
+func APIPrefix(domain string) string {
 	if domain == "" {
 		return "$JS.API"
 	}
@@ -279,7 +279,7 @@ func (c Config) check() error {
 	switch {
 	case strings.ContainsAny(c.JSDomain, ".*> \t\r\n"):
 		refuse("JSDomain", c.JSDomain, "want one token: no dots, wildcards or spaces")
-	case c.JSDomain != "" && c.APIPrefix != apiPrefix(c.JSDomain):
+	case c.JSDomain != "" && c.APIPrefix != APIPrefix(c.JSDomain):
 		refuse("JSDomain", c.JSDomain, "set together with APIPrefix %q; leave one of them out", c.APIPrefix)
 	}
 	for _, p := range c.patterns() {

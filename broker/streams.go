@@ -31,6 +31,9 @@ func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
 	return s.e.specs(maxPayload, s.e.cfg.replicas(clustered))
 }
 
+// APIPrefix is that of the JetStream API, as in "$JS.API".
+func (s Streams) APIPrefix() string { return s.e.cfg.APIPrefix }
+
 // Provisioner brings them into being, or only finds them.
 func (s Streams) Provisioner(js layout.Streams) layout.Provisioner { return s.e.provisioner(js) }
 

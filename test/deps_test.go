@@ -87,6 +87,7 @@ func TestForeignImports(t *testing.T) {
 		{"delaybroker/broker/deliver", []string{"delaybroker/broker/lane", "delaybroker/broker/lease"}, "a target is reached without knowing lanes"},
 		{"delaybroker/broker/lease", []string{"delaybroker/broker/lane", "delaybroker/broker/layout"}, "ownership knows lanes by name"},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{"delaybroker/broker/inspect", []string{prometheus, "github.com/jedib0t/", "golang.org/x/term"}, "what the verbs know is printed by the command"},
 		{"delaybroker/broker/...", command, "the engine is a library"},
 		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
 	} {

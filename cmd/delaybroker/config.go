@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -15,7 +16,8 @@ import (
 // config is what the settings mean.
 type config struct {
 	broker   broker.Config     // all but its Log
-	access   access            // without a URL when the server is embedded
+	access   access            // of the broker; without a URL when the server is embedded
+	reach    access            // of the verbs that look at it from outside
 	apart    map[string]access // of the links that have a context of their own, by name
 	embed    *embedConfig      // nil when the server is external
 	httpAddr string            // empty means no HTTP
@@ -49,10 +51,11 @@ func (s settings) config(p *problems) config {
 		c.apart = s.accessApart(p, from)
 	}
 	c.access.options = append(c.access.options, s.inbox(p, from)...)
-	c.broker = s.brokerConfig(p, c.embed != nil)
-	if c.broker.JSDomain == "" {
-		c.broker.APIPrefix = from.JSAPIPrefix
+	c.reach = c.access
+	if c.embed != nil {
+		c.reach.url = serverOfServe(s.EmbeddedListen)
 	}
+	c.broker = s.brokerConfig(p, from, c.embed != nil)
 	if s.HTTPAddr != "off" {
 		c.httpAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
@@ -66,7 +69,7 @@ func (s settings) config(p *problems) config {
 
 // brokerConfig reads what the broker has a say in. A value that cannot be read is left out, or made one that the broker
 // refuses; the bounds are the broker's.
-func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
+func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
 		Attempts:      number(s.Attempts),
@@ -85,6 +88,9 @@ func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
 		Provision:       s.provision(p, embedded),
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
+	}
+	if s.JSDomain == "" {
+		c.APIPrefix = strings.TrimSuffix(from.JSAPIPrefix, ".")
 	}
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)
@@ -173,9 +179,9 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
 		}
 	}
-	for _, l := range s.linkContexts() {
-		if l.context != "" {
-			p.refuse(l.variable, l.context, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
+	for _, variable := range linkVariables {
+		if context := s.linkContext(variable.link); context != "" {
+			p.refuse(variable.name, context, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
 		}
 	}
 	c := &embedConfig{dir: s.EmbeddedDir}

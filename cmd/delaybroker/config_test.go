@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -351,7 +352,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
-		if got, err := withoutUser(server); err != nil || got != "nats://h:4222" {
+		if got, err := inspect.WithoutUser(server); err != nil || got != "nats://h:4222" {
 			t.Errorf("got %q, %v, want no user", got, err)
 		}
 	}

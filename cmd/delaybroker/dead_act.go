@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 )
 
 func (a *app) deadResendCommand() *cobra.Command {
@@ -40,20 +42,19 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 			if err := choice.chosen(); err != nil {
 				return err
 			}
-			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
-				policy := d.streams.Policy()
-				if problem := policy.CheckTarget(change.Target); change.Target != "" && problem != nil {
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
+				if problem := d.policy.CheckTarget(change.Target); change.Target != "" && problem != nil {
 					return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)
 				}
-				w := letterWork{desk: d, did: "resent", dry: dry, bodies: !dry}
-				w.do = func(ctx context.Context, l deadletter.Letter) error { return d.box.Resend(ctx, l, change, d.time()) }
+				w := deadWork{deadLetters: d, did: "resent", dry: dry, bodies: !dry}
+				w.do = func(ctx context.Context, l deadletter.Letter) error { return d.Resend(ctx, l, change, d.Time()) }
 				if dry {
 					w.do = func(_ context.Context, l deadletter.Letter) error {
-						_, err := l.Again(policy, change, d.time())
+						_, err := l.Again(d.policy, change, d.Time())
 						return err
 					}
 				}
-				return a.work(ctx, &w)
+				return a.work(ctx, w)
 			})
 		},
 	}
@@ -84,12 +85,12 @@ exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
 			if err := choice.chosen(); err != nil {
 				return err
 			}
-			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
-				w := letterWork{desk: d, did: "removed", dry: dry, do: d.box.Remove}
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
+				w := deadWork{deadLetters: d, did: "removed", dry: dry, do: d.Remove}
 				if dry {
 					w.do = func(context.Context, deadletter.Letter) error { return nil }
 				}
-				return a.work(ctx, &w)
+				return a.work(ctx, w)
 			})
 		},
 	}
@@ -97,4 +98,82 @@ exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
 	c.Flags().BoolVar(&choice.all, "all", false, "all there are")
 	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
 	return c
+}
+
+// errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
+var errLettersLeft = errors.New("some dead letters were left")
+
+// deadWork is what resend and rm do to letters.
+type deadWork struct {
+	deadLetters
+	did    string // what it is called when it is done
+	dry    bool   // nothing is
+	bodies bool   // do wants the payloads
+	do     func(ctx context.Context, l deadletter.Letter) error
+}
+
+// letterSummary is the end of a run. What has been done is in it also when the run failed.
+type letterSummary struct {
+	DryRun   bool                    `json:"dry_run"`
+	Complete bool                    `json:"complete"` // all letters that were chosen were dealt with
+	Outcomes []inspect.LetterOutcome `json:"outcomes"`
+}
+
+// work does it to the letters that were chosen, until all are done, something fails, or somebody interrupts.
+func (a *app) work(ctx context.Context, w deadWork) error {
+	interrupted, stop := interruptible(ctx)
+	defer stop()
+	told := progress{app: a}
+	outcomes, err := w.Work(ctx, interrupted, &inspect.LetterWork{
+		Query: deadletter.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: told.look}, Did: w.did, Do: w.do,
+	})
+	told.bar.stop()
+	if shown := a.showOutcomes(w, outcomes, err == nil); err == nil {
+		err = shown
+	}
+	if err != nil {
+		return err
+	}
+	return w.verdict(outcomes)
+}
+
+func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) error {
+	if a.json {
+		return a.printJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes})
+	}
+	if len(outcomes) == 0 {
+		if !complete {
+			return nil
+		}
+		_, err := fmt.Fprintln(a.stdout, none(w.filter))
+		return err
+	}
+	t := a.sheet(
+		column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true}, column{name: "such as number", drop: 1},
+	)
+	for _, o := range outcomes {
+		did, number := o.Did, ""
+		if w.dry {
+			did = "would be " + did
+		}
+		if o.Number > 0 {
+			number = fmt.Sprint(o.Number)
+		}
+		t.add(did, o.Letters, o.Why, number)
+	}
+	t.print()
+	return nil
+}
+
+// verdict is the exit code of a complete run.
+func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
+	for _, o := range outcomes {
+		if o.Did == inspect.LetterLeft {
+			return logged{errLettersLeft}
+		}
+	}
+	if len(outcomes) == 0 && len(w.filter.IDs)+len(w.filter.Sequences) > 0 {
+		return logged{errNoLetter}
+	}
+	return nil
 }

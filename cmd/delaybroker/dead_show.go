@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
 
@@ -78,7 +79,7 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 			if err := checkBy(by); err != nil {
 				return err
 			}
-			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
 				if len(by) > 0 {
@@ -91,24 +92,24 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 	choice.flags(c)
 	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
 	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
-	completes(c, "by", byCode, byTarget, byReason)
+	completes(c, "by", inspect.ByCode, inspect.ByTarget, inspect.ByReason)
 	return c
 }
 
-func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
+func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	t := a.sheet(
 		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8}, column{name: "target", least: 10},
 		column{name: "refused", drop: 5}, column{name: "bytes", drop: 6}, column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
 	)
 	listed, matching := 0, 0
 	var all uint64 // of those that the server chooses
-	watch := lookout{app: a, rows: true}
+	told := progress{app: a, rows: true}
 	progress := func(looked, of uint64) {
 		all = of
-		watch.look(looked, of)
+		told.look(looked, of)
 	}
 	var failed error
-	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
 		if failed = err; err != nil {
 			break
 		}
@@ -126,8 +127,8 @@ func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
 			}
 			continue
 		}
-		t.add(l.Sequence, second(l.At), string(l.Code), orDash(printable(l.Target, 256)), l.Attempts, l.Size,
-			orDash(printable(l.ID, 256)), printable(reasonOf(l), maxCell))
+		t.add(l.Sequence, second(l.At), string(l.Code), orDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
+			orDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), maxCell))
 	}
 	switch {
 	case a.json:
@@ -154,16 +155,6 @@ func none(f deadletter.Filter) string {
 	return "no such dead letters"
 }
 
-func reasonOf(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
-		return "UNSEALED: " + l.Sentence
-	}
-	if l.Problem != nil && l.Sentence == "" {
-		return l.Problem.Sentence
-	}
-	return l.Sentence
-}
-
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -181,7 +172,7 @@ With --json, each is a line, and the payload is base64.
 exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.atDesk(cmd.Context(), letterChoice{ids: args}, func(ctx context.Context, d *desk) error {
+			return a.withLetters(cmd.Context(), letterChoice{ids: args}, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
 				return a.deadShow(ctx, d)
@@ -190,10 +181,10 @@ exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 	}
 }
 
-func (a *app) deadShow(ctx context.Context, d *desk) error {
+func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	shown := 0
-	watch := lookout{app: a, rows: true}
-	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, Progress: watch.look}) {
+	told := progress{app: a, rows: true}
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: told.look}) {
 		if err != nil {
 			return err
 		}
@@ -220,22 +211,22 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	t := a.sheet(column{}, column{least: 12, wrap: true})
 	line := func(name, value string, known bool) {
 		if known {
-			t.add(name, printable(value, 2000))
+			t.add(name, inspect.Printable(value, 2000))
 		}
 	}
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
-	line("dead since", moment(l.At), true)
+	line("dead since", inspect.Moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
 	line("unreadable", sentence(l.Problem), l.Problem != nil)
 	line("unproven", sentence(l.Unproven), l.Unproven != nil)
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
-	line("accepted", moment(l.Accepted), !l.Accepted.IsZero())
-	line("due", moment(l.Due), !l.Due.IsZero() && l.Understood())
-	line("expires", moment(l.Expires), !l.Expires.IsZero())
-	line("refused", fmt.Sprintf("%d times, from %s to %s", l.Attempts, moment(l.FirstFailure), moment(l.LastFailure)), l.Attempts > 0)
+	line("accepted", inspect.Moment(l.Accepted), !l.Accepted.IsZero())
+	line("due", inspect.Moment(l.Due), !l.Due.IsZero() && l.Understood())
+	line("expires", inspect.Moment(l.Expires), !l.Expires.IsZero())
+	line("refused", fmt.Sprintf("%d times, from %s to %s", l.Attempts, inspect.Moment(l.FirstFailure), inspect.Moment(l.LastFailure)), l.Attempts > 0)
 	line("deliver", string(l.Mode), l.Mode != "")
 	line("TTL", l.TTL, l.TTL != "")
 	line("Nats-Msg-Id", l.MsgID, l.MsgID != "")

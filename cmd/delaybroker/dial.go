@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
 )
 
@@ -99,7 +99,7 @@ func (d dialer) options(name string) []nats.Option {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			rare.Reset(unreachable)
-			log.Info("reconnected to NATS", "server", serverOf(nc))
+			log.Info("reconnected to NATS", "server", inspect.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
@@ -181,32 +181,4 @@ func (l links) close() {
 	for _, link := range l {
 		link.conn.Close()
 	}
-}
-
-// serverOf is where a connection leads, without credentials. It is empty while there is none.
-func serverOf(nc *nats.Conn) string {
-	server, err := withoutUser(nc.ConnectedUrl())
-	if err != nil {
-		return nc.ConnectedAddr()
-	}
-	return server
-}
-
-// Servers below these have published security holes, some of which go around the permissions that keep tenants apart.
-var (
-	floor    = []int{2, 12, 12}
-	floor214 = []int{2, 14, 3}
-)
-
-// belowFloor reports whether a server is older than what the promises of the broker rest on. A version that cannot be
-// read is not: it is a development build.
-func belowFloor(version string) bool {
-	v := make([]int, 3)
-	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
-		return false
-	}
-	if slices.Equal(v[:2], floor214[:2]) {
-		return slices.Compare(v, floor214) < 0
-	}
-	return slices.Compare(v, floor) < 0
 }

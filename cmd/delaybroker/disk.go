@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"delaybroker/broker/inspect"
 )
 
 const (
@@ -55,13 +57,13 @@ func (d *disk) heard(line string) {
 }
 
 // check is for /readyz.
-func (d *disk) check() check {
+func (d *disk) check() inspect.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
-		return check{Name: "disk", Detail: fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)}
+		return inspect.Check{Name: "disk", Detail: fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)}
 	}
-	return check{Name: "disk", OK: true}
+	return inspect.Check{Name: "disk", OK: true}
 }
 
 // mended forgets the failure.

@@ -16,7 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/levels"
+	"delaybroker/broker/inspect"
 )
 
 const (
@@ -25,9 +25,6 @@ const (
 
 	// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
 	acceptTimeout = 10 * time.Second
-
-	// embeddedName is the server's, the same after a restart.
-	embeddedName = "delaybroker"
 )
 
 // embedConfig says how to run a NATS server of our own. It has no users, so it belongs on a loopback address.
@@ -39,12 +36,12 @@ type embedConfig struct {
 	syncAlways bool
 }
 
-// durability says in words what a power cut can take.
-func (c embedConfig) durability() string {
-	if c.syncAlways {
-		return "fsync for every write"
+// durability is how often it syncs to disk; nil where no server is embedded.
+func (c *embedConfig) durability() *inspect.Sync {
+	if c == nil {
+		return nil
 	}
-	return "fsync every " + levels.FormatDuration(c.sync)
+	return &inspect.Sync{Always: c.syncAlways, Every: c.sync}
 }
 
 // options are nats-server's. It would otherwise put its data into a temporary directory and react to signals itself.
@@ -54,7 +51,7 @@ func (c embedConfig) options() *server.Options {
 		port = server.RANDOM_PORT // zero is 4222 there
 	}
 	return &server.Options{
-		ServerName:             embeddedName,
+		ServerName:             inspect.EmbeddedName,
 		Host:                   c.host,
 		Port:                   port,
 		JetStream:              true,
@@ -187,25 +184,22 @@ func (e *embedded) url() string {
 
 // store is for /readyz: how much of what it may hold the server holds. At the bound it refuses what is published and what
 // is to be moved, although the disk has room.
-func (e *embedded) store() check {
+func (e *embedded) store() inspect.Check {
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
 	}
-	return checkStore(usage{info.Store, info.Config.MaxStore})
+	return checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-func checkStore(used usage) check {
-	c := check{Name: "store", OK: used.part() < fullAt, Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
-		humanize.IBytes(used.bytes), humanize.IBytes(uint64(used.limit)))}
+func checkStore(used inspect.Usage) inspect.Check {
+	c := inspect.Check{Name: "store", OK: used.Part() < inspect.FullAt, Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
+		humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)))}
 	if !c.OK {
-		c.Detail += ": " + embeddedFull
+		c.Detail += ": " + inspect.EmbeddedFull
 	}
 	return c
 }
-
-// embeddedFull is what to do about a bound that has no setting.
-const embeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which takes three quarters of it again"
 
 // stop returns when everything is on disk and the directory is free.
 func (e *embedded) stop() {

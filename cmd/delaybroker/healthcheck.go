@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
 )
 
 // probeTimeout leaves /healthz the time in which it gives up itself.
@@ -58,7 +60,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 			return err
 		}
 	}
-	if bad := h.failing(); len(bad) > 0 {
+	if bad := inspect.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
 	if !a.json {
@@ -86,15 +88,4 @@ func askHealth(ctx context.Context, url string) (answer, error) {
 		return answer{}, fmt.Errorf("%s, and not in the broker's words: is something else listening there?", response.Status)
 	}
 	return a, nil
-}
-
-// failing are the checks that are not good, in words.
-func (a answer) failing() []string {
-	var bad []string
-	for _, c := range a.Checks {
-		if !c.OK {
-			bad = append(bad, printable(c.Name+": "+c.Detail, 300))
-		}
-	}
-	return bad
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
 
@@ -29,7 +30,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, printable(line, 16*maxCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, inspect.Printable(line, 16*maxCell)) // it may quote a server, or a stream's name
 		}
 	}
 	os.Exit(exitCode(err))

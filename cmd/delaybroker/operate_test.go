@@ -99,24 +99,6 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func TestSpan(t *testing.T) {
-	for _, test := range []struct {
-		d    time.Duration
-		want string
-	}{
-		{0, "0s"},
-		{1500 * time.Microsecond, "2ms"},
-		{1550 * time.Millisecond, "1s500ms"},
-		{90*time.Second + 999*time.Millisecond, "1m30s"},
-		{49*time.Hour + time.Second, "2d1h1s"},
-		{-2 * time.Second, "-2s"},
-	} {
-		if got := span(test.d); got != test.want {
-			t.Errorf("span of %s: got %q, want %q", test.d, got, test.want)
-		}
-	}
-}
-
 // sealed is a message as a broker would store it.
 func (o *operated) sealed(m *nats.Msg) *nats.Msg {
 	o.t.Helper()

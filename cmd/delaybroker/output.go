@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"delaybroker/broker/inspect"
 )
 
 // table is an empty table; its Render writes to stdout. It has rounded borders on a terminal, as the NATS CLI's have, and
@@ -35,7 +35,7 @@ const maxCell = 1000
 func row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {
-			cells[i] = printable(s, maxCell)
+			cells[i] = inspect.Printable(s, maxCell)
 		}
 	}
 	return cells
@@ -64,18 +64,4 @@ func (a *app) printJSON(v any) error {
 		return fmt.Errorf("print JSON: %w", err)
 	}
 	return nil
-}
-
-// printable is what a stranger wrote, in one line, short, and with nothing that a terminal would act on.
-func printable(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
 }

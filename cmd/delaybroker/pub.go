@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -93,7 +94,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	p := publisher{policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
+	p := publisher{names: c.names, policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
 	p.looks.Store(true)
 	request, problem := p.parse("", 0, now)
 	if problem != nil {
@@ -105,14 +106,15 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	if p.session, err = a.connect(ctx); err != nil {
+	a.warnOfNames()
+	if p.session, err = a.connectClient(ctx, c); err != nil {
 		return err
 	}
-	defer p.session.close()
+	defer p.session.Close()
 	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, span(ago))
+		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil, printable(asked, 100))
+		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil, inspect.Printable(asked, 100))
 	}
 	return a.pubAll(ctx, &p, o.count)
 }
@@ -146,7 +148,8 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 
 // A publisher publishes one message, again and again.
 type publisher struct {
-	session *session
+	session *inspect.Session
+	names   message.Names
 	policy  message.Policy
 	msg     *nats.Msg
 	looks   atomic.Bool // it asks when a message was stored; false once that was refused, which the server logs
@@ -183,7 +186,7 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 	if err != nil {
 		return published{}, err
 	}
-	if !strings.HasPrefix(ack.Stream, p.session.names.LevelStream("")) {
+	if !strings.HasPrefix(ack.Stream, p.names.LevelStream("")) {
 		return published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's", ack.Stream, p.msg.Subject)
 	}
 	m := published{Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.msg.Subject, Duplicate: ack.Duplicate, Estimated: true}
@@ -203,12 +206,12 @@ func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message
 	return p.policy.Parse(message.Incoming{Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header)})
 }
 
-// send publishes and says of a failure what it means. The context is one of session.allowed.
+// send publishes and says of a failure what it means. The context is one of Session.Allowed.
 func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
 	m := *p.msg // the client library may add to it
-	ack, err := p.session.js.PublishMsg(ctx, &m)
+	ack, err := p.session.JetStream.PublishMsg(ctx, &m)
 	refusal, subject := context.Cause(ctx), p.msg.Subject
 	switch {
 	case err == nil:
@@ -225,13 +228,13 @@ func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 
 // untaken says why no stream takes the message, as far as we may ask.
 func (p *publisher) untaken(ctx context.Context) error {
-	if err := p.session.hasJetStream(ctx); err != nil {
+	if err := p.session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
 	}
 	err := fmt.Errorf("no stream takes %s: there is no such level or duration, or no broker with the prefix %q has made its streams here",
-		p.msg.Subject, p.session.names.Prefix())
-	if others := p.session.prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.session.names.Prefix()) {
-		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err, printable(strings.Join(others, ", "), 200))
+		p.msg.Subject, p.names.Prefix())
+	if others := p.session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.names.Prefix()) {
+		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err, inspect.Printable(strings.Join(others, ", "), 200))
 	}
 	return err
 }
@@ -244,7 +247,7 @@ func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time,
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	stored, err := p.session.stored(ctx, ack.Stream, ack.Sequence)
+	stored, err := p.session.Stored(ctx, ack.Stream, ack.Sequence)
 	p.looks.Store(err == nil || errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
-	readMemory().keepWithin()
+	keepWithin(readMemory())
 	known, err := settingNames()
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	build := readBuild()
 	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
 	var disk *disk
-	var store func() check
+	var store func() inspect.Check
 	if cfg.embed != nil {
 		server, err := startEmbedded(*cfg.embed, log)
 		if err != nil {
@@ -150,13 +151,13 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	running.Go(func() {
 		select {
 		case <-b.Ready():
-			meaning, weak := cfg.keeping(ctx, b, control, log).words()
+			meaning, weak := cfg.durability(ctx, b, control, log).Words()
 			durability.Store(&meaning)
-			log.Info("ready", "version", build.name(), "server", serverOf(control), "server_version", control.ConnectedServerVersion(),
+			log.Info("ready", "version", build.name(), "server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
 				"http", addressOf(listener), "durability", meaning)
 			for _, w := range weak {
-				log.Warn("durability is weak", "what", w.what, "do", w.do)
+				log.Warn("durability is weak", "what", w.What, "do", w.Do)
 			}
 		case <-ctx.Done():
 		}
@@ -222,15 +223,16 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// keeping looks at the streams. What it cannot find out it leaves open.
-func (c config) keeping(ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger) keeping {
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+// durability looks at the streams. What it cannot find out it leaves open.
+func (c config) durability(ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger) inspect.Durability {
+	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {
 		log.Debug("looking at the streams for their durability", "err", err)
 	}
-	return keeping{
-		streams: streams, clustered: control.ConnectedClusterName() != "", embed: c.embed, version: control.ConnectedServerVersion(),
+	return inspect.Durability{
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.durability(),
+		Version: control.ConnectedServerVersion(),
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"delaybroker/broker/inspect"
 )
 
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
@@ -76,9 +78,9 @@ func (a *app) warnOfNames() {
 
 func (u unknownName) String() string {
 	if u.nearest == "" {
-		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", printable(u.name, 100))
+		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.name, 100))
 	}
-	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", printable(u.name, 100), u.nearest)
+	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.name, 100), u.nearest)
 }
 
 // distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.

@@ -1,4 +1,4 @@
-package main
+package inspect
 
 import (
 	"context"
@@ -20,12 +20,17 @@ const (
 	mostAnswers = 4 * broker.MostOwners
 	// askPause is how soon those are asked again who did not own everything between them.
 	askPause = 250 * time.Millisecond
+)
 
-	// A lane is nobody's when no instance owns it for so long. They hand lanes over within a second, and take over from one
-	// that died within six; that takes one who is there.
-	unownedLook   = time.Second // when somebody waits for a table
-	unownedDoctor = 8 * time.Second
-	unownedAlone  = 8 // the part of it that is enough when nobody answers at all
+// A lane is nobody's when no instance owns it for so long. Instances hand lanes over within a second, and take over from one
+// that died within six; that takes one who is there.
+const (
+	// Handover is long enough when somebody waits for a table.
+	Handover = time.Second
+	// takeover is long enough for a verdict.
+	takeover = 8 * time.Second
+	// aloneShare is the part of it that is enough when nobody answers at all.
+	aloneShare = 8
 )
 
 // instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer could
@@ -47,18 +52,47 @@ func (n instances) owner(stream string) (who string, as broker.LaneAnswer, ok bo
 	return who, as, ok
 }
 
-// ask gathers the answers until all streams have an owner, or nobody says more.
-func (o *operator) ask(ctx context.Context, streams []string) (instances, error) {
+// lacks are the streams that no instance owns.
+func (n instances) lacks(streams []string) []string {
+	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
+}
+
+// askInstances asks until all streams have had an owner, for as long as a lane may be between two.
+func (i *Inspector) askInstances(ctx context.Context, streams []string, handover time.Duration) (instances, error) {
+	var all instances
+	alone := handover / aloneShare
+	for began := time.Now(); ; {
+		n, err := i.askOnce(ctx, streams)
+		if err != nil {
+			return all, err
+		}
+		all.answers = append(n.answers, all.answers...) // the newest first
+		if len(all.answers) == 0 {
+			handover = alone
+		}
+		if len(all.lacks(streams)) == 0 || time.Since(began)+askPause > handover {
+			return all, nil
+		}
+		select {
+		case <-ctx.Done():
+			return all, ctx.Err()
+		case <-time.After(askPause):
+		}
+	}
+}
+
+// askOnce gathers the answers until all streams have an owner, or nobody says more.
+func (i *Inspector) askOnce(ctx context.Context, streams []string) (instances, error) {
 	var n instances
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
-	reply := o.names.StatusAnswers() + nuid.Next()
-	sub, err := o.nc.SubscribeSync(reply)
+	reply := i.names.StatusAnswers() + nuid.Next()
+	sub, err := i.Conn.SubscribeSync(reply)
 	if err != nil {
 		return n, err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
-	if err := o.nc.PublishRequest(o.names.StatusCall(), reply, nil); err != nil {
+	if err := i.Conn.PublishRequest(i.names.StatusCall(), reply, nil); err != nil {
 		return n, err
 	}
 	for len(n.answers) < mostAnswers {
@@ -82,33 +116,4 @@ func (o *operator) ask(ctx context.Context, streams []string) (instances, error)
 		}
 	}
 	return n, nil
-}
-
-// lacks are the streams that no instance owns.
-func (n instances) lacks(streams []string) []string {
-	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
-}
-
-// askAll asks until all streams have had an owner, for as long as a lane may be between two.
-func (o *operator) askAll(ctx context.Context, streams []string, patience time.Duration) (instances, error) {
-	var all instances
-	alone := patience / unownedAlone
-	for began := time.Now(); ; {
-		n, err := o.ask(ctx, streams)
-		if err != nil {
-			return all, err
-		}
-		all.answers = append(n.answers, all.answers...) // the newest first
-		if len(all.answers) == 0 {
-			patience = alone
-		}
-		if len(all.lacks(streams)) == 0 || time.Since(began)+askPause > patience {
-			return all, nil
-		}
-		select {
-		case <-ctx.Done():
-			return all, ctx.Err()
-		case <-time.After(askPause):
-		}
-	}
 }

@@ -1,8 +1,7 @@
-package main
+package inspect
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,43 +17,50 @@ import (
 // intake that is not as it should be.
 const mostHoles = 8
 
-// adopt takes from the streams what the environment leaves open: a person's shell seldom has the broker's settings, and the
-// streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults stay; the
-// verb finds out why.
-func (o *operator) adopt(ctx context.Context, a *app) error {
-	if isSet("DELAY_PREFIX") && isSet("DELAY_LEVELS") && isSet("DELAY_RETRY") {
-		return nil
+// Given is what the configuration says because somebody set it. The rest of these are defaults.
+type Given struct{ Prefix, Levels, Retry bool }
+
+// Adopted is what was found about the prefix, which whoever reads the output should know.
+type Adopted struct {
+	Prefix  string   // that is used instead of the default; empty when the default is
+	Choices []string // the prefixes of which one has to be chosen, since there are several
+}
+
+// Adopt takes from the streams what the configuration leaves open: a person's shell seldom has the broker's settings, and
+// the streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults stay; the
+// next question finds out why.
+func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
+	var adopted Adopted
+	if given.Prefix && given.Levels && given.Retry {
+		return adopted, nil
 	}
-	ctx, cancel := o.allowed(ctx)
+	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	found, all, err := o.streams.Provisioner(o.js).Find(ctx)
+	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
-		return nil
+		return adopted, nil
 	}
-	if others := layout.Prefixes(all); len(found) == 0 && !isSet("DELAY_PREFIX") {
-		switch names, err := message.NewNames(strings.Join(others, " ")); {
+	if others := layout.Prefixes(all); len(found) == 0 && !given.Prefix {
+		switch _, err := message.NewNames(strings.Join(others, " ")); {
 		case len(others) == 1 && err == nil:
-			fmt.Fprintf(a.stderr, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n", others[0])
-			o.names, o.cfg.broker.Prefix = names, others[0]
-			if o.streams, err = broker.StreamsOf(o.cfg.broker); err != nil {
-				return err
+			adopted.Prefix, i.cfg.Prefix = others[0], others[0]
+			if err := i.configure(); err != nil {
+				return adopted, err
 			}
-			if found, all, err = o.streams.Provisioner(o.js).Find(ctx); err != nil {
-				return nil
+			if found, all, err = i.streams.Provisioner(i.JetStream).Find(ctx); err != nil {
+				return adopted, nil
 			}
 		case len(others) > 1:
-			names := printable(strings.Join(others, ", "), 600)
-			fmt.Fprintln(a.stderr, "there are streams of several prefixes here: set DELAY_PREFIX to one of "+names)
+			adopted.Choices = others
 		}
 	}
-	if ladder, err := levels.Parse(strings.Join(servedLevels(o.names, found, all), ",")); err == nil && !isSet("DELAY_LEVELS") {
-		o.cfg.broker.Ladder = ladder
+	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
+		i.cfg.Ladder = ladder
 	}
-	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !isSet("DELAY_RETRY") {
-		o.cfg.broker.RetryLadder = ladder
+	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !given.Retry {
+		i.cfg.RetryLadder = ladder
 	}
-	o.streams, err = broker.StreamsOf(o.cfg.broker)
-	return err
+	return adopted, i.configure()
 }
 
 // servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no level, so
