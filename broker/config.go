@@ -79,8 +79,8 @@ type Config struct {
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 
-	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all are
-	// believed. Without any, one is made when streams are provisioned, and kept in their metadata.
+	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all
+	// are believed. Without any, one is made when streams are provisioned, and kept in their metadata.
 	Secrets []string
 
 	// Provision allows to create missing streams and to change which subjects ours listen on.
@@ -115,8 +115,8 @@ type Config struct {
 	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
 	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
 	HoldBytes int
-	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so many,
-	// and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
+	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so
+	// many, and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
@@ -220,7 +220,8 @@ func (c Config) check() error {
 	}
 	for i, secret := range c.Secrets {
 		if len(secret) < message.MinSecret {
-			refuse("Secrets", "", "number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
+			refuse("Secrets", "",
+				"number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
 				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
@@ -252,7 +253,8 @@ func (c Config) check() error {
 			refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
 		}
 	}
-	if longest := AnswersWithin(c.ShutdownGrace); !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
+	longest := AnswersWithin(c.ShutdownGrace)
+	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
 		refuse("ReplyTimeout", c.ReplyTimeout,
 			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
 			levels.FormatDuration(longest))
@@ -284,7 +286,8 @@ func (c Config) check() error {
 	}
 	for _, p := range c.patterns() {
 		if !message.ValidPattern(p.pattern) {
-			refuse(p.field, p.pattern, "target pattern %q: tokens separated by dots; * for one token, > for the rest", p.pattern)
+			refuse(p.field, p.pattern, "target pattern %q: tokens separated by dots; * for one token, > for the rest",
+				p.pattern)
 		}
 	}
 	if err := c.Deliver.Validate(); err != nil {

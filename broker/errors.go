@@ -13,15 +13,16 @@ var (
 	// ErrDrift is returned by Run when a stream is configured so that accepted messages would be lost. Correct the
 	// stream, or move it aside.
 	ErrDrift = errors.New("a stream cannot keep the promises")
-	// ErrSecret is returned by Run when other brokers seal what they write, with a secret that this one does not have. Give
-	// it to this one.
+	// ErrSecret is returned by Run when other brokers seal what they write, with a secret that this one does not have.
+	// Give it to this one.
 	ErrSecret = errors.New("no secret")
 	// ErrGrace is returned by Run when the grace period ended before everything outstanding was acknowledged. Nothing
 	// is lost; what was outstanding may come twice, under one id.
 	ErrGrace = errors.New("stopped before everything was acknowledged")
 )
 
-// FieldErrors are returned by New and by Config.Validate: everything that is wrong with a configuration. They wrap ErrConfig.
+// FieldErrors are returned by New and by Config.Validate: everything that is wrong with a configuration. They wrap
+// ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is one field of a Config with a value that cannot be used.

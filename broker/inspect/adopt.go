@@ -26,9 +26,9 @@ type Adopted struct {
 	Choices []string // the prefixes of which one has to be chosen, since there are several
 }
 
-// Adopt takes from the streams what the configuration leaves open: a person's shell seldom has the broker's settings, and
-// the streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults stay; the
-// next question finds out why.
+// Adopt takes from the streams what the configuration leaves open: a person's shell seldom has the broker's settings,
+// and the streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults
+// stay; the next question finds out why.
 func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	var adopted Adopted
 	if given.Prefix && given.Levels && given.Retry {
@@ -63,8 +63,8 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	return adopted, i.configure()
 }
 
-// servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no level, so
-// where it leaves one out and there is no stream for it, a level is missing.
+// servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no
+// level, so where it leaves one out and there is no stream for it, a level is missing.
 func servedLevels(names message.Names, found []layout.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, holes []string
 	takes := make(map[string]bool)
@@ -92,8 +92,8 @@ func servedLevels(names message.Names, found []layout.Spec, all map[string]*jets
 	return served
 }
 
-// retryLevels are those of the retry lanes that there are, or none where they are some of the default ones, of which the
-// others are missing then.
+// retryLevels are those of the retry lanes that there are, or none where they are some of the default ones, of which
+// the others are missing then.
 func retryLevels(found []layout.Spec) []string {
 	standard := strings.Fields(broker.DefaultRetry)
 	var all []string

@@ -39,13 +39,15 @@ func checkOwners(f Facts) []Finding {
 	var all []Finding
 	switch {
 	case len(unread) > 0 && len(unread) == lanes:
-		all = append(all, verdict(name, Critical, "start a broker: delaybroker serve", "nobody reads any of the %d lanes", lanes)...)
+		all = append(all, verdict(name, Critical, "start a broker: delaybroker serve",
+			"nobody reads any of the %d lanes", lanes)...)
 	case len(unread) > 0:
 		all = append(all, verdict(name, Critical, "restart a broker: streams made after its start are not read",
 			"nobody reads %s", few(unread))...)
 	}
 	if len(stopped) > 0 {
-		all = append(all, verdict(name, Critical, "look at the broker's log and at the streams' leaders; a restart does not help",
+		all = append(all, verdict(name, Critical,
+			"look at the broker's log and at the streams' leaders; a restart does not help",
 			"their instance cannot read them at the moment: %s", few(stopped))...)
 	}
 	if len(late) > 0 {

@@ -17,7 +17,8 @@ func checkConnection(f Facts) []Finding {
 	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
 		return verdict(name, Critical, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD", "%v", f.ConnectErr)
 	case f.ConnectErr != nil:
-		return verdict(name, Critical, "start the server, or set NATS_URL to where it is; the other checks need it", "%v", f.ConnectErr)
+		return verdict(name, Critical, "start the server, or set NATS_URL to where it is; the other checks need it",
+			"%v", f.ConnectErr)
 	}
 	all := verdict(name, Fine, "", "%s%s", f.server, f.user.suffix())
 	for _, l := range f.apart {
@@ -39,7 +40,8 @@ func checkReady(f Facts) []Finding {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
-		return verdict(name, Fine, "", "no broker answers at %s, on this host: %s", p.URL, Printable(p.Err.Error(), mostDetail))
+		return verdict(name, Fine, "", "no broker answers at %s, on this host: %s",
+			p.URL, Printable(p.Err.Error(), mostDetail))
 	case len(bad) > 0:
 		return verdict(name, Critical, "mend what it names; a restart does not help while /healthz is ok",
 			"the broker at %s is not: %s", p.URL, strings.Join(bad, "; "))
@@ -80,7 +82,8 @@ func checkServer(f Facts) []Finding {
 		return verdict(name, Warn, "upgrade to 2.12.12, 2.14.3 or later",
 			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
 	}
-	return verdict(name, Fine, "", "nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
+	return verdict(name, Fine, "", "nats-server %s, delaybroker %s, nats.go %s",
+		f.version, f.Host.Version, f.Host.Client)
 }
 
 func checkJetStream(f Facts) []Finding {
@@ -89,14 +92,17 @@ func checkJetStream(f Facts) []Finding {
 	case f.ConnectErr != nil || errors.Is(f.accountErr, nats.ErrPermissionViolation):
 		return nil
 	case f.serverName == EmbeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
-		return verdict(name, Critical, "look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
+		return verdict(name, Critical,
+			"look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
 			"%v", f.accountErr)
-	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled), errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
 		return verdict(name, Critical,
 			"start nats-server with -js, or enable JetStream for this account, or set DELAY_JS_DOMAIN to where it is",
 			"%v", f.accountErr)
 	case f.accountErr != nil:
-		return verdict(name, Critical, "look at the servers: without a leader, or with a full disk, JetStream does not answer",
+		return verdict(name, Critical,
+			"look at the servers: without a leader, or with a full disk, JetStream does not answer",
 			"no answer: %v", f.accountErr)
 	}
 	missing := len(layout.Compare(f.want, f.all).Missing)

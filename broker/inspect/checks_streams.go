@@ -23,7 +23,8 @@ func checkStreams(f Facts) []Finding {
 	var all []Finding
 	c := layout.Compare(f.want, f.all)
 	if len(c.Missing) > 0 {
-		all = append(all, verdict(name, Critical, "run delaybroker provision, or start the broker once with DELAY_PROVISION=create",
+		all = append(all, verdict(name, Critical,
+			"run delaybroker provision, or start the broker once with DELAY_PROVISION=create",
 			"%d of %d are missing: %s", len(c.Missing), len(f.want), few(c.Missing))...)
 	}
 	if len(c.Foreign) > 0 {
@@ -56,7 +57,8 @@ func (f Facts) checkState(l Lane) []Finding {
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // it was not even asked
 		}
-		return verdict(name, Critical, "look at the servers: the stream has no leader", "%s does not answer: %s", l.Stream, l.Error)
+		return verdict(name, Critical, "look at the servers: the stream has no leader",
+			"%s does not answer: %s", l.Stream, l.Error)
 	}
 	return nil
 }
@@ -79,7 +81,8 @@ func checkDrift(f Facts) []Finding {
 		if d.Fatal {
 			state = Critical
 		}
-		all = append(all, verdict(name, state, "nats stream edit "+d.Stream+"; for subjects delaybroker provision", "%s", d)...)
+		all = append(all, verdict(name, state, "nats stream edit "+d.Stream+"; for subjects delaybroker provision",
+			"%s", d)...)
 	}
 	if all == nil {
 		return verdict(name, Fine, "", "none")
@@ -101,7 +104,8 @@ func checkSeal(f Facts) []Finding {
 	const provision = "run delaybroker provision, or start the broker once with DELAY_PROVISION=create"
 	switch none := len(secrets)+len(f.Config.Secrets) == 0; {
 	case none && sealed.IsZero():
-		return verdict(name, Warn, provision, "messages between lanes are not sealed: whoever can have one put there is believed")
+		return verdict(name, Warn, provision,
+			"messages between lanes are not sealed: whoever can have one put there is believed")
 	case none:
 		return verdict(name, Critical, "set DELAY_SECRET to what the other brokers have",
 			"messages are sealed since %s, and there is no secret", Moment(sealed))
@@ -109,7 +113,8 @@ func checkSeal(f Facts) []Finding {
 		return verdict(name, Warn, provision,
 			"messages are sealed with %s, and believed without: no stream says from when they are not", with)
 	}
-	return verdict(name, Fine, "", "messages are sealed with %s, and not believed without since %s", with, Moment(sealed))
+	return verdict(name, Fine, "", "messages are sealed with %s, and not believed without since %s",
+		with, Moment(sealed))
 }
 
 func checkDurability(f Facts) []Finding {

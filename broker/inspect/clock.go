@@ -66,7 +66,8 @@ func checkClocks(f Facts) []Finding {
 	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
 		return int(a.offset.Abs() - a.within - b.offset.Abs() + b.within)
 	})
-	const do = "synchronise both by NTP; the broker goes by the server's clock, those who compute a due time by their own"
+	const do = "synchronise both by NTP;" +
+		" the broker goes by the server's clock, those who compute a due time by their own"
 	var text string
 	switch sure := worst.offset.Abs() > worst.within; {
 	case !sure:

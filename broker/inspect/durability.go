@@ -84,7 +84,8 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	add(Warn, even, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas survives no more than one less would: %s")
 	if belowFloor(d.Version) {
-		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known security holes", "use 2.12.12, 2.14.3 or later"})
+		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known security holes",
+			"use 2.12.12, 2.14.3 or later"})
 	}
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
 }
@@ -105,11 +106,12 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 		return fmt.Sprintf("acknowledged means in the memory of %d of %d at least, in some streams (%s):"+
 			" a restart of these takes everything", quorum, fewest, facts)
 	case async:
-		return fmt.Sprintf("acknowledged means received by %d of %d servers at least, and in some streams not yet written (%s):"+
-			" a crash takes what was not", quorum, fewest, facts)
+		return fmt.Sprintf("acknowledged means received by %d of %d servers at least,"+
+			" and in some streams not yet written (%s): a crash takes what was not", quorum, fewest, facts)
 	case fewest > 1:
 		return fmt.Sprintf("acknowledged means written to a file by %d of %d servers at least (%s):"+
-			" kept with %d of them lost; a power cut of most at once takes %s", quorum, fewest, facts, fewest-quorum, unseen)
+			" kept with %d of them lost; a power cut of most at once takes %s",
+			quorum, fewest, facts, fewest-quorum, unseen)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
 			" a crash of it takes nothing; a power cut takes %s; a broken disk takes everything", facts, unseen)

@@ -28,8 +28,8 @@ type Finding struct {
 // checks are pure functions of the facts, in the order in which a person reads them. One that has nothing to go by says
 // nothing: another says why.
 var checks = []func(Facts) []Finding{
-	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal, checkStorage,
-	checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,
+	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
+	checkStorage, checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,
 }
 
 // CheckNames are what findings are filed under.

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// answersWait is how long instances may take to answer. They are asked on a connection of theirs that does little else.
+	// answersWait is how long instances may take to answer. They are asked on a connection of theirs that does little
+	// else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
 	mostAnswers = 4 * broker.MostOwners
@@ -22,8 +23,8 @@ const (
 	askPause = 250 * time.Millisecond
 )
 
-// A lane is nobody's when no instance owns it for so long. Instances hand lanes over within a second, and take over from one
-// that died within six; that takes one who is there.
+// A lane is nobody's when no instance owns it for so long. Instances hand lanes over within a second, and take over
+// from one that died within six; that takes one who is there.
 const (
 	// Handover is long enough when somebody waits for a table.
 	Handover = time.Second
@@ -33,8 +34,8 @@ const (
 	aloneShare = 8
 )
 
-// instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer could
-// have said it, so it is shown to people, and nothing is done on its account.
+// instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer
+// could have said it, so it is shown to people, and nothing is done on its account.
 type instances struct {
 	refused error // we may not ask, so nothing is known
 	answers []broker.Answer

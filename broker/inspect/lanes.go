@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// FullAt is the part of a limit from which a stream or a store counts as full: the next large message may be refused.
+	// FullAt is the part of a limit from which a stream or a store counts as full: the next large message may be
+	// refused.
 	FullAt = 0.98
 	// lateFrom is how long a message may lie in a lane that it should have left. A commit follows the work by a while.
 	lateFrom = time.Second
@@ -78,8 +79,8 @@ type Lanes struct {
 	} `json:"totals"`
 }
 
-// Look asks for all lanes at once: one after the other takes seconds across an ocean. A lane that no instance owns is asked
-// about again until handover has passed: instances hand lanes to each other.
+// Look asks for all lanes at once: one after the other takes seconds across an ocean. A lane that no instance owns is
+// asked about again until handover has passed: instances hand lanes to each other.
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -98,7 +99,8 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
 	v := i.lookAt(allowed, found, all, n)
-	return v, Because(allowed, context.Cause(allowed)) // one refusal ends all questions, and half an answer would mislead
+	// One refusal ends all questions, and half an answer would mislead.
+	return v, Because(allowed, context.Cause(allowed))
 }
 
 // lanesOf are the streams that an instance should own.
@@ -113,7 +115,9 @@ func lanesOf(found []layout.Spec) []string {
 }
 
 // lookAt asks about the streams that were found, and adds those that are missing.
-func (i *Inspector) lookAt(ctx context.Context, found []layout.Spec, all map[string]*jetstream.StreamInfo, n instances) Lanes {
+func (i *Inspector) lookAt(
+	ctx context.Context, found []layout.Spec, all map[string]*jetstream.StreamInfo, n instances,
+) Lanes {
 	_ = i.streams.Learn(found) // without a secret, no message is judged by its seal: doctor says so
 	want := i.wanted()
 	lanes := lanesFound(want, found)
@@ -161,7 +165,8 @@ func lanesNotFound(want, found []layout.Spec, all map[string]*jetstream.StreamIn
 		switch {
 		case slices.Contains(c.Missing, w.Stream):
 			lanes = append(lanes, newLane(w, Missing))
-		case slices.Contains(c.Foreign, w.Stream) && !slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
+		case slices.Contains(c.Foreign, w.Stream) &&
+			!slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
 			lanes = append(lanes, newLane(w, Foreign))
 		}
 	}
@@ -298,5 +303,6 @@ func (v Lanes) lane(stream string) Lane {
 // Idle reports whether nothing is to be said of a lane. Something always is of the intake.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != layout.Intake &&
-		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead) && (l.In == nil || *l.In == 0 && *l.Out == 0)
+		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead) &&
+		(l.In == nil || *l.In == 0 && *l.Out == 0)
 }

@@ -52,9 +52,9 @@ type LetterOutcome struct {
 	Number  uint64 `json:"number,omitempty"` // of one of them
 }
 
-// Work does it to the letters of the query, until all are done, something fails, or stop ends. Then no further letter is
-// begun, and those in flight are finished: none is left between two streams. The outcomes are what was done until then, with
-// what was to be done first. The error is the cause of stop, if that ended it.
+// Work does it to the letters of the query, until all are done, something fails, or stop ends. Then no further letter
+// is begun, and those in flight are finished: none is left between two streams. The outcomes are what was done until
+// then, with what was to be done first. The error is the cause of stop, if that ended it.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)

@@ -19,7 +19,8 @@ type Letters struct {
 	ours time.Time // likewise, by ours
 }
 
-// Letters learns the secrets of the streams, by which letters are told from forgeries, and asks the server for the time.
+// Letters learns the secrets of the streams, by which letters are told from forgeries, and asks the server for the
+// time.
 func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err

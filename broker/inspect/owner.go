@@ -34,8 +34,8 @@ const (
 	OwnerUnknown Owner = "unknown" // we may not ask the instances
 )
 
-// fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there may
-// be one in the middle of an upgrade: it is known by its consumer.
+// fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
+// may be one in the middle of an upgrade: it is known by its consumer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -67,7 +67,9 @@ func ownerAs(l broker.LaneAnswer, now time.Time) Owner {
 }
 
 // consumers are those of a stream; there is nothing to ask when it has none.
-func (i *Inspector) consumers(ctx context.Context, stream string, info *jetstream.StreamInfo) ([]jetstream.ConsumerInfo, error) {
+func (i *Inspector) consumers(
+	ctx context.Context, stream string, info *jetstream.StreamInfo,
+) ([]jetstream.ConsumerInfo, error) {
 	if info.State.Consumers == 0 {
 		return nil, nil
 	}
@@ -80,18 +82,21 @@ func (i *Inspector) consumers(ctx context.Context, stream string, info *jetstrea
 	return answer.Consumers, err
 }
 
-// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker that
-// made it by minutes, so that there is one says nothing; and a broker that reads no further for now may have none.
+// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker
+// that made it by minutes, so that there is one says nothing; and a broker that reads no further for now may have none.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
-		return strings.HasPrefix(c.Name, lane.ConsumerPrefix) && (c.NumWaiting > 0 || last != nil && now.Sub(*last) < recently)
+		return strings.HasPrefix(c.Name, lane.ConsumerPrefix) &&
+			(c.NumWaiting > 0 || last != nil && now.Sub(*last) < recently)
 	})
 }
 
 // table asks which instance owns what; where instances do not share the work there is nothing to ask.
 func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table, error) {
-	at := slices.IndexFunc(found, func(s layout.Spec) bool { return s.Kind == layout.Owners && s.Format <= layout.Format })
+	at := slices.IndexFunc(found, func(s layout.Spec) bool {
+		return s.Kind == layout.Owners && s.Format <= layout.Format
+	})
 	if at < 0 {
 		return lease.Table{}, nil
 	}
@@ -107,8 +112,8 @@ func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table
 	return lease.ParseTable(m.Data)
 }
 
-// settle says nobody of lanes whose owner is not known, where nobody reads any: a broker that reads no further in some lanes
-// for now reads others.
+// settle says nobody of lanes whose owner is not known, where nobody reads any: a broker that reads no further in some
+// lanes for now reads others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

@@ -22,7 +22,8 @@ type rules struct {
 
 func (r *rules) allow(subject string) bool {
 	matches := func(pattern string) bool { return message.Match(pattern, subject) }
-	return r == nil || !slices.ContainsFunc(r.Deny, matches) && (len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
+	return r == nil || !slices.ContainsFunc(r.Deny, matches) &&
+		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
 // A grant is a pattern to allow, and the subjects below it that the broker publishes on.
@@ -47,7 +48,8 @@ func (g *grantList) one(link, verb string) {
 func (g *grantList) of(link, verb, rest string, streams []string) {
 	added := grant{link: link, pattern: g.api + "." + verb + ".*" + rest}
 	for _, s := range streams {
-		added.subjects = append(added.subjects, g.api+"."+verb+"."+s+strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1))
+		suffix := strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1)
+		added.subjects = append(added.subjects, g.api+"."+verb+"."+s+suffix)
 	}
 	g.all = append(g.all, added)
 }
@@ -129,7 +131,8 @@ func checkRights(f Facts) []Finding {
 		findings = verdict(name, Fine, "", "all that the broker needs, targets apart")
 	}
 	if len(mute) > 0 {
-		findings = append(findings, verdict(name, Warn, "grant the broker's user these subjects, for levels and doctor to see who reads",
+		findings = append(findings, verdict(name, Warn,
+			"grant the broker's user these subjects, for levels and doctor to see who reads",
 			"the broker cannot answer operators: %s", few(mute))...)
 	}
 	for _, l := range f.apart {
@@ -168,7 +171,8 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 		return verdict(name, Fine, "", "to %s: not known; grant its user $SYS.REQ.USER.INFO to see them here", l.link)
 	}
 	if refused := l.user.Permissions.lack(f.grants(names, l.link), l.inbox); len(refused) > 0 {
-		return verdict(name, Critical, "grant the user of "+l.from+" these subjects", "to %s, refused: %s", l.link, few(refused))
+		return verdict(name, Critical, "grant the user of "+l.from+" these subjects",
+			"to %s, refused: %s", l.link, few(refused))
 	}
 	return verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
 }

@@ -73,9 +73,12 @@ func (w *Wanted) is(id string) bool {
 	return true
 }
 
-// Where looks for one message: where it was accepted, and then along the way that messages take, so that one that moves on
-// meanwhile is met again. It gives up after most messages. Progress is called now and then, with about how many there are.
-func (i *Inspector) Where(ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64)) (Whereabouts, error) {
+// Where looks for one message: where it was accepted, and then along the way that messages take, so that one that moves
+// on meanwhile is met again. It gives up after most messages. Progress is called now and then, with about how many
+// there are.
+func (i *Inspector) Where(
+	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
+) (Whereabouts, error) {
 	s := search{Inspector: i, Wanted: w, most: most, progress: progress}
 	s.told.Allow(ProgressEvery) // the first is worth a word only after a while
 	v, err := i.Look(ctx, Handover)
@@ -136,8 +139,8 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin)}, nil
 }
 
-// alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to the
-// dead letters.
+// alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to
+// the dead letters.
 func alongTheWay(a, b Lane) int {
 	if a.Kind == layout.Level && b.Kind == layout.Level {
 		return cmp.Compare(b.Delay, a.Delay)
@@ -145,15 +148,16 @@ func alongTheWay(a, b Lane) int {
 	return byWay(a, b)
 }
 
-// scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at: on
-// others, clients write what they like.
+// scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at:
+// on others, clients write what they like.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	var since time.Time
 	if !s.Partial {
 		since = s.ID.At.Add(-leaderSkew)
 	}
 	scan := lane.Scan{
-		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: l.Stream, For: "where", Since: since, HeadersOnly: true,
+		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: l.Stream, For: "where",
+		Since: since, HeadersOnly: true,
 	}
 	switch l.Kind {
 	case layout.Level: // several subjects rather than one, which would take another permission
@@ -163,7 +167,8 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	now, err := s.JetStream.Stream(asking, l.Stream) // as it is now: the message may have come since the lanes were looked at
+	// It may hold more than when the lanes were looked at: the message may have come since.
+	now, err := s.JetStream.Stream(asking, l.Stream)
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err
 	}

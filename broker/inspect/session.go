@@ -31,8 +31,8 @@ const (
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to where it is")
 
-// A Session asks questions on one connection. A question that the server refuses is not answered: the server says that it
-// refused it apart from all answers, and the session ends the waiting.
+// A Session asks questions on one connection. A question that the server refuses is not answered: the server says that
+// it refused it apart from all answers, and the session ends the waiting.
 type Session struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -45,8 +45,8 @@ type Session struct {
 	fail    context.CancelCauseFunc // ends the question of now; nil before the first
 }
 
-// NewSession takes over the connection: its error handler, and closing it. The prefix is that of the JetStream API, "$JS.API"
-// for the own account.
+// NewSession takes over the connection: its error handler, and closing it. The prefix is that of the JetStream API,
+// "$JS.API" for the own account.
 func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
 	if err != nil {
@@ -60,8 +60,8 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
-// note is called by nats.go for every error that belongs to no answer. Its text is all there is to tell which question was
-// refused.
+// note is called by nats.go for every error that belongs to no answer. Its text is all there is to tell which question
+// was refused.
 func (s *Session) note(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return
@@ -93,8 +93,8 @@ func (s *Session) refusals() []string {
 	return slices.Clone(s.refused)
 }
 
-// Allowed is a context that ends when the server refuses something, with the refusal as its cause. There is one such context
-// at a time.
+// Allowed is a context that ends when the server refuses something, with the refusal as its cause. There is one such
+// context at a time.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -129,8 +129,8 @@ func Because(ctx context.Context, err error) error {
 	return withoutJetStream(err)
 }
 
-// withoutJetStream says what it means that nobody listens on the JetStream API. To the client library it is a question like
-// any other that nobody takes.
+// withoutJetStream says what it means that nobody listens on the JetStream API. To the client library it is a question
+// like any other that nobody takes.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -140,7 +140,8 @@ func withoutJetStream(err error) error {
 	return err
 }
 
-// HasJetStream returns an ErrNoJetStream where there is none. A server that refuses the question has it, as far as we know.
+// HasJetStream returns an ErrNoJetStream where there is none. A server that refuses the question has it, as far as we
+// know.
 func (s *Session) HasJetStream(ctx context.Context) error {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
@@ -177,7 +178,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	}
 	header, err := m.Header()
 	return message.Incoming{
-		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header), Undecodable: err != nil,
-		Data: m.Data, KeysRead: true,
+		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
+		Undecodable: err != nil, Data: m.Data, KeysRead: true,
 	}, nil
 }

@@ -16,7 +16,8 @@ import (
 const storeWarn = 0.8
 
 // EmbeddedFull is what to do about the bound of the embedded server, which has no setting.
-const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which takes three quarters of it again"
+const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
+	" which takes three quarters of it again"
 
 // Usage is how much of a store is used.
 type Usage struct {
@@ -38,9 +39,9 @@ type trial struct {
 	refusal string
 }
 
-// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all the
-// checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other accounts,
-// where the trace may be cut off, are not tried.
+// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all
+// the checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other
+// accounts, where the trace may be cut off, are not tried.
 func (i *Inspector) try(ctx context.Context, f *Facts) trial {
 	const domestic = "$JS.API"
 	level := someLevel(f.found)

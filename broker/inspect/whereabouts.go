@@ -77,8 +77,8 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 		l.Due = time.Time{} // it stands for the time of acceptance
 	}
 	return Whereabouts{
-		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched, Accepted: s.ID.At,
-		Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: s.ID.At, Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
 		Answer: "a dead letter since " + Moment(in.At),
 	}
 }
@@ -90,11 +90,13 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 	case s.searched >= s.most:
 		return fmt.Sprintf("not among the first %d messages; search more with --most", s.searched)
 	case origin == nil:
-		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s, or it was deleted with all it held", s.ID.Stream)
+		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s,"+
+			" or it was deleted with all it held", s.ID.Stream)
 	case !s.Partial && origin.Created.After(s.ID.At):
 		return nowhere + fmt.Sprintf("the stream %s was created anew after it", s.ID.Stream)
 	case origin.State.LastSeq < s.ID.Sequence:
-		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d", s.ID.Stream, origin.State.LastSeq)
+		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
+			s.ID.Stream, origin.State.LastSeq)
 	}
 	return nowhere + "delivered, unless somebody purged it or made the id up"
 }

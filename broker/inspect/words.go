@@ -33,7 +33,8 @@ func Seconds(seconds float64) string {
 // Moment is a time for people.
 func Moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Printable is what a stranger wrote, in one line, at most so many characters, and with nothing that a terminal would act on.
+// Printable is what a stranger wrote, in one line, at most so many characters, and with nothing that a terminal would
+// act on.
 func Printable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -1,8 +1,8 @@
 // Package ratelog keeps one thing from filling the log. What happens to one message happens to thousands, and an outage
 // fails several times a second.
 //
-// It measures by the clock of this process, and never by that of a server: a new leader whose clock is an hour behind would
-// silence the log for an hour.
+// It measures by the clock of this process, and never by that of a server: a new leader whose clock is an hour behind
+// would silence the log for an hour.
 package ratelog
 
 import (
@@ -15,8 +15,8 @@ import (
 // Every is how often a Logger repeats a message at most.
 const Every = 10 * time.Second
 
-// A Limit lets something happen at most once in an interval, and counts how often it did not. The zero Limit is ready, and
-// may be used by several goroutines.
+// A Limit lets something happen at most once in an interval, and counts how often it did not. The zero Limit is ready,
+// and may be used by several goroutines.
 type Limit struct {
 	mu         sync.Mutex // guards what follows
 	last       time.Time  // when it was allowed; zero means never
@@ -45,9 +45,9 @@ func (l *Limit) Reset() bool {
 	return used
 }
 
-// A Logger logs each message at most once in the interval [Every], and then with the number of times it was left out, as
-// "more". It tells messages apart by their text alone, so the text must not hold what varies: it remembers every one. It may
-// be used by several goroutines.
+// A Logger logs each message at most once in the interval [Every], and then with the number of times it was left out,
+// as "more". It tells messages apart by their text alone, so the text must not hold what varies: it remembers every
+// one. It may be used by several goroutines.
 type Logger struct {
 	log *slog.Logger
 

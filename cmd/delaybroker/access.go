@@ -93,8 +93,8 @@ func (s settings) linkContext(link string) string {
 	return map[string]string{"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext}[link]
 }
 
-// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another user's,
-// but the servers where the context names none, and the inbox prefix where the environment gives one to all.
+// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another
+// user's, but the servers where the context names none, and the inbox prefix where the environment gives one to all.
 func (s settings) accessApart(p *problems, control fromContext) map[string]access {
 	apart := make(map[string]access)
 	for _, variable := range linkVariables {
@@ -106,7 +106,8 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]acces
 		from := own.takeContext(p, variable.name, withoutUsers(s.NATSURL))
 		// The link uses the JetStream that control uses, and the engine asks both in one way.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
-			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out", own.JSDomain, s.JSDomain)
+			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
+				own.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
 			p.refuse(variable.name, name, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
@@ -130,7 +131,8 @@ func (p *problems) servers(name, value string) {
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		if u, err := url.Parse(server); err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" ||
+			strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
 			p.refuseSecret(name, "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
 				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
 		}

@@ -113,7 +113,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	}
 	p.judge(c, s.variables())
 	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
-		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas, "the embedded server is alone; set NATS_URL to use a cluster")
+		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
+			"the embedded server is alone; set NATS_URL to use a cluster")
 	}
 	return c
 }
@@ -176,12 +177,14 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 		"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
 	} {
 		if isSet(name) {
-			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
+			p.refuseSecret(name,
+				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
 		}
 	}
 	for _, variable := range linkVariables {
 		if context := s.linkContext(variable.link); context != "" {
-			p.refuse(variable.name, context, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
+			p.refuse(variable.name, context,
+				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
 		}
 	}
 	c := &embedConfig{dir: s.EmbeddedDir}

@@ -127,7 +127,8 @@ func (a *app) open(ctx context.Context, cfg config) (*inspect.Inspector, error) 
 	given := inspect.Given{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 	adopted, err := i.Adopt(ctx, given)
 	if adopted.Prefix != "" {
-		fmt.Fprintf(a.stderr, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n", adopted.Prefix)
+		fmt.Fprintf(a.stderr, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n",
+			adopted.Prefix)
 	}
 	if len(adopted.Choices) > 0 {
 		names := inspect.Printable(strings.Join(adopted.Choices, ", "), 600)

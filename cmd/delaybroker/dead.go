@@ -64,7 +64,8 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		f.Codes = append(f.Codes, message.Code(code))
 	}
 	if f.Target = c.target; f.Target != "" && !message.ValidPattern(f.Target) {
-		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, c.target)
+		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest",
+			errUsage, c.target)
 	}
 	var err error
 	if f.Since, err = pastTime("--since", c.since, now); err != nil {
@@ -74,7 +75,8 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		return f, err
 	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between", errUsage, c.since, c.until)
+		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
+			errUsage, c.since, c.until)
 	}
 	for _, name := range c.ids {
 		if n, err := strconv.ParseUint(name, 10, 63); err == nil && n > 0 {
@@ -119,7 +121,8 @@ func pastTime(flag, value string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)", errUsage, flag, value)
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
+			errUsage, flag, value)
 	}
 	return t, nil
 }
@@ -131,8 +134,8 @@ type deadLetters struct {
 	filter deadletter.Filter
 }
 
-// withLetters connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the server
-// refuses something.
+// withLetters connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the
+// server refuses something.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
 	if _, err := c.filter(time.Now()); err != nil {
 		return err

@@ -47,7 +47,9 @@ exit codes: 0 all that were chosen, 1 failed, or some were left, 2 wrong words o
 					return fmt.Errorf("%w: --to: %s", errUsage, problem.Sentence)
 				}
 				w := deadWork{deadLetters: d, did: "resent", dry: dry, bodies: !dry}
-				w.do = func(ctx context.Context, l deadletter.Letter) error { return d.Resend(ctx, l, change, d.Time()) }
+				w.do = func(ctx context.Context, l deadletter.Letter) error {
+					return d.Resend(ctx, l, change, d.Time())
+				}
 				if dry {
 					w.do = func(_ context.Context, l deadletter.Letter) error {
 						_, err := l.Again(d.policy, change, d.Time())
@@ -149,7 +151,8 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 		return err
 	}
 	t := a.sheet(
-		column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true}, column{name: "such as number", drop: 1},
+		column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true},
+		column{name: "such as number", drop: 1},
 	)
 	for _, o := range outcomes {
 		did, number := o.Did, ""

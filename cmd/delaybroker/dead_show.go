@@ -39,13 +39,15 @@ type letterView struct {
 	Headers      map[string][]string `json:"headers,omitempty"`
 	Payload      []byte              `json:"payload,omitempty"` // base64; shown one by one only
 	Unreadable   string              `json:"unreadable,omitempty"`
-	Unproven     string              `json:"unproven,omitempty"` // why it may not be a broker's; show looks at the payload too
+	// Unproven is why it may not be a broker's; show looks at the payload too.
+	Unproven string `json:"unproven,omitempty"`
 }
 
 func viewOfLetter(l deadletter.Letter) letterView {
 	v := letterView{
-		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target, Subject: l.Letter.Subject,
-		Accepted: l.Accepted, Due: l.Due, Expires: l.Expires, Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target,
+		Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
+		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
 		Size: l.Size, Headers: l.User, Payload: l.Data,
 	}
 	if l.Problem != nil {
@@ -98,8 +100,9 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 
 func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	t := a.sheet(
-		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8}, column{name: "target", least: 10},
-		column{name: "refused", drop: 5}, column{name: "bytes", drop: 6}, column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
+		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8},
+		column{name: "target", least: 10}, column{name: "refused", drop: 5}, column{name: "bytes", drop: 6},
+		column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
 	)
 	listed, matching := 0, 0
 	var all uint64 // of those that the server chooses
@@ -114,7 +117,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			break
 		}
 		if matching++; limit > 0 && listed == limit {
-			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && len(f.IDs)+len(f.Sequences) == 0 {
+			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
+				len(f.IDs)+len(f.Sequences) == 0 {
 				matching = int(all) // nothing is left to choose, so the others need not be read to be counted
 				break
 			}
@@ -141,7 +145,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	switch {
 	case failed != nil:
 	case matching > listed:
-		fmt.Fprintf(a.stderr, "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n", listed, matching)
+		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
+		fmt.Fprintf(a.stderr, more, listed, matching)
 	case !a.json:
 		fmt.Fprintln(a.stderr, counted(matching, "dead letter"))
 	}
@@ -172,7 +177,8 @@ With --json, each is a line, and the payload is base64.
 exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withLetters(cmd.Context(), letterChoice{ids: args}, func(ctx context.Context, d deadLetters) error {
+			choice := letterChoice{ids: args}
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
 				return a.deadShow(ctx, d)
@@ -226,7 +232,9 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	line("accepted", inspect.Moment(l.Accepted), !l.Accepted.IsZero())
 	line("due", inspect.Moment(l.Due), !l.Due.IsZero() && l.Understood())
 	line("expires", inspect.Moment(l.Expires), !l.Expires.IsZero())
-	line("refused", fmt.Sprintf("%d times, from %s to %s", l.Attempts, inspect.Moment(l.FirstFailure), inspect.Moment(l.LastFailure)), l.Attempts > 0)
+	refused := fmt.Sprintf("%d times, from %s to %s",
+		l.Attempts, inspect.Moment(l.FirstFailure), inspect.Moment(l.LastFailure))
+	line("refused", refused, l.Attempts > 0)
 	line("deliver", string(l.Mode), l.Mode != "")
 	line("TTL", l.TTL, l.TTL != "")
 	line("Nats-Msg-Id", l.MsgID, l.MsgID != "")

@@ -19,9 +19,9 @@ const (
 	pingInterval = 5 * time.Second
 	pingsMissed  = 2
 
-	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed, and
-	// who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long the largest
-	// message may take: a link has to carry max_payload in this time.
+	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed,
+	// and who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long
+	// the largest message may take: a link has to carry max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
@@ -104,7 +104,8 @@ func (d dialer) options(name string) []nats.Option {
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				rare.Log(slog.LevelError,
-					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself", "err", err)
+					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself",
+					"err", err)
 				return
 			}
 			level := slog.LevelWarn
@@ -136,8 +137,8 @@ func reason(nc *nats.Conn) error {
 	return nats.ErrConnectionClosed
 }
 
-// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what is
-// sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
+// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
+// is sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
 func (l links) await(ctx context.Context, log *slog.Logger) error {
 	for _, link := range l {
 		if err := link.await(ctx, log); err != nil {

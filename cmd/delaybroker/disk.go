@@ -61,7 +61,8 @@ func (d *disk) check() inspect.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
-		return inspect.Check{Name: "disk", Detail: fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)}
+		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)
+		return inspect.Check{Name: "disk", Detail: detail}
 	}
 	return inspect.Check{Name: "disk", OK: true}
 }
@@ -77,8 +78,8 @@ func (d *disk) mended() {
 	}
 }
 
-// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It ends
-// with ctx, or with the error of a restart.
+// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It
+// ends with ctx, or with the error of a restart.
 func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
 	var last time.Time
 	for {
@@ -87,7 +88,8 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			return nil
 		case <-d.failed:
 		}
-		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost. Free some space, and the embedded server restarts by itself",
+		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost."+
+			" Free some space, and the embedded server restarts by itself",
 			"dir", d.dir, "reason", d.check().Detail)
 		for since := time.Now(); ; {
 			select {

@@ -37,7 +37,8 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 			return a.doctor(ctx, skip)
 		},
 	}
-	c.Flags().StringSliceVar(&skip, "skip", nil, "leave out checks, by the first column: what is known and accepted, such as durability")
+	c.Flags().StringSliceVar(&skip, "skip", nil,
+		"leave out checks, by the first column: what is known and accepted, such as durability")
 	completes(c, "skip", inspect.CheckNames()...)
 	return c
 }
@@ -99,7 +100,8 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	}
 	build := readBuild()
 	host := inspect.Host{
-		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(), Probe: cfg.probe(ctx),
+		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(),
+		Probe: cfg.probe(ctx),
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {

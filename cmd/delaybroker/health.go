@@ -45,8 +45,8 @@ type health struct {
 
 func (h health) handler() http.Handler {
 	mux := http.NewServeMux()
-	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker, for
-	// nothing.
+	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
+	// for nothing.
 	mux.HandleFunc("GET /healthz", h.serveAlive)
 	mux.HandleFunc("GET /livez", h.serveAlive)
 	// /readyz says whether messages are delivered now.
@@ -135,11 +135,11 @@ func checkLanes(s broker.Status) inspect.Check {
 }
 
 // checkNone is good when there is nothing to name.
-func checkNone(name, complaint string, bad []string) inspect.Check {
+func checkNone(name, problem string, bad []string) inspect.Check {
 	if len(bad) == 0 {
 		return inspect.Check{Name: name, OK: true}
 	}
-	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", complaint, strings.Join(bad, " "))}
+	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
 }
 
 func isClosed(c <-chan struct{}) bool {

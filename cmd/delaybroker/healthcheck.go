@@ -28,7 +28,8 @@ func (a *app) healthcheckCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.healthcheck(cmd.Context(), ready) },
 	}
-	c.Flags().BoolVar(&ready, "ready", false, "ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
+	c.Flags().BoolVar(&ready, "ready", false,
+		"ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
 	return c
 }
 
@@ -85,7 +86,8 @@ func askHealth(ctx context.Context, url string) (answer, error) {
 	defer response.Body.Close()
 	var a answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		return answer{}, fmt.Errorf("%s, and not in the broker's words: is something else listening there?", response.Status)
+		const foreign = "%s, and not in the broker's words: is something else listening there?"
+		return answer{}, fmt.Errorf(foreign, response.Status)
 	}
 	return a, nil
 }

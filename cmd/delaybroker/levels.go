@@ -125,9 +125,11 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 		dropState = 6 // then it says nothing
 	}
 	s := a.sheet(
-		column{name: "lane"}, column{name: "delay"}, column{name: "pending"}, column{name: "head due in", drop: 4, least: 6},
+		column{name: "lane"}, column{name: "delay"}, column{name: "pending"},
+		column{name: "head due in", drop: 4, least: 6},
 		column{name: "overdue"}, column{name: "in/s", drop: 2}, column{name: "out/s", drop: 2},
-		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7}, column{name: "stream", drop: 5, least: 8},
+		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7},
+		column{name: "stream", drop: 5, least: 8},
 	)
 	watched := options.every > 0
 	if !watched {
@@ -188,7 +190,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 		owner = string(l.Owner) + ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, due, inspect.Seconds(l.Overdue), rate(l.In), rate(l.Out), owner, string(l.State), l.Stream,
+		string(l.Kind), delay, l.Pending, due, inspect.Seconds(l.Overdue), rate(l.In), rate(l.Out),
+		owner, string(l.State), l.Stream,
 	}
 }
 

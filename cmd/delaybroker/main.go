@@ -1,5 +1,6 @@
-// Command delaybroker delivers NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire
-// thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists them.
+// Command delaybroker delivers NATS messages later: what is published to delay.30m.orders.expire arrives on
+// orders.expire thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists
+// them.
 package main
 
 import (
@@ -42,7 +43,8 @@ func exitCode(err error) int {
 		return 0
 	}
 	for _, lasting := range []error{
-		errUsage, errConfig, errCritical, broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
+		errUsage, errConfig, errCritical,
+		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,7 +36,8 @@ func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) i
 	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < broker.MinHoldBytes || n > most {
 		what := "at least " + humanize.IBytes(broker.MinHoldBytes)
 		if m.Soft() != inspect.NoLimit {
-			what = humanize.IBytes(broker.MinHoldBytes) + " to " + humanize.IBytes(most) + ", which the process may have"
+			what = fmt.Sprintf("%s to %s, which the process may have",
+				humanize.IBytes(broker.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
 		return broker.DefaultHoldBytes

@@ -40,7 +40,8 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much again.
+// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much
+// again.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {

@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// table is an empty table; its Render writes to stdout. It has rounded borders on a terminal, as the NATS CLI's have, and
-// bare columns elsewhere.
+// table is an empty table; its Render writes to stdout. It has rounded borders on a terminal, as the NATS CLI's have,
+// and bare columns elsewhere.
 func (a *app) table() table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(a.stdout)
@@ -30,8 +30,8 @@ func (a *app) table() table.Writer {
 // maxCell is how much of what a stranger wrote a table shows.
 const maxCell = 1000
 
-// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say what
-// they like, so nothing in it reaches the terminal but what can be printed.
+// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say
+// what they like, so nothing in it reaches the terminal but what can be printed.
 func row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {

@@ -8,9 +8,10 @@ import (
 	"delaybroker/broker"
 )
 
-// place is where this broker runs, so that it is known again after a crash and takes over from itself at once. Two cannot
-// embed a server in one directory, which is locked, nor listen on one address of one host. Containers that share a host
-// name and not its network can; then the younger goes on without a place. In a pod the host is called like the pod.
+// place is where this broker runs, so that it is known again after a crash and takes over from itself at once. Two
+// cannot embed a server in one directory, which is locked, nor listen on one address of one host. Containers that share
+// a host name and not its network can; then the younger goes on without a place. In a pod the host is called like the
+// pod.
 //
 // With HTTP off, or on any port that is free, there is nothing to know it by.
 func (c config) place() broker.Place {

@@ -34,8 +34,8 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// judge asks the broker about its configuration, and names the variables instead of the fields. What is known to be wrong
-// with a variable already is not said twice.
+// judge asks the broker about its configuration, and names the variables instead of the fields. What is known to be
+// wrong with a variable already is not said twice.
 func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	bad, _ := errors.AsType[broker.FieldErrors](c.Validate())

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// ackTimeout is how long a publish may take. A refused one takes as long when the server's complaint gets lost.
+	// ackTimeout is how long a publish may take. A refused one takes as long when the
+	// server's refusal gets lost.
 	ackTimeout = 5 * time.Second
 
 	// lookTimeout is how long a look at what was stored may take. It is only for what is printed.
@@ -114,7 +115,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if ago, past := o.when.past(now); past {
 		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil, inspect.Printable(asked, 100))
+		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
+			inspect.Printable(asked, 100))
 	}
 	return a.pubAll(ctx, &p, o.count)
 }
@@ -187,9 +189,12 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 		return published{}, err
 	}
 	if !strings.HasPrefix(ack.Stream, p.names.LevelStream("")) {
-		return published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's", ack.Stream, p.msg.Subject)
+		return published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's",
+			ack.Stream, p.msg.Subject)
 	}
-	m := published{Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.msg.Subject, Duplicate: ack.Duplicate, Estimated: true}
+	m := published{
+		Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.msg.Subject, Duplicate: ack.Duplicate, Estimated: true,
+	}
 	if at, ok := p.look(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
@@ -203,7 +208,9 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 
 // parse is what the broker will read in the message.
 func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
-	return p.policy.Parse(message.Incoming{Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header)})
+	return p.policy.Parse(message.Incoming{
+		Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header),
+	})
 }
 
 // send publishes and says of a failure what it means. The context is one of Session.Allowed.
@@ -221,7 +228,8 @@ func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	case errors.Is(refusal, nats.ErrPermissionViolation):
 		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
 	case errors.Is(refusal, context.DeadlineExceeded):
-		return nil, fmt.Errorf("publish to %s: no answer for %s; a server that refuses a publish does not answer it", subject, ackTimeout)
+		return nil, fmt.Errorf("publish to %s: no answer for %s; a server that refuses a publish does not answer it",
+			subject, ackTimeout)
 	}
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
@@ -231,10 +239,12 @@ func (p *publisher) untaken(ctx context.Context) error {
 	if err := p.session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
 	}
-	err := fmt.Errorf("no stream takes %s: there is no such level or duration, or no broker with the prefix %q has made its streams here",
+	err := fmt.Errorf("no stream takes %s: there is no such level or duration,"+
+		" or no broker with the prefix %q has made its streams here",
 		p.msg.Subject, p.names.Prefix())
 	if others := p.session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.names.Prefix()) {
-		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err, inspect.Printable(strings.Join(others, ", "), 200))
+		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
+			inspect.Printable(strings.Join(others, ", "), 200))
 	}
 	return err
 }

@@ -109,7 +109,9 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer listener.Close()
 	}
 	build := readBuild()
-	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
+	dialer := dialer{
+		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log,
+	}
 	var disk *disk
 	var store func() inspect.Check
 	if cfg.embed != nil {
@@ -136,7 +138,10 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build, durability: &durability}.handler()
+		web.Handler = health{
+			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
+			durability: &durability,
+		}.handler()
 		running.Go(func() {
 			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("serve HTTP: %w", err))
@@ -153,7 +158,8 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		case <-b.Ready():
 			meaning, weak := cfg.durability(ctx, b, control, log).Words()
 			durability.Store(&meaning)
-			log.Info("ready", "version", build.name(), "server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
+			log.Info("ready", "version", build.name(),
+				"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
 				"http", addressOf(listener), "durability", meaning)
 			for _, w := range weak {
@@ -224,7 +230,9 @@ func addressOf(l net.Listener) string {
 }
 
 // durability looks at the streams. What it cannot find out it leaves open.
-func (c config) durability(ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger) inspect.Durability {
+func (c config) durability(
+	ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger,
+) inspect.Durability {
 	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)

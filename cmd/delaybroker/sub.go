@@ -96,7 +96,8 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	if !m.due.IsZero() {
 		late, due, id = formatLate(m.late()), m.due.Local().Format(clockLayout), m.id
 	}
-	err := a.rowOf(m.at.Format(clockLayout), late, due, inspect.Printable(m.subject, 256), inspect.Printable(id, 256), inspect.Printable(string(m.body), maxBody))
+	err := a.rowOf(m.at.Format(clockLayout), late, due,
+		inspect.Printable(m.subject, 256), inspect.Printable(id, 256), inspect.Printable(string(m.body), maxBody))
 	if !headers || err != nil {
 		return err
 	}

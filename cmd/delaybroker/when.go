@@ -35,7 +35,8 @@ func (w when) subject(names message.Names, target string, now time.Time) (string
 	}
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	if err != nil {
-		return "", fmt.Errorf("%w: --at %q: want a time with a zone, such as 2026-12-24T18:00:00Z or 2026-12-24T19:00:00.250+01:00", errUsage, w.at)
+		return "", fmt.Errorf("%w: --at %q: want a time with a zone,"+
+			" such as 2026-12-24T18:00:00Z or 2026-12-24T19:00:00.250+01:00", errUsage, w.at)
 	}
 	return fill(names.AtFilter(), timeToken(t, now), target), nil
 }
@@ -52,8 +53,8 @@ func fill(filter, token, target string) string {
 }
 
 // timeToken is t as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond. The
-// header Delay-Until could carry the rest, but not for a time that is about to pass: that would be a dead letter when the
-// server's clock is ahead of ours.
+// header Delay-Until could carry the rest, but not for a time that is about to pass: that would be a dead letter when
+// the server's clock is ahead of ours.
 func timeToken(t, now time.Time) string {
 	up := t.Truncate(time.Millisecond)
 	if up.Before(t) {
