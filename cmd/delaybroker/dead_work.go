@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+)
+
+// errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
+var errLettersLeft = errors.New("some dead letters were left")
+
+// deadWork is what resend and rm do to letters.
+type deadWork struct {
+	deadLetters
+	did    string // what it is called when it is done
+	dry    bool   // nothing is
+	bodies bool   // do wants the payloads
+	do     func(ctx context.Context, l deadletter.Letter) error
+}
+
+// letterSummary is the end of a run. What has been done is in it also when the run failed.
+type letterSummary struct {
+	DryRun   bool                    `json:"dry_run"`
+	Complete bool                    `json:"complete"` // all letters that were chosen were dealt with
+	Outcomes []inspect.LetterOutcome `json:"outcomes"`
+}
+
+// work does it to the letters that were chosen, until all are done, something fails, or somebody interrupts.
+func (a *app) work(ctx context.Context, w deadWork) error {
+	interrupted, stop := interruptible(ctx)
+	defer stop()
+	told := progress{app: a}
+	outcomes, err := w.Work(ctx, interrupted, &inspect.LetterWork{
+		Query: deadletter.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: told.look}, Did: w.did, Do: w.do,
+	})
+	told.bar.stop()
+	if shown := a.showOutcomes(w, outcomes, err == nil); err == nil {
+		err = shown
+	}
+	if err != nil {
+		return err
+	}
+	return w.verdict(outcomes)
+}
+
+func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) error {
+	if a.json {
+		return a.printJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes})
+	}
+	if len(outcomes) == 0 {
+		if !complete {
+			return nil
+		}
+		_, err := fmt.Fprintln(a.stdout, none(w.filter))
+		return err
+	}
+	t := a.sheet(
+		column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true},
+		column{name: "such as number", drop: 1},
+	)
+	for _, o := range outcomes {
+		did, number := o.Did, ""
+		if w.dry {
+			did = "would be " + did
+		}
+		if o.Number > 0 {
+			number = fmt.Sprint(o.Number)
+		}
+		t.add(did, o.Letters, o.Why, number)
+	}
+	t.print()
+	return nil
+}
+
+// verdict is the exit code of a complete run.
+func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
+	for _, o := range outcomes {
+		if o.Did == inspect.LetterLeft {
+			return logged{errLettersLeft}
+		}
+	}
+	if len(outcomes) == 0 && len(w.filter.IDs)+len(w.filter.Sequences) > 0 {
+		return logged{errNoLetter}
+	}
+	return nil
+}
