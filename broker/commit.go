@@ -32,12 +32,12 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 
 // committed takes in the answer to a commit.
 func (w *worker) committed(a commitAnswer, local time.Time) {
-	done := w.commits.finish(a, w.reading, time.Now())
+	done := w.commits.finish(a, w.reading, local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
 		w.reading.Invalidate(a.epoch) // the reader may be waiting for us, and would hear nothing
 	case a.err != nil:
-		w.notes.write(local, note{slog.LevelWarn, "committing; trying again", []any{"sequence", a.upTo, "err", a.err}})
+		w.notes.Log(slog.LevelWarn, "committing; trying again", "sequence", a.upTo, "err", a.err)
 	case done:
 		w.sampled(a.sample)
 		w.judge(a.sample)

@@ -2,10 +2,8 @@ package broker
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Defaults of Config. What the command offers as a setting is tested against them.
+// Defaults of Config.
 const (
 	DefaultMaxDelay      = 366 * 24 * time.Hour
 	DefaultAttempts      = 20
@@ -27,15 +25,29 @@ const (
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 256 << 20
-	MinHoldBytes         = 8 << 20
+)
 
-	// MaxMaxOwners bounds what every instance reads each second: one counter for each other.
-	MaxMaxOwners = 64
-	maxInstance  = 64
-	maxPlace     = 8 << 10
+// Bounds of Config. What was left open is filled in before they are checked.
+const (
+	maxAttempts                    = 1_000_000
+	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
+	minReplyTimeout                = time.Millisecond
+	minHoldMessages                = 16
+	maxHoldMessages                = 1 << 20
+	// MinHoldBytes is the least that lanes can work with.
+	MinHoldBytes = 8 << 20
+	// MaxReplicas is nats-server's.
+	MaxReplicas = 5
+	// MostOwners bounds what every instance reads each second: one counter for each other.
+	MostOwners  = 64
+	maxInstance = 64
+	maxPlace    = 8 << 10
 
-	// maxDelayBound keeps every due time far inside what a nanosecond count and an RFC 3339 year can say.
-	maxDelayBound = 10 * 366 * 24 * time.Hour
+	// Ten years keep every due time far inside what a nanosecond count and an RFC 3339 year can say.
+	minMaxDelay, maxMaxDelay = time.Second, 10 * 366 * 24 * time.Hour
+
+	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
+	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
 )
 
 // Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
@@ -67,8 +79,8 @@ type Config struct {
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
 
-	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all are
-	// believed. Without any, one is made when streams are provisioned, and kept in their metadata.
+	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all
+	// are believed. Without any, one is made when streams are provisioned, and kept in their metadata.
 	Secrets []string
 
 	// Provision allows to create missing streams and to change which subjects ours listen on.
@@ -103,8 +115,8 @@ type Config struct {
 	// reading. A lane may go over by one message. The process takes at most twice as much and some 48 MiB, where the
 	// runtime knows its limit (see debug.SetMemoryLimit). Defaults to DefaultHoldBytes.
 	HoldBytes int
-	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so many,
-	// and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
+	// HoldMessages bounds how many messages each lane keeps: the intake begins to store what is not due soon at so
+	// many, and no lane reads on at twice as many. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
 	// JSDomain and APIPrefix reach JetStream behind a leaf node or an import; at most one is set.
@@ -153,13 +165,7 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
-	switch {
-	case c.APIPrefix != "":
-	case c.JSDomain != "":
-		c.APIPrefix = "$JS." + c.JSDomain + ".API"
-	default:
-		c.APIPrefix = "$JS.API"
-	}
+	orString(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -174,10 +180,18 @@ func (c Config) policy(names message.Names) message.Policy {
 	}
 }
 
+// APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
+func APIPrefix(domain string) string {
+	if domain == "" {
+		return "$JS.API"
+	}
+	return "$JS." + domain + ".API"
+}
+
 // AnswersWithin is how much of the grace period a stop waits for answers; the rest is for the commit.
 func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
-// Validate reports all problems at once, each wrapping ErrConfig.
+// Validate reports all problems at once, as [FieldErrors].
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
@@ -197,81 +211,114 @@ func orString(field *string, value string) {
 
 // check reports what is out of bounds once nothing is left open.
 func (c Config) check() error {
-	var all []error
-	refuse := func(format string, args ...any) {
-		all = append(all, fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...)))
+	var all FieldErrors
+	refuse := func(field string, value any, format string, args ...any) {
+		all = append(all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
 	}
 	if _, err := message.NewNames(c.Prefix); err != nil {
-		refuse("%v", err)
+		refuse("Prefix", c.Prefix, "%v", err)
 	}
 	for i, secret := range c.Secrets {
 		if len(secret) < message.MinSecret {
-			refuse("secret %d of %d has %d bytes: at least %d", i+1, len(c.Secrets), len(secret), message.MinSecret)
+			refuse("Secrets", "",
+				"number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
+				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
-	if c.Attempts < 1 {
-		refuse("attempts %d: at least 1", c.Attempts)
+	for _, f := range []struct {
+		field       string
+		value       int
+		least, most int
+		orZero      bool // which means something of its own
+	}{
+		{"Attempts", c.Attempts, 1, maxAttempts, false},
+		{"Replicas", c.Replicas, 1, MaxReplicas, true},
+		{"MaxOwners", c.MaxOwners, 1, MostOwners, true},
+		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
+	} {
+		if (f.value < f.least || f.value > f.most) && !(f.orZero && f.value == 0) {
+			refuse(f.field, f.value, "want a whole number from %d to %d", f.least, f.most)
+		}
 	}
-	if c.Replicas < 0 || c.Replicas > 5 {
-		refuse("replicas %d: 0 (automatic) to 5", c.Replicas)
+	for _, f := range []struct {
+		field              string
+		value, least, most time.Duration
+	}{
+		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow},
+		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay},
+		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace)},
+		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace},
+	} {
+		if f.value < f.least || f.value > f.most {
+			refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
+		}
 	}
-	if c.DedupWindow < time.Second || c.DedupWindow > 24*time.Hour {
-		refuse("dedup window %s: 1s to 24h", c.DedupWindow)
-	}
-	if c.MaxDelay < time.Second || c.MaxDelay > maxDelayBound {
-		refuse("max delay %s: 1s to %s", c.MaxDelay, levels.FormatDuration(maxDelayBound))
-	}
-	if c.HoldMessages < 16 || c.HoldMessages > 1<<20 {
-		refuse("hold messages %d: 16 to %d", c.HoldMessages, 1<<20)
+	longest := AnswersWithin(c.ShutdownGrace)
+	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
+		refuse("ReplyTimeout", c.ReplyTimeout,
+			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
+			levels.FormatDuration(longest))
+		all[len(all)-1].Other = "ShutdownGrace"
 	}
 	if c.HoldBytes < MinHoldBytes {
-		refuse("hold bytes %d: at least %d", c.HoldBytes, MinHoldBytes)
+		refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
 	}
-	if longest := AnswersWithin(c.ShutdownGrace); c.ReplyTimeout < time.Millisecond || c.ReplyTimeout > longest {
-		refuse("reply timeout %s: 1ms to %s, three quarters of the shutdown grace, or a clean stop would repeat what is being answered", c.ReplyTimeout, longest)
+	if c.MaxPending < 0 {
+		refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
 	}
-	if c.MaxPending < 0 || c.MaxPendingBytes < 0 {
-		refuse("max pending %d, max pending bytes %d: not negative", c.MaxPending, c.MaxPendingBytes)
-	}
-	if c.MaxOwners < 0 || c.MaxOwners > MaxMaxOwners {
-		refuse("max owners %d: 0 (this instance alone) to %d", c.MaxOwners, MaxMaxOwners)
+	if c.MaxPendingBytes < 0 {
+		refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
 	if c.MaxOwners > 0 && c.Leaser != nil {
-		refuse("max owners %d and owners: set one of them", c.MaxOwners)
+		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; leave one of them out")
 	}
 	if len(c.Instance) > maxInstance {
-		refuse("instance of %d bytes: at most %d", len(c.Instance), maxInstance)
+		refuse("Instance", c.Instance, "want at most %d bytes", maxInstance)
 	}
 	if len(c.Place.Name) > maxPlace {
-		refuse("place of %d bytes: at most %d", len(c.Place.Name), maxPlace)
+		refuse("Place", fmt.Sprintf("%.60s…", c.Place.Name), "want at most %d bytes", maxPlace)
 	}
-	if c.ShutdownGrace < 0 {
-		refuse("shutdown grace %s: not negative", c.ShutdownGrace)
+	switch {
+	case strings.ContainsAny(c.JSDomain, ".*> \t\r\n"):
+		refuse("JSDomain", c.JSDomain, "want one token: no dots, wildcards or spaces")
+	case c.JSDomain != "" && c.APIPrefix != APIPrefix(c.JSDomain):
+		refuse("JSDomain", c.JSDomain, "set together with APIPrefix %q; leave one of them out", c.APIPrefix)
 	}
-	if c.JSDomain != "" && c.APIPrefix != "$JS."+c.JSDomain+".API" {
-		refuse("JetStream domain %q and API prefix %q: set one of them", c.JSDomain, c.APIPrefix)
-	}
-	for _, pattern := range c.patterns() {
-		if !message.ValidPattern(pattern) {
-			refuse("target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
+	for _, p := range c.patterns() {
+		if !message.ValidPattern(p.pattern) {
+			refuse(p.field, p.pattern, "target pattern %q: tokens separated by dots; * for one token, > for the rest",
+				p.pattern)
 		}
 	}
-	for _, err := range []error{c.Deliver.Validate(), c.Rates.Validate()} {
-		if err != nil {
-			refuse("%v", err)
-		}
+	if err := c.Deliver.Validate(); err != nil {
+		refuse("Deliver", "", "%v", err)
 	}
-	return errors.Join(all...)
+	if err := c.Rates.Validate(); err != nil {
+		refuse("Rates", "", "%v", err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
+// fieldPattern is a target pattern and the field that has it.
+type fieldPattern struct{ field, pattern string }
+
 // patterns are all target patterns of the configuration.
-func (c Config) patterns() []string {
-	all := slices.Concat(c.Targets, c.HeaderTargets)
+func (c Config) patterns() []fieldPattern {
+	var all []fieldPattern
+	for _, pattern := range c.Targets {
+		all = append(all, fieldPattern{"Targets", pattern})
+	}
+	for _, pattern := range c.HeaderTargets {
+		all = append(all, fieldPattern{"HeaderTargets", pattern})
+	}
 	for _, r := range c.Deliver.Rules {
-		all = append(all, r.Pattern)
+		all = append(all, fieldPattern{"Deliver", r.Pattern})
 	}
 	for _, r := range c.Rates {
-		all = append(all, r.Pattern)
+		all = append(all, fieldPattern{"Rates", r.Pattern})
 	}
 	return all
 }

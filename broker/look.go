@@ -59,10 +59,9 @@ func (w *worker) look() {
 func (w *worker) looked(l looked, local time.Time) {
 	w.clock.looking = false
 	if l.err != nil {
-		w.clock.retry = time.Now().Add(lookRetry)
-		w.notes.write(local, note{slog.LevelWarn,
-			"the stream's leader does not tell its time, and nothing is delivered without; trying again",
-			[]any{"err", l.err}})
+		w.clock.retry = local.Add(lookRetry)
+		w.notes.Log(slog.LevelWarn,
+			"the stream's leader does not tell its time, and nothing is delivered without; trying again", "err", l.err)
 		return
 	}
 	w.sampled(l.sample)

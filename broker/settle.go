@@ -52,7 +52,7 @@ func (w *worker) date(f *flight, s step) {
 // apply takes a step.
 func (w *worker) apply(f *flight, s step, m moment) {
 	if s.note != nil {
-		w.notes.write(time.Now(), *s.note)
+		w.notes.Log(s.note.level, s.note.text, s.note.args...)
 	}
 	switch s.kind {
 	case hold:

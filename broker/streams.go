@@ -36,6 +36,9 @@ func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
 	return s.specs(maxPayload, s.cfg.replicas(clustered))
 }
 
+// APIPrefix is that of the JetStream API, as in "$JS.API".
+func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
+
 // Provisioner brings them into being, or only finds them.
 func (s Streams) Provisioner(js layout.Streams) layout.Provisioner {
 	return layout.Provisioner{

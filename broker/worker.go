@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/ratelog"
 )
 
 const (
@@ -45,7 +46,7 @@ type worker struct {
 	plan   plan
 	lease  lease.Lease
 	log    *slog.Logger
-	notes  *limitedLog
+	notes  *ratelog.Logger // for what happens to thousands of messages
 
 	reading *reading
 	flights *flights
@@ -89,7 +90,7 @@ func newWorker(
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
-		shared: i, lane: l, plan: p, lease: by, log: log, notes: newLimitedLog(log),
+		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, i.jetstream.api, i.jetstream.sample),
 		gauge:   &gauge{base: clock.base}, counts: counts,

@@ -16,9 +16,9 @@ import (
 //	3  broker/deliver   broker/deadletter
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
 //	1  broker/jsapi
-//	0  levels   wheel   broker/message ──▶ levels
+//	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
 var floors = [][]string{
-	{"levels", "wheel", "broker/message"},
+	{"levels", "wheel", "broker/message", "broker/ratelog"},
 	{"broker/jsapi"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
@@ -83,9 +83,11 @@ func TestForeignImports(t *testing.T) {
 		{"delaybroker/wheel", []string{client, server, "delaybroker/levels", "delaybroker/broker"}, "the wheel orders by time and knows nothing else"},
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
+		{"delaybroker/broker/ratelog", []string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"}, "a log needs the standard library"},
 		{"delaybroker/broker/deliver", []string{"delaybroker/broker/lane", "delaybroker/broker/lease"}, "a target is reached without knowing lanes"},
 		{"delaybroker/broker/lease", []string{"delaybroker/broker/lane", "delaybroker/broker/layout"}, "ownership knows lanes by name"},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{"delaybroker/broker/inspect", []string{prometheus, "github.com/jedib0t/", "golang.org/x/term"}, "what the verbs know is printed by the command"},
 		{"delaybroker/broker/...", command, "the engine is a library"},
 		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
 	} {

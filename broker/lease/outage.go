@@ -78,8 +78,7 @@ func (s *Shared) recreate(ctx context.Context) {
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)
-	if now.Sub(s.outage.logged) >= alertEvery {
-		s.outage.logged = now
+	if _, ok := s.outage.logged.Allow(alertEvery); ok {
 		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each "+
 			"other. "+
 			"Messages may come twice, under one id, until it is back", "stream", s.store.Stream, "since", s.outage.since.UTC(),

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/ratelog"
 )
 
 // read reads the table and the counters of the instances in it. Each counter is asked for by its subject, so messages
@@ -66,10 +68,9 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// reject logs, at most once in logEvery, that the message stored as the table is none.
+// reject logs, at most once in ratelog.Every, that the message stored as the table is none.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
-	if now := time.Now(); now.Sub(s.logged.table) >= logEvery {
-		s.logged.table = now
+	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
 		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
 			"A broker with "+
 			"another secret, or a client, has it put there", "stream", s.store.Stream, "sequence", sequence, "sealed", sealed,

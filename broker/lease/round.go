@@ -34,7 +34,8 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 		s.failed(ctx, sent, err)
 		return err
 	}
-	s.outage.since, s.outage.logged = time.Time{}, time.Time{}
+	s.outage.since = time.Time{}
+	s.outage.logged.Reset()
 	s.plan(ctx, sent)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/ratelog"
 )
 
 // Shared divides the lanes evenly among the instances that are there, and takes over from those that die. See the
@@ -90,15 +91,15 @@ type rounds struct {
 // outage is a time in which rounds fail. The zero outage has not begun.
 type outage struct {
 	since  time.Time
-	logged time.Time // when the log last said that we go on without the stream
+	logged ratelog.Limit // of saying that we go on without the stream
 }
 
 // logged is what the log said already.
 type logged struct {
 	rounds          failureLog
-	table           time.Time // when it last said that the stored table cannot be believed
-	elderNamesake   bool      // an elder instance has our name, and this one stops
-	youngerNamesake bool      // a younger instance has our name
+	table           ratelog.Limit // of saying that the stored table cannot be believed
+	elderNamesake   bool          // an elder instance has our name, and this one stops
+	youngerNamesake bool          // a younger instance has our name
 }
 
 // SharedConfig is the configuration of Shared.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/ratelog"
 )
 
 const (
@@ -23,8 +25,6 @@ const (
 	glanceEvery = 10 * time.Second
 	// forgetAfter is how long the last call of another instance is kept.
 	forgetAfter = time.Minute
-	// logEvery is how often the log repeats itself.
-	logEvery = 10 * time.Second
 	// alertEvery is how often the log says that the stream cannot be used.
 	alertEvery = time.Minute
 )
@@ -133,29 +133,27 @@ func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) e
 
 // failureLog logs the failure of rounds when it begins, once in a while, and when it ends.
 type failureLog struct {
-	since, logged time.Time
+	since  time.Time // when it began; zero while rounds succeed
+	logged ratelog.Limit
 }
 
 // report takes the result of a round.
 func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
-		if !f.logged.IsZero() {
+		if f.logged.Reset() {
 			log.Info("instances can agree again", "after", time.Since(f.since).Round(time.Millisecond))
 		}
-		*f = failureLog{}
+		f.since = time.Time{}
 		return
 	}
-	now := time.Now()
 	if f.since.IsZero() {
-		f.since = now
+		f.since = time.Now()
 	}
-	every := logEvery
-	if now.Sub(f.since) > alertEvery {
+	every := ratelog.Every
+	if time.Since(f.since) > alertEvery {
 		every = alertEvery
 	}
-	if now.Sub(f.logged) < every {
-		return
+	if _, ok := f.logged.Allow(every); ok {
+		log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", f.since.UTC())
 	}
-	f.logged = now
-	log.Warn("instances cannot agree who owns what; trying again", "err", err, "since", f.since.UTC())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -84,31 +83,35 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	return []nats.Option{option}
 }
 
-// linkContexts are the links that may have a user of their own, with the variable and the name of its context.
-func (s settings) linkContexts() []struct{ link, variable, context string } {
-	return []struct{ link, variable, context string }{
-		{"read", "DELAY_READ_CONTEXT", s.ReadContext},
-		{"write", "DELAY_WRITE_CONTEXT", s.WriteContext},
-		{"deliver", "DELAY_DELIVER_CONTEXT", s.DeliverContext},
-	}
+// linkVariables are the variables that name the context of a link with a user of its own.
+var linkVariables = []struct{ link, name string }{
+	{"read", "DELAY_READ_CONTEXT"}, {"write", "DELAY_WRITE_CONTEXT"}, {"deliver", "DELAY_DELIVER_CONTEXT"},
 }
 
-// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another user's,
-// but the servers where the context names none, and the inbox prefix where the environment gives one to all.
+// linkContext is the context of a link, or empty.
+func (s settings) linkContext(link string) string {
+	return map[string]string{"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext}[link]
+}
+
+// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another
+// user's, but the servers where the context names none, and the inbox prefix where the environment gives one to all.
 func (s settings) accessApart(p *problems, control fromContext) map[string]access {
 	apart := make(map[string]access)
-	for _, l := range s.linkContexts() {
-		if l.context == "" {
+	for _, variable := range linkVariables {
+		name := s.linkContext(variable.link)
+		if name == "" {
 			continue
 		}
-		own := settings{NATSContext: l.context}
-		from := own.takeContext(p, l.variable, withoutUsers(s.NATSURL))
+		own := settings{NATSContext: name}
+		from := own.takeContext(p, variable.name, withoutUsers(s.NATSURL))
 		// The link uses the JetStream that control uses, and the engine asks both in one way.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
-			p.refuse(l.variable, l.context, "jetstream_domain is %q, and %q for the other links; leave it out", own.JSDomain, s.JSDomain)
+			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
+				own.JSDomain, s.JSDomain)
 		}
 		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
-			p.refuse(l.variable, l.context, "jetstream_api_prefix is %q, and %q for the other links; leave it out", from.JSAPIPrefix, control.JSAPIPrefix)
+			p.refuse(variable.name, name, "jetstream_api_prefix is %q, and %q for the other links; leave it out",
+				from.JSAPIPrefix, control.JSAPIPrefix)
 		}
 		a := own.access(p, from)
 		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
@@ -116,7 +119,7 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]acces
 		} else {
 			a.options = append(a.options, s.inbox(new(problems), control)...) // control's problem, if it is one
 		}
-		apart[l.link] = a
+		apart[variable.link] = a
 	}
 	return apart
 }
@@ -128,7 +131,8 @@ func (p *problems) servers(name, value string) {
 		if !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		if u, err := url.Parse(server); err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" ||
+			strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
 			p.refuseSecret(name, "number %d is not a URL; write nats://host:4222,nats://other:4222,"+
 				" and in a password %%40 for @, %%2F for /, %%3A for :", i+1)
 		}
@@ -146,14 +150,4 @@ func inHome(path string) string {
 		return path
 	}
 	return filepath.Join(home, rest)
-}
-
-// withoutUser is a server's URL for logs. A token stands where a user would, so the user is left out too.
-func withoutUser(server string) (string, error) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return "", errors.New("not a URL")
-	}
-	u.User = nil
-	return u.String(), nil
 }

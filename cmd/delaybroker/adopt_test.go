@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/inspect"
 )
 
 // A shell without the broker's settings sees what the broker made, and no level that it did not want.
@@ -19,8 +21,8 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	t.Setenv("DELAY_RETRY", "")
 	states := func() string {
 		var all []string
-		for _, l := range decode[lanesView](t, o.must("levels", "--json")).Lanes {
-			all = append(all, strings.TrimPrefix(l.Stream, "DELAY_")+" "+l.State)
+		for _, l := range decode[inspect.Lanes](t, o.must("levels", "--json")).Lanes {
+			all = append(all, strings.TrimPrefix(l.Stream, "DELAY_")+" "+string(l.State))
 		}
 		return strings.Join(all, ", ")
 	}

@@ -43,7 +43,8 @@ func (b *bar) step() {
 	b.drawn = time.Now()
 	const width = 20
 	filled := min(width, b.done*width/b.total)
-	fmt.Fprintf(b.w, "\r\x1b[K%s%s %d of %d %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled), b.done, b.total, b.what)
+	drawing := strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
+	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", drawing, b.done, b.total, b.what)
 }
 
 // stop takes the bar away: what was done is said in words after it. It may be called again.

@@ -55,7 +55,11 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.healthcheckCommand(), a.versionCommand(),
 	)
-	root.AddCommand(a.operatorCommands()...)
+	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
+	root.AddCommand(
+		a.levelsCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(),
+		a.doctorCommand(),
+	)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
 }
@@ -78,7 +82,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.HasParent():
-		return fmt.Errorf("%w: %s takes no arguments, got %q; see %s --help", errUsage, cmd.Name(), args, cmd.CommandPath())
+		return fmt.Errorf("%w: %s takes no arguments, got %q; see %s --help",
+			errUsage, cmd.Name(), args, cmd.CommandPath())
 	}
 	var hint string
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
@@ -99,7 +104,8 @@ func argumentsBetween(low, high int) cobra.PositionalArgs {
 
 // completes offers the values that a flag may have to the completion of a shell.
 func completes(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc(flag, fixed); err != nil {
 		panic("bug: " + err.Error())
 	}
 }

@@ -5,35 +5,19 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/message"
 	"delaybroker/levels"
-)
-
-// Bounds of settings. The broker has them too; here they come with the name of the variable and together with all other
-// problems. A test keeps them equal.
-const (
-	minDedupWindow, maxDedupWindow = time.Second, 24 * time.Hour
-	minMaxDelay, maxMaxDelay       = time.Second, 10 * 366 * 24 * time.Hour
-	minAttempts, maxAttempts       = 1, 1_000_000
-	minReply, maxReply             = time.Millisecond, maxGrace * 3 / 4
-	minReplicas, maxReplicas       = 1, 5 // of nats-server
-	minOwners, maxOwners           = 1, broker.MaxMaxOwners
-	maxInstance                    = 64
-
-	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
-	minGrace, maxGrace = time.Second, time.Hour
 )
 
 // config is what the settings mean.
 type config struct {
 	broker   broker.Config     // all but its Log
-	access   access            // without a URL when the server is embedded
+	access   access            // of the broker; without a URL when the server is embedded
+	reach    access            // of the verbs that look at it from outside
 	apart    map[string]access // of the links that have a context of their own, by name
 	embed    *embedConfig      // nil when the server is external
 	httpAddr string            // empty means no HTTP
@@ -67,10 +51,11 @@ func (s settings) config(p *problems) config {
 		c.apart = s.accessApart(p, from)
 	}
 	c.access.options = append(c.access.options, s.inbox(p, from)...)
-	c.broker = s.brokerConfig(p, c.embed != nil)
-	if c.broker.JSDomain == "" {
-		c.broker.APIPrefix = from.JSAPIPrefix
+	c.reach = c.access
+	if c.embed != nil {
+		c.reach.url = serverOfServe(s.EmbeddedListen)
 	}
+	c.broker = s.brokerConfig(p, from, c.embed != nil)
 	if s.HTTPAddr != "off" {
 		c.httpAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
@@ -82,81 +67,86 @@ func (s settings) config(p *problems) config {
 	return c
 }
 
-func (s settings) brokerConfig(p *problems, embedded bool) broker.Config {
+// brokerConfig reads what the broker has a say in. A value that cannot be read is left out, or made one that the broker
+// refuses; the bounds are the broker's.
+func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
-		Attempts:      p.number("DELAY_ATTEMPTS", s.Attempts, minAttempts, maxAttempts),
-		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow, minDedupWindow, maxDedupWindow),
-		MaxDelay:      p.duration("DELAY_MAX_DELAY", s.MaxDelay, minMaxDelay, maxMaxDelay),
-		ReplyTimeout:  p.duration("DELAY_REPLY_TIMEOUT", s.ReplyTimeout, minReply, maxReply),
-		ShutdownGrace: p.duration("DELAY_SHUTDOWN_GRACE", s.ShutdownGrace, minGrace, maxGrace),
+		Attempts:      number(s.Attempts),
+		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
+		MaxDelay:      p.duration("DELAY_MAX_DELAY", s.MaxDelay),
+		ReplyTimeout:  p.duration("DELAY_REPLY_TIMEOUT", s.ReplyTimeout),
+		ShutdownGrace: p.duration("DELAY_SHUTDOWN_GRACE", s.ShutdownGrace),
 
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
 		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
+		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
 		Targets:         list(s.Targets),
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
 		Secrets:         list(s.Secret),
+		Provision:       s.provision(p, embedded),
+		MaxOwners:       number(s.MaxOwners),
+		Instance:        s.Instance,
 	}
-	for i, secret := range c.Secrets {
-		if len(secret) < message.MinSecret {
-			p.refuseSecret("DELAY_SECRET", "number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16", i+1, len(c.Secrets), len(secret), message.MinSecret)
-		}
-	}
-	c.HoldBytes = p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded)
-	var err error
-	if _, err = message.NewNames(s.Prefix); err != nil {
-		p.refuse("DELAY_PREFIX", s.Prefix, "%w", err)
-	}
-	if c.Ladder, err = levels.Parse(s.Levels); err != nil {
-		p.refuse("DELAY_LEVELS", s.Levels, "%w", err)
-	}
-	if longest := broker.AnswersWithin(c.ShutdownGrace); !p.has("DELAY_REPLY_TIMEOUT") && !p.has("DELAY_SHUTDOWN_GRACE") && c.ReplyTimeout > longest {
-		p.refuse("DELAY_REPLY_TIMEOUT", s.ReplyTimeout, "want at most %s, three quarters of DELAY_SHUTDOWN_GRACE, or a clean stop would repeat what is being answered", levels.FormatDuration(longest))
-	}
-	if c.RetryLadder, err = levels.Parse(s.Retry); err != nil {
-		p.refuse("DELAY_RETRY", s.Retry, "%w", err)
-	}
-	if c.Deliver, err = deliver.ParseModes(s.Deliver); err != nil {
-		p.refuse("DELAY_DELIVER", s.Deliver, "%w", err)
-	}
-	if c.Rates, err = deliver.ParseRates(s.Rate); err != nil {
-		p.refuse("DELAY_RATE", s.Rate, "%w", err)
-	}
-	// The broker knows what a pattern is. It is asked about each setting alone, so that the variable can be named.
-	for _, e := range []struct {
-		name, value string
-		config      broker.Config
-	}{
-		{"DELAY_TARGETS", s.Targets, broker.Config{Targets: c.Targets}},
-		{"DELAY_HEADER_TARGETS", s.HeaderTargets, broker.Config{HeaderTargets: c.HeaderTargets}},
-		{"DELAY_DELIVER", s.Deliver, broker.Config{Deliver: deliver.Modes{Rules: c.Deliver.Rules}}},
-		{"DELAY_RATE", s.Rate, broker.Config{Rates: c.Rates}},
-	} {
-		if err := e.config.Validate(); err != nil && !p.has(e.name) {
-			p.refuse(e.name, e.value, "%w", err)
-		}
+	if s.JSDomain == "" {
+		c.APIPrefix = strings.TrimSuffix(from.JSAPIPrefix, ".")
 	}
 	if s.StreamReplicas != "auto" {
-		c.Replicas = p.replicas(s.StreamReplicas, embedded)
+		c.Replicas = number(s.StreamReplicas)
 	}
-	c.Provision = s.provision(p, embedded)
-	c.MaxOwners, c.Instance = p.number("DELAY_MAX_OWNERS", s.MaxOwners, minOwners, maxOwners), s.Instance
-	if len(s.Instance) > maxInstance {
-		p.refuse("DELAY_INSTANCE", s.Instance, "want at most %d bytes", maxInstance)
+	for _, parse := range []struct {
+		name, value string
+		into        func(value string) error
+	}{
+		{"DELAY_LEVELS", s.Levels, func(v string) (err error) { c.Ladder, err = levels.Parse(v); return err }},
+		{"DELAY_RETRY", s.Retry, func(v string) (err error) { c.RetryLadder, err = levels.Parse(v); return err }},
+		{"DELAY_DELIVER", s.Deliver, func(v string) (err error) { c.Deliver, err = deliver.ParseModes(v); return err }},
+		{"DELAY_RATE", s.Rate, func(v string) (err error) { c.Rates, err = deliver.ParseRates(v); return err }},
+	} {
+		if err := parse.into(parse.value); err != nil {
+			p.refuse(parse.name, parse.value, "%w", err)
+		}
 	}
-	switch {
-	case s.JSDomain != "" && embedded:
+	if embedded && s.JSDomain != "" {
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
-	default:
-		p.domain(s.JSDomain)
+	}
+	p.judge(c, s.variables())
+	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
+		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
+			"the embedded server is alone; set NATS_URL to use a cluster")
 	}
 	return c
 }
 
-func (p *problems) domain(value string) {
-	if strings.ContainsAny(value, ".*> \t\r\n") {
-		p.refuse("DELAY_JS_DOMAIN", value, "want one token: no dots, wildcards or spaces")
+// A variable is where a field of broker.Config comes from.
+type variable struct {
+	name, value string
+	word        string // that is allowed beside what the broker takes; empty for none
+	secret      bool   // the value must not be shown
+}
+
+// variables has those of all fields that have one, by the name of the field.
+func (s settings) variables() map[string]variable {
+	return map[string]variable{
+		"Prefix":          {name: "DELAY_PREFIX", value: s.Prefix},
+		"Attempts":        {name: "DELAY_ATTEMPTS", value: s.Attempts},
+		"Secrets":         {name: "DELAY_SECRET", secret: true},
+		"Replicas":        {name: "DELAY_STREAM_REPLICAS", value: s.StreamReplicas, word: "auto"},
+		"DedupWindow":     {name: "DELAY_DEDUP_WINDOW", value: s.DedupWindow},
+		"MaxDelay":        {name: "DELAY_MAX_DELAY", value: s.MaxDelay},
+		"Targets":         {name: "DELAY_TARGETS", value: s.Targets},
+		"HeaderTargets":   {name: "DELAY_HEADER_TARGETS", value: s.HeaderTargets},
+		"Deliver":         {name: "DELAY_DELIVER", value: s.Deliver},
+		"ReplyTimeout":    {name: "DELAY_REPLY_TIMEOUT", value: s.ReplyTimeout},
+		"Rates":           {name: "DELAY_RATE", value: s.Rate},
+		"MaxPending":      {name: "DELAY_MAX_PENDING", value: s.MaxPending},
+		"MaxPendingBytes": {name: "DELAY_MAX_PENDING_BYTES", value: s.MaxPendingBytes},
+		"HoldBytes":       {name: "DELAY_MEMORY", value: s.Memory},
+		"JSDomain":        {name: "DELAY_JS_DOMAIN", value: s.JSDomain},
+		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},
+		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
+		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
 	}
 }
 
@@ -167,17 +157,6 @@ func (s settings) provision(p *problems, embedded bool) bool {
 		return embedded
 	}
 	return p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create"
-}
-
-func (p *problems) replicas(value string, embedded bool) int {
-	n, err := strconv.Atoi(value)
-	switch {
-	case err != nil || n < minReplicas || n > maxReplicas:
-		p.refuse("DELAY_STREAM_REPLICAS", value, "want auto, or a whole number from %d to %d", minReplicas, maxReplicas)
-	case n > 1 && embedded:
-		p.refuse("DELAY_STREAM_REPLICAS", value, "the embedded server is alone; set NATS_URL to use a cluster")
-	}
-	return n
 }
 
 // address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).
@@ -198,12 +177,14 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 		"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
 	} {
 		if isSet(name) {
-			p.refuseSecret(name, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
+			p.refuseSecret(name,
+				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
 		}
 	}
-	for _, l := range s.linkContexts() {
-		if l.context != "" {
-			p.refuse(l.variable, l.context, "set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
+	for _, variable := range linkVariables {
+		if context := s.linkContext(variable.link); context != "" {
+			p.refuse(variable.name, context,
+				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
 		}
 	}
 	c := &embedConfig{dir: s.EmbeddedDir}
@@ -211,7 +192,7 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 	if s.EmbeddedSync == "always" {
 		c.syncAlways = true
 	} else {
-		c.sync = p.duration("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
+		c.sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
 	}
 	return c
 }

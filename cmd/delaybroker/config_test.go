@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -80,7 +82,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}
 }
 
-// The broker and the command both have the bounds; what one takes, the other must take.
+// The bounds are the broker's: what it takes, the command must let through, and no more.
 func TestBoundsAreTheBrokers(t *testing.T) {
 	const step = time.Millisecond
 	window := func(d time.Duration) broker.Config { return broker.Config{DedupWindow: d} }
@@ -90,17 +92,21 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		config          broker.Config
 		good            bool
 	}{
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(minDedupWindow), window(minDedupWindow), true},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(minDedupWindow - step), window(minDedupWindow - step), false},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(maxDedupWindow), window(maxDedupWindow), true},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(maxDedupWindow + step), window(maxDedupWindow + step), false},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(minMaxDelay), longest(minMaxDelay), true},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(minMaxDelay - step), longest(minMaxDelay - step), false},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(maxMaxDelay), longest(maxMaxDelay), true},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(maxMaxDelay + step), longest(maxMaxDelay + step), false},
-		{"DELAY_ATTEMPTS", strconv.Itoa(minAttempts), broker.Config{Attempts: minAttempts}, true},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second), window(time.Second), true},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second - step), window(time.Second - step), false},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24 * time.Hour), window(24 * time.Hour), true},
+		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24*time.Hour + step), window(24*time.Hour + step), false},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second), longest(time.Second), true},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second - step), longest(time.Second - step), false},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(10 * 366 * 24 * time.Hour), longest(10 * 366 * 24 * time.Hour), true},
+		{"DELAY_MAX_DELAY", levels.FormatDuration(10*366*24*time.Hour + step), longest(10*366*24*time.Hour + step), false},
+		{"DELAY_ATTEMPTS", "1", broker.Config{Attempts: 1}, true},
+		{"DELAY_ATTEMPTS", "1000000", broker.Config{Attempts: 1_000_000}, true},
+		{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
+		{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
+		{"DELAY_SHUTDOWN_GRACE", "999ms", broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
 		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
-		{"DELAY_REPLY_TIMEOUT", levels.FormatDuration(minReply), broker.Config{ReplyTimeout: minReply}, true},
+		{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
@@ -110,12 +116,12 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
 		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
 		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "shop.>.x", Mode: message.Core}}}}, false},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(maxOwners), broker.Config{MaxOwners: maxOwners}, true},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(maxOwners + 1), broker.Config{MaxOwners: maxOwners + 1}, false},
-		{"DELAY_INSTANCE", strings.Repeat("x", maxInstance), broker.Config{Instance: strings.Repeat("x", maxInstance)}, true},
-		{"DELAY_INSTANCE", strings.Repeat("x", maxInstance+1), broker.Config{Instance: strings.Repeat("x", maxInstance+1)}, false},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas), broker.Config{Replicas: maxReplicas}, true},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(maxReplicas + 1), broker.Config{Replicas: maxReplicas + 1}, false},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners), broker.Config{MaxOwners: broker.MostOwners}, true},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners + 1), broker.Config{MaxOwners: broker.MostOwners + 1}, false},
+		{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
+		{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas), broker.Config{Replicas: broker.MaxReplicas}, true},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas + 1), broker.Config{Replicas: broker.MaxReplicas + 1}, false},
 	} {
 		clearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
@@ -124,6 +130,42 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {
 			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t", test.variable, test.value, ours, theirs, test.good)
+		}
+	}
+}
+
+// TestProblemInWords: a person reads the variable, the value and the bound, not the field of a struct.
+func TestProblemInWords(t *testing.T) {
+	for _, test := range []struct{ name, value, want string }{
+		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
+		{"DELAY_ATTEMPTS", "many", `DELAY_ATTEMPTS="many": want a whole number from 1 to 1000000`},
+		{"DELAY_STREAM_REPLICAS", "6", `DELAY_STREAM_REPLICAS="6": want auto, or a whole number from 1 to 5`},
+		{"DELAY_MAX_OWNERS", "65", `DELAY_MAX_OWNERS="65": want a whole number from 1 to 64`},
+		{"DELAY_DEDUP_WINDOW", "25h", `DELAY_DEDUP_WINDOW="25h": want 1s to 1d`},
+		{"DELAY_MAX_DELAY", "0s", `DELAY_MAX_DELAY="0s": want 1s to 3660d`},
+		{"DELAY_REPLY_TIMEOUT", "8s", `DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE,` +
+			` or a clean stop would repeat what is being answered`},
+		{"DELAY_SECRET", "short", `DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
+		{"DELAY_MAX_PENDING", "0", `DELAY_MAX_PENDING="0": want a whole number from 1, or none`},
+		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},
+	} {
+		clearEnv(t)
+		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		t.Setenv(test.name, test.value)
+		if got := problemsOf(t); len(got) != 1 || got[0] != test.want {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+}
+
+// TestEveryFieldHasAVariable: a problem of a field without one would be shown under no name.
+func TestEveryFieldHasAVariable(t *testing.T) {
+	variables := defaultSettings().variables()
+	// What no setting leads to, or the command sees to.
+	without := []string{"Ladder", "RetryLadder", "Provision", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log"}
+	for field := range reflect.TypeFor[broker.Config]().Fields() {
+		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
+			t.Errorf("%s has a variable: %v", field.Name, ok)
 		}
 	}
 }
@@ -310,7 +352,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, server := range []string{"nats://u:" + secret + "@h:4222", "nats://" + secret + "@h:4222"} {
-		if got, err := withoutUser(server); err != nil || got != "nats://h:4222" {
+		if got, err := inspect.WithoutUser(server); err != nil || got != "nats://h:4222" {
 			t.Errorf("got %q, %v, want no user", got, err)
 		}
 	}

@@ -69,8 +69,8 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 // readContext finds a context by its name, or by its path if that ends in .json.
 //
 // The library can only connect. It is made to with a dialer that never dials, for the settings alone: connecting by it
-// would let the environment not win over the context, try a missing credentials file for ever, and take a user without a
-// password for something else than the CLI does.
+// would let the environment not win over the context, try a missing credentials file for ever, and take a user without
+// a password for something else than the CLI does.
 func readContext(name string) (natscontext.Settings, error) {
 	if strings.HasSuffix(name, ".json") {
 		path, err := filepath.Abs(name) // a relative path is a name to the library

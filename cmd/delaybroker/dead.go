@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
-	"delaybroker/broker/layout"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
 	"delaybroker/levels"
 )
 
@@ -53,7 +53,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
 }
 
-// filter says it to the box. Now is the server's time, from which durations count back.
+// filter is what the store of letters understands. Now is the server's time, from which durations count back.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	var f deadletter.Filter
 	known := message.Codes()
@@ -64,7 +64,8 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		f.Codes = append(f.Codes, message.Code(code))
 	}
 	if f.Target = c.target; f.Target != "" && !message.ValidPattern(f.Target) {
-		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, c.target)
+		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest",
+			errUsage, c.target)
 	}
 	var err error
 	if f.Since, err = pastTime("--since", c.since, now); err != nil {
@@ -74,7 +75,8 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		return f, err
 	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between", errUsage, c.since, c.until)
+		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
+			errUsage, c.since, c.until)
 	}
 	for _, name := range c.ids {
 		if n, err := strconv.ParseUint(name, 10, 63); err == nil && n > 0 {
@@ -119,78 +121,65 @@ func pastTime(flag, value string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)", errUsage, flag, value)
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
+			errUsage, flag, value)
 	}
 	return t, nil
 }
 
-// A desk is where an operator handles dead letters.
-type desk struct {
-	*operator
-	box    *deadletter.Store
+// deadLetters is what the verbs of dead work on: the letters, and which of them a person means.
+type deadLetters struct {
+	*inspect.Letters
+	policy message.Policy
 	filter deadletter.Filter
-	now    time.Time // by the server's clock, when it was asked
-	asked  time.Time // by ours
 }
 
-// time is the server's, about.
-func (d *desk) time() time.Time { return d.now.Add(time.Since(d.asked)) }
-
-// atDesk connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the server
-// refuses something.
-func (a *app) atDesk(ctx context.Context, c letterChoice, f func(ctx context.Context, d *desk) error) error {
+// withLetters connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the
+// server refuses something.
+func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
 	if _, err := c.filter(time.Now()); err != nil {
 		return err
 	}
-	o, err := a.operate(ctx)
+	i, err := a.openConfigured(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	ctx, cancel := o.allowed(ctx)
+	defer i.Close()
+	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	if err := o.streams.ReadKeys(ctx, o.js); err != nil {
-		return because(ctx, err)
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return inspect.Because(ctx, err)
 	}
-	d := &desk{operator: o, box: o.box()}
-	if d.now, err = d.box.Now(ctx); err != nil {
-		return because(ctx, err)
-	}
-	d.asked = time.Now()
-	if d.filter, err = c.filter(d.now); err != nil {
+	d := deadLetters{Letters: letters, policy: i.Policy()}
+	if d.filter, err = c.filter(letters.Asked); err != nil {
 		return err
 	}
-	return because(ctx, f(ctx, d))
+	return inspect.Because(ctx, f(ctx, d))
 }
 
-// box is the dead letters of the broker that the settings describe.
-func (o *operator) box() *deadletter.Store {
-	retries := slices.DeleteFunc(o.wanted(), func(s layout.Spec) bool { return s.Kind != layout.Retry })
-	shortest := slices.MinFunc(retries, func(a, b layout.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
-	return deadletter.New(deadletter.Config{
-		Conn: o.nc, JetStream: o.js, APIPrefix: o.apiPrefix, Policy: o.streams.Policy(), Lane: shortest.Name,
-	})
-}
-
-// A lookout tells whoever waits how far a verb is: with a bar on a terminal, and with a line now and then elsewhere.
-type lookout struct {
+// A progress tells whoever waits how far a verb is: with a bar on a terminal, and with a line now and then elsewhere.
+type progress struct {
 	app  *app
-	what string
 	rows bool // rows are about to be printed, which a bar would be in the way of
 	bar  *bar
-	told time.Time // zero before the beginning
+	told ratelog.Limit
+	seen bool // it was called before
 }
 
-func (l *lookout) look(looked, of uint64) {
-	if l.told.IsZero() {
-		l.told = time.Now()
-		if !l.rows {
-			l.bar = l.app.bar(l.what, int(of))
+func (p *progress) look(looked, of uint64) {
+	if !p.seen {
+		p.seen = true
+		p.told.Allow(inspect.ProgressEvery) // a short look needs no word
+		if !p.rows {
+			p.bar = p.app.bar("dead letters", int(of))
 		}
 	}
-	l.bar.step()
-	if l.bar == nil && time.Since(l.told) >= progressPause {
-		l.told = time.Now()
-		l.app.searching(looked, of)
+	p.bar.step()
+	if p.bar != nil {
+		return
+	}
+	if _, ok := p.told.Allow(inspect.ProgressEvery); ok {
+		p.app.searching(looked, of)
 	}
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
-
-const defaultLetters = 100
 
 // letterView is a dead letter as JSON. What is not known is left out.
 type letterView struct {
@@ -38,13 +37,15 @@ type letterView struct {
 	Headers      map[string][]string `json:"headers,omitempty"`
 	Payload      []byte              `json:"payload,omitempty"` // base64; shown one by one only
 	Unreadable   string              `json:"unreadable,omitempty"`
-	Unproven     string              `json:"unproven,omitempty"` // why it may not be a broker's; show looks at the payload too
+	// Unproven is why it may not be a broker's; show looks at the payload too.
+	Unproven string `json:"unproven,omitempty"`
 }
 
 func viewOfLetter(l deadletter.Letter) letterView {
 	v := letterView{
-		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target, Subject: l.Letter.Subject,
-		Accepted: l.Accepted, Due: l.Due, Expires: l.Expires, Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target,
+		Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
+		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
 		Size: l.Size, Headers: l.User, Payload: l.Data,
 	}
 	if l.Problem != nil {
@@ -54,114 +55,6 @@ func viewOfLetter(l deadletter.Letter) letterView {
 		v.Unproven = l.Unproven.Sentence
 	}
 	return v
-}
-
-func (a *app) deadListCommand() *cobra.Command {
-	var choice letterChoice
-	var limit int
-	var by []string
-	c := &cobra.Command{
-		Use:   "ls",
-		Short: "List dead letters, the oldest first, or count them by kind",
-		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a list is a line.
-Numbers in reasons count as equal: they are times and attempts.
-
-exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
-		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
-  delaybroker dead ls --since 2h --limit 0 --json
-  delaybroker dead ls --by code,target,reason`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
-			}
-			if err := checkBy(by); err != nil {
-				return err
-			}
-			return a.atDesk(cmd.Context(), choice, func(ctx context.Context, d *desk) error {
-				ctx, stop := interruptible(ctx)
-				defer stop()
-				if len(by) > 0 {
-					return a.deadCount(ctx, d, by, limit)
-				}
-				return a.deadList(ctx, d, limit)
-			})
-		},
-	}
-	choice.flags(c)
-	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
-	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
-	completes(c, "by", byCode, byTarget, byReason)
-	return c
-}
-
-func (a *app) deadList(ctx context.Context, d *desk, limit int) error {
-	t := a.sheet(
-		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8}, column{name: "target", least: 10},
-		column{name: "refused", drop: 5}, column{name: "bytes", drop: 6}, column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
-	)
-	listed, matching := 0, 0
-	var all uint64 // of those that the server chooses
-	watch := lookout{app: a, rows: true}
-	progress := func(looked, of uint64) {
-		all = of
-		watch.look(looked, of)
-	}
-	var failed error
-	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
-		if failed = err; err != nil {
-			break
-		}
-		if matching++; limit > 0 && listed == limit {
-			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(all) // nothing is left to choose, so the others need not be read to be counted
-				break
-			}
-			continue
-		}
-		listed++
-		if a.json {
-			if err := a.printJSON(viewOfLetter(l)); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(l.Sequence, second(l.At), string(l.Code), orDash(printable(l.Target, 256)), l.Attempts, l.Size,
-			orDash(printable(l.ID, 256)), printable(reasonOf(l), maxCell))
-	}
-	switch {
-	case a.json:
-	case listed > 0:
-		t.print()
-	case failed == nil:
-		_, err := fmt.Fprintln(a.stdout, none(d.filter))
-		return err
-	}
-	switch {
-	case failed != nil:
-	case matching > listed:
-		fmt.Fprintf(a.stderr, "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n", listed, matching)
-	case !a.json:
-		fmt.Fprintln(a.stderr, counted(matching, "dead letter"))
-	}
-	return failed
-}
-
-func none(f deadletter.Filter) string {
-	if f.All() {
-		return "no dead letters"
-	}
-	return "no such dead letters"
-}
-
-func reasonOf(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
-		return "UNSEALED: " + l.Sentence
-	}
-	if l.Problem != nil && l.Sentence == "" {
-		return l.Problem.Sentence
-	}
-	return l.Sentence
 }
 
 func orDash(s string) string {
@@ -181,7 +74,8 @@ With --json, each is a line, and the payload is base64.
 exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.atDesk(cmd.Context(), letterChoice{ids: args}, func(ctx context.Context, d *desk) error {
+			choice := letterChoice{ids: args}
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
 				ctx, stop := interruptible(ctx)
 				defer stop()
 				return a.deadShow(ctx, d)
@@ -190,10 +84,10 @@ exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 	}
 }
 
-func (a *app) deadShow(ctx context.Context, d *desk) error {
+func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	shown := 0
-	watch := lookout{app: a, rows: true}
-	for l, err := range d.box.List(ctx, deadletter.Query{Filter: d.filter, Progress: watch.look}) {
+	told := progress{app: a, rows: true}
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, Progress: told.look}) {
 		if err != nil {
 			return err
 		}
@@ -220,22 +114,24 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	t := a.sheet(column{}, column{least: 12, wrap: true})
 	line := func(name, value string, known bool) {
 		if known {
-			t.add(name, printable(value, 2000))
+			t.add(name, inspect.Printable(value, 2000))
 		}
 	}
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
-	line("dead since", moment(l.At), true)
+	line("dead since", inspect.Moment(l.At), true)
 	line("code", string(l.Code), true)
 	line("reason", l.Sentence, l.Sentence != "")
 	line("unreadable", sentence(l.Problem), l.Problem != nil)
 	line("unproven", sentence(l.Unproven), l.Unproven != nil)
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
-	line("accepted", moment(l.Accepted), !l.Accepted.IsZero())
-	line("due", moment(l.Due), !l.Due.IsZero() && l.Understood())
-	line("expires", moment(l.Expires), !l.Expires.IsZero())
-	line("refused", fmt.Sprintf("%d times, from %s to %s", l.Attempts, moment(l.FirstFailure), moment(l.LastFailure)), l.Attempts > 0)
+	line("accepted", inspect.Moment(l.Accepted), !l.Accepted.IsZero())
+	line("due", inspect.Moment(l.Due), !l.Due.IsZero() && l.Understood())
+	line("expires", inspect.Moment(l.Expires), !l.Expires.IsZero())
+	refused := fmt.Sprintf("%d times, from %s to %s",
+		l.Attempts, inspect.Moment(l.FirstFailure), inspect.Moment(l.LastFailure))
+	line("refused", refused, l.Attempts > 0)
 	line("deliver", string(l.Mode), l.Mode != "")
 	line("TTL", l.TTL, l.TTL != "")
 	line("Nats-Msg-Id", l.MsgID, l.MsgID != "")

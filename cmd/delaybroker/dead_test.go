@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
 
@@ -86,8 +87,8 @@ func TestDeadListAndShow(t *testing.T) {
 		{[]string{"--id", "3,1"}, "1 3"},
 		{[]string{"--since", "1h"}, "1 2 3"},
 		{[]string{"--until", "1h"}, ""},
-		{[]string{"--until", moment(all[1].Since)}, "1"},
-		{[]string{"--since", moment(all[1].Since), "--limit", "1"}, "2"},
+		{[]string{"--until", inspect.Moment(all[1].Since)}, "1"},
+		{[]string{"--since", inspect.Moment(all[1].Since), "--limit", "1"}, "2"},
 	} {
 		var got []string
 		for _, l := range decodeLines[letterView](t, o.must(append([]string{"dead", "ls", "--json"}, test.args...)...)) {
@@ -289,8 +290,8 @@ func TestDeadInterrupted(t *testing.T) {
 	var out bytes.Buffer
 	var once sync.Once
 	a := &app{stdout: &out, stderr: io.Discard, json: true}
-	err = a.atDesk(t.Context(), letterChoice{all: true}, func(ctx context.Context, d *desk) error {
-		w := letterWork{desk: d, did: "removed"}
+	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
+		w := deadWork{deadLetters: d, did: "removed"}
 		w.do = func(ctx context.Context, l deadletter.Letter) error {
 			once.Do(func() {
 				if err := self.Signal(os.Interrupt); err != nil {
@@ -298,9 +299,9 @@ func TestDeadInterrupted(t *testing.T) {
 				}
 			})
 			<-noticed.Done()
-			return d.box.Remove(ctx, l)
+			return d.Remove(ctx, l)
 		}
-		return a.work(ctx, &w)
+		return a.work(ctx, w)
 	})
 	if got, want := exitCode(err), 1; got != want {
 		t.Errorf("exit code %d (%v), want %d", got, err, want)
@@ -351,7 +352,7 @@ func TestDeadRefused(t *testing.T) {
 	for _, test := range []struct{ verb, subject string }{{"resend", "delaysys.retry.1s.orders.a"}, {"rm", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD"}} {
 		started := time.Now()
 		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
-		if took := time.Since(started); took > apiPatience {
+		if took := time.Since(started); took > inspect.Patience {
 			t.Errorf("%s: the refusal was told after %s, as if it were silence", test.verb, took)
 		}
 	}
@@ -401,7 +402,7 @@ func TestDeadCount(t *testing.T) {
 	}
 	<-o.js.PublishAsyncComplete()
 	began := time.Now()
-	c := decode[letterCount](t, o.must("dead", "ls", "--by", "code,target,reason", "--json"))
+	c := decode[inspect.LetterCount](t, o.must("dead", "ls", "--by", "code,target,reason", "--json"))
 	t.Logf("it took %s", time.Since(began))
 	if c.Letters != letters || len(c.Groups) != len(kinds) {
 		t.Fatalf("got %d letters in %d groups, want %d in %d", c.Letters, len(c.Groups), letters, len(kinds))

@@ -53,7 +53,10 @@ func (a *app) demo(ctx context.Context) error {
 		return err
 	}
 	defer server.stop()
-	links, err := dialer{access: access{url: server.url()}, version: readBuild().name(), lost: func(error) {}, log: log}.dial()
+	dialer := dialer{
+		access: access{url: server.url()}, version: readBuild().name(), lost: func(error) {}, log: log,
+	}
+	links, err := dialer.dial()
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,8 @@ func (b *demoBoard) conclude() error {
 	mean := sum / time.Duration(len(b.messages))
 	if b.app.json {
 		return b.app.printJSON(map[string]any{
-			"messages": b.messages, "early": early, "mean_late_ms": milliseconds(mean), "max_late_ms": milliseconds(most),
+			"messages": b.messages, "early": early,
+			"mean_late_ms": milliseconds(mean), "max_late_ms": milliseconds(most),
 		})
 	}
 	b.draw()

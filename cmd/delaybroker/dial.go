@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/ratelog"
 )
 
 const (
@@ -18,16 +19,16 @@ const (
 	pingInterval = 5 * time.Second
 	pingsMissed  = 2
 
-	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed, and
-	// who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long the largest
-	// message may take: a link has to carry max_payload in this time.
+	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed,
+	// and who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long
+	// the largest message may take: a link has to carry max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
 
-	// complaintPause keeps an outage from filling the log: each link tries several times a second.
-	complaintPause = 10 * time.Second
+	// remindEvery is how often the log says that the first connection is still waited for.
+	remindEvery = 10 * time.Second
 )
 
 // A link is one of the broker's connections, by what it is for.
@@ -76,8 +77,8 @@ func (d dialer) dial() (links, error) {
 
 func (d dialer) options(name string) []nats.Option {
 	log := d.log.With("link", name)
-	var complained time.Time // nats.go calls the handlers of a connection one after another
-	var refused sparing
+	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
+	const unreachable = "cannot connect to NATS; trying on"
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.version, name)),
 		nats.MaxReconnects(-1),
@@ -94,20 +95,17 @@ func (d dialer) options(name string) []nats.Option {
 			}
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			if now := time.Now(); now.Sub(complained) >= complaintPause {
-				complained = now
-				log.Warn("cannot connect to NATS; trying on", "err", err)
-			}
+			rare.Log(slog.LevelWarn, unreachable, "err", err)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			complained = time.Time{}
-			log.Info("reconnected to NATS", "server", serverOf(nc))
+			rare.Reset(unreachable)
+			log.Info("reconnected to NATS", "server", inspect.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) { // of every message, perhaps
-				if more, ok := refused.say(time.Now()); ok {
-					log.Error("NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself", "err", err, "more", more)
-				}
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				rare.Log(slog.LevelError,
+					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself",
+					"err", err)
 				return
 			}
 			level := slog.LevelWarn
@@ -132,22 +130,6 @@ func (d dialer) options(name string) []nats.Option {
 	return options
 }
 
-// sparing says a thing at most once in complaintPause.
-type sparing struct {
-	said time.Time
-	more int // left unsaid since
-}
-
-// say reports whether to say it now, and how often it was left unsaid.
-func (s *sparing) say(now time.Time) (more int, ok bool) {
-	if !s.said.IsZero() && now.Sub(s.said) < complaintPause {
-		s.more++
-		return 0, false
-	}
-	more, s.more, s.said = s.more, 0, now
-	return more, true
-}
-
 func reason(nc *nats.Conn) error {
 	if err := nc.LastError(); err != nil {
 		return err
@@ -155,8 +137,8 @@ func reason(nc *nats.Conn) error {
 	return nats.ErrConnectionClosed
 }
 
-// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what is
-// sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
+// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
+// is sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
 func (l links) await(ctx context.Context, log *slog.Logger) error {
 	for _, link := range l {
 		if err := link.await(ctx, log); err != nil {
@@ -169,7 +151,7 @@ func (l links) await(ctx context.Context, log *slog.Logger) error {
 func (l link) await(ctx context.Context, log *slog.Logger) error {
 	listener := l.conn.StatusChanged(nats.CONNECTED)
 	defer l.conn.RemoveStatusListener(listener)
-	remind := time.NewTicker(complaintPause)
+	remind := time.NewTicker(remindEvery)
 	defer remind.Stop()
 	for changed := listener; !l.conn.IsConnected(); {
 		select {
@@ -200,32 +182,4 @@ func (l links) close() {
 	for _, link := range l {
 		link.conn.Close()
 	}
-}
-
-// serverOf is where a connection leads, without credentials. It is empty while there is none.
-func serverOf(nc *nats.Conn) string {
-	server, err := withoutUser(nc.ConnectedUrl())
-	if err != nil {
-		return nc.ConnectedAddr()
-	}
-	return server
-}
-
-// Servers below these have published security holes, some of which go around the permissions that keep tenants apart.
-var (
-	floor    = []int{2, 12, 12}
-	floor214 = []int{2, 14, 3}
-)
-
-// belowFloor reports whether a server is older than what the promises of the broker rest on. A version that cannot be
-// read is not: it is a development build.
-func belowFloor(version string) bool {
-	v := make([]int, 3)
-	if _, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
-		return false
-	}
-	if slices.Equal(v[:2], floor214[:2]) {
-		return slices.Compare(v, floor214) < 0
-	}
-	return slices.Compare(v, floor) < 0
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -33,28 +32,5 @@ func TestRightRefused(t *testing.T) {
 	r.stop(t)
 	if got := strings.Count(r.log.String(), said); got > 5 {
 		t.Errorf("said %d times, want few", got)
-	}
-}
-
-func TestSparing(t *testing.T) {
-	var s sparing
-	now := time.Now()
-	for after, want := range []string{"0 true", "0 false", "0 false", "2 true", "0 false"} {
-		more, ok := s.say(now.Add(time.Duration(after) * complaintPause / 3))
-		if got := fmt.Sprint(more, ok); got != want {
-			t.Errorf("time %d: got %s, want %s", after, got, want)
-		}
-	}
-}
-
-func TestBelowFloor(t *testing.T) {
-	for version, want := range map[string]bool{
-		"2.9.25": true, "2.11.99": true, "2.12.11": true, "2.14.0": true, "2.14.2": true, "1.4.1": true,
-		"2.12.12": false, "2.12.13": false, "2.13.0": false, "2.14.3": false, "2.15.0": false, "2.15.2-RC.1": false, "3.0.0": false,
-		"": false, "nightly": false,
-	} {
-		if got := belowFloor(version); got != want {
-			t.Errorf("%q: got %t, want %t", version, got, want)
-		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"delaybroker/broker/inspect"
 )
 
 const (
@@ -55,13 +57,14 @@ func (d *disk) heard(line string) {
 }
 
 // check is for /readyz.
-func (d *disk) check() check {
+func (d *disk) check() inspect.Check {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
-		return check{Name: "disk", Detail: fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)}
+		detail := fmt.Sprintf("DELAY_EMBEDDED_DIR %s takes no data, free some space: %v", d.dir, d.err)
+		return inspect.Check{Name: "disk", Detail: detail}
 	}
-	return check{Name: "disk", OK: true}
+	return inspect.Check{Name: "disk", OK: true}
 }
 
 // mended forgets the failure.
@@ -75,8 +78,8 @@ func (d *disk) mended() {
 	}
 }
 
-// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It ends
-// with ctx, or with the error of a restart.
+// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It
+// ends with ctx, or with the error of a restart.
 func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
 	var last time.Time
 	for {
@@ -85,7 +88,8 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			return nil
 		case <-d.failed:
 		}
-		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost. Free some space, and the embedded server restarts by itself",
+		log.Error("the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost."+
+			" Free some space, and the embedded server restarts by itself",
 			"dir", d.dir, "reason", d.check().Detail)
 		for since := time.Now(); ; {
 			select {

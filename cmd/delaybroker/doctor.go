@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/inspect"
 )
 
 var (
@@ -20,28 +20,6 @@ var (
 	// errCritical is returned by doctor when messages are or will be late, refused or lost, and has been printed.
 	errCritical = errors.New("doctor found something critical")
 )
-
-// severity is how bad a finding is. It is the exit code too.
-type severity int
-
-const (
-	fine severity = iota
-	warn
-	critical
-)
-
-func (s severity) String() string { return [...]string{"ok", "warn", "critical"}[s] }
-
-// MarshalText makes it a word in JSON.
-func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// A finding is what one check has to say.
-type finding struct {
-	Check  string   `json:"check"`
-	State  severity `json:"state"`
-	Detail string   `json:"detail"`
-	Do     string   `json:"do,omitempty"`
-}
 
 func (a *app) doctorCommand() *cobra.Command {
 	var skip []string
@@ -59,15 +37,16 @@ exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words o
 			return a.doctor(ctx, skip)
 		},
 	}
-	c.Flags().StringSliceVar(&skip, "skip", nil, "leave out checks, by the first column: what is known and accepted, such as durability")
-	completes(c, "skip", checkNames...)
+	c.Flags().StringSliceVar(&skip, "skip", nil,
+		"leave out checks, by the first column: what is known and accepted, such as durability")
+	completes(c, "skip", inspect.CheckNames()...)
 	return c
 }
 
 func (a *app) doctor(ctx context.Context, skip []string) error {
 	for _, name := range skip {
-		if !slices.Contains(checkNames, name) {
-			return fmt.Errorf("%w: --skip %q: want some of %s", errUsage, name, strings.Join(checkNames, ", "))
+		if known := inspect.CheckNames(); !slices.Contains(known, name) {
+			return fmt.Errorf("%w: --skip %q: want some of %s", errUsage, name, strings.Join(known, ", "))
 		}
 	}
 	f, err := a.gather(ctx)
@@ -77,8 +56,9 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	findings := slices.DeleteFunc(examine(f), func(one finding) bool { return slices.Contains(skip, one.Check) })
-	worst := fine
+	skipped := func(one inspect.Finding) bool { return slices.Contains(skip, one.Check) }
+	findings := slices.DeleteFunc(f.Findings(), skipped)
+	worst := inspect.Fine
 	for _, one := range findings {
 		worst = max(worst, one.State)
 	}
@@ -86,19 +66,19 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 		return err
 	}
 	switch worst {
-	case critical:
+	case inspect.Critical:
 		return logged{errCritical}
-	case warn:
+	case inspect.Warn:
 		return logged{errWarnings}
 	}
 	return nil
 }
 
-func (a *app) showFindings(worst severity, findings []finding) error {
+func (a *app) showFindings(worst inspect.Severity, findings []inspect.Finding) error {
 	if a.json {
 		return a.printJSON(struct {
-			State    severity  `json:"state"`
-			Findings []finding `json:"findings"`
+			State    inspect.Severity  `json:"state"`
+			Findings []inspect.Finding `json:"findings"`
 		}{worst, findings})
 	}
 	t := a.sheet(
@@ -112,77 +92,45 @@ func (a *app) showFindings(worst severity, findings []finding) error {
 	return nil
 }
 
-// facts are what the checks judge, gathered once. What could not be found out is nil or empty, with an error beside it
-// where that tells something.
-type facts struct {
-	cfg        config
-	build      build
-	memory     memory
-	connectErr error
-
-	server      string // where to, without credentials
-	serverName  string
-	clustered   bool
-	version     string
-	apiPrefix   string
-	prefix      string // of our subjects
-	inbox       string
-	user        *userInfo  // nil when the server does not say
-	apart       []linkUser // of the links that have a context of their own
-	refused     []string   // what the server refused while we asked, in its words
-	account     *jetstream.AccountInfo
-	accountErr  error
-	want, found []layout.Spec
-	all         map[string]*jetstream.StreamInfo // nil when unknown
-	findErr     error
-	instances   instances
-	view        lanesView
-	clocks      []clockLook
-	trial       trial
-	ready       probed
+// gather finds out what doctor judges. That there is no server is a finding like any other.
+func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
+	cfg, err := readConfig()
+	if err != nil {
+		return inspect.Facts{}, err
+	}
+	build := readBuild()
+	host := inspect.Host{
+		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(),
+		Probe: cfg.probe(ctx),
+	}
+	i, err := a.open(ctx, cfg)
+	if err != nil {
+		return inspect.Facts{Config: cfg.broker, Host: host, ConnectErr: err}, nil
+	}
+	defer i.Close()
+	return i.Gather(ctx, host, cfg.linksApart()), nil
 }
 
-// probed is what a broker on this host says of itself over HTTP.
-type probed struct {
-	url    string // empty where nobody was asked
-	answer answer
-	err    error
+// probe asks the broker on this host, if there should be one that can be asked.
+func (c config) probe(ctx context.Context) inspect.Probe {
+	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
+		return inspect.Probe{}
+	}
+	p := inspect.Probe{URL: "http://" + dialable(c.httpAddr) + "/readyz"}
+	h, err := askHealth(ctx, p.URL)
+	p.Checks, p.Err = h.Checks, err
+	return p
 }
 
-// failing is what the probe says of a check that is not good, or empty.
-func (r probed) failing(name string) string {
-	for _, c := range r.answer.Checks {
-		if c.Name == name && !c.OK {
-			return printable(c.Detail, 300)
+// linksApart are the links with a user of their own.
+func (c config) linksApart() []inspect.Link {
+	var all []inspect.Link
+	for _, variable := range linkVariables {
+		if access, apart := c.apart[variable.link]; apart {
+			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.options...)
+			connect := func() (*nats.Conn, error) { return nats.Connect(access.url, options...) }
+			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})
 		}
 	}
-	return ""
-}
-
-// userInfo is what the server says of our user.
-type userInfo struct {
-	User        string      `json:"user"`
-	Account     string      `json:"account"`
-	Permissions permissions `json:"permissions"`
-}
-
-// linkUser is who a link is that has a context of its own.
-type linkUser struct {
-	link, variable string
-	inbox          string
-	user           *userInfo // nil when the server does not say
-	err            error     // of the connection
-}
-
-// clockLook is what a leader's clock said.
-type clockLook struct {
-	leader string        // empty on a single server
-	offset time.Duration // of the server's clock to ours
-	within time.Duration // how wrong that may be
-}
-
-// trial is what became of a publish that the server traces and does not store.
-type trial struct {
-	known   bool
-	refusal string
+	return all
 }

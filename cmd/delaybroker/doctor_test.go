@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
 )
 
 // userOptions are a server's with a user "right" of all rights, for the test itself, and a user "tried" with some.
@@ -292,7 +294,7 @@ func TestDoctorNoRights(t *testing.T) {
 			d.want("rights", test.state, test.parts...)
 			d.want("connection", "ok", "nats://")
 			d.wantOnly("rights", "lanes", "durability")
-			if took := time.Since(began); took > apiPatience+2*time.Second {
+			if took := time.Since(began); took > inspect.Patience+2*time.Second {
 				t.Errorf("took %s", took)
 			}
 		})

@@ -16,18 +16,16 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"delaybroker/levels"
+	"delaybroker/broker/inspect"
 )
 
 const (
-	// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
+	// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own
+	// default.
 	minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
 	// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
 	acceptTimeout = 10 * time.Second
-
-	// embeddedName is the server's, the same after a restart.
-	embeddedName = "delaybroker"
 )
 
 // embedConfig says how to run a NATS server of our own. It has no users, so it belongs on a loopback address.
@@ -39,12 +37,12 @@ type embedConfig struct {
 	syncAlways bool
 }
 
-// durability says in words what a power cut can take.
-func (c embedConfig) durability() string {
-	if c.syncAlways {
-		return "fsync for every write"
+// durability is how often it syncs to disk; nil where no server is embedded.
+func (c *embedConfig) durability() *inspect.Sync {
+	if c == nil {
+		return nil
 	}
-	return "fsync every " + levels.FormatDuration(c.sync)
+	return &inspect.Sync{Always: c.syncAlways, Every: c.sync}
 }
 
 // options are nats-server's. It would otherwise put its data into a temporary directory and react to signals itself.
@@ -54,7 +52,7 @@ func (c embedConfig) options() *server.Options {
 		port = server.RANDOM_PORT // zero is 4222 there
 	}
 	return &server.Options{
-		ServerName:             embeddedName,
+		ServerName:             inspect.EmbeddedName,
 		Host:                   c.host,
 		Port:                   port,
 		JetStream:              true,
@@ -80,7 +78,7 @@ type embedded struct {
 	// server is replaced by the goroutine of keep.
 	server atomic.Pointer[server.Server]
 
-	keeping sync.WaitGroup     // the goroutine of keep
+	running sync.WaitGroup     // the goroutine of keep
 	release context.CancelFunc // ends it
 }
 
@@ -96,7 +94,8 @@ func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
 		if pid := lockedBy(c.dir); pid != "" {
 			err = fmt.Errorf("%w, which already runs here (pid %s)", err, pid)
 		}
-		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory, or let this one use the other's server by NATS_URL", c.dir, err)
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory,"+
+			" or let this one use the other's server by NATS_URL", c.dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.dir, err)
 	}
@@ -110,11 +109,12 @@ func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
 	return e, nil
 }
 
-// keep restarts the server when its disk was full and takes data again, until stop. It calls fail when that is impossible.
+// keep restarts the server when its disk was full and takes data again, until stop. It calls fail when that is
+// impossible.
 func (e *embedded) keep(fail func(error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.release = cancel
-	e.keeping.Go(func() {
+	e.running.Go(func() {
 		if err := e.disk.watch(ctx, e.restart, e.log); err != nil {
 			fail(fmt.Errorf("restart the embedded server: %w", err))
 		}
@@ -161,14 +161,15 @@ func (c embedConfig) start(log *slog.Logger, d *disk) (*server.Server, error) {
 	return s, nil
 }
 
-// checkPort finds the commonest mistake before the streams are recovered. The server's own complaint is only a line in
+// checkPort finds the commonest mistake before the streams are recovered. The server itself says it only in
 // its log.
 func (c embedConfig) checkPort() error {
 	address := net.JoinHostPort(c.host, strconv.Itoa(c.port))
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there", address)
+		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there",
+			address)
 	case err != nil:
 		return fmt.Errorf("DELAY_EMBEDDED_LISTEN: %w", err)
 	}
@@ -185,32 +186,30 @@ func (e *embedded) url() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// store is for /readyz: how much of what it may hold the server holds. At the bound it refuses what is published and what
-// is to be moved, although the disk has room.
-func (e *embedded) store() check {
+// store is for /readyz: how much of what it may hold the server holds. At the bound it refuses what is published and
+// what is to be moved, although the disk has room.
+func (e *embedded) store() inspect.Check {
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
-		return check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
 	}
-	return checkStore(usage{info.Store, info.Config.MaxStore})
+	return checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-func checkStore(used usage) check {
-	c := check{Name: "store", OK: used.part() < fullAt, Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
-		humanize.IBytes(used.bytes), humanize.IBytes(uint64(used.limit)))}
+func checkStore(used inspect.Usage) inspect.Check {
+	c := inspect.Check{Name: "store", OK: used.Part() < inspect.FullAt,
+		Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
+			humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)))}
 	if !c.OK {
-		c.Detail += ": " + embeddedFull
+		c.Detail += ": " + inspect.EmbeddedFull
 	}
 	return c
 }
 
-// embeddedFull is what to do about a bound that has no setting.
-const embeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which takes three quarters of it again"
-
 // stop returns when everything is on disk and the directory is free.
 func (e *embedded) stop() {
 	e.release()
-	e.keeping.Wait()
+	e.running.Wait()
 	s := e.server.Load()
 	s.Shutdown()
 	s.WaitForShutdown()

@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -48,7 +50,7 @@ func TestDurability(t *testing.T) {
 		{embedConfig{sync: time.Second}, "fsync every 1s"},
 		{embedConfig{syncAlways: true}, "fsync for every write"},
 	} {
-		if got := test.config.durability(); got != test.want {
+		if got := test.config.durability().String(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
@@ -181,11 +183,11 @@ func TestEmbeddedStoreBound(t *testing.T) {
 	if got := s.store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
 		t.Errorf("empty: got %+v", got)
 	}
-	full := checkStore(usage{99, 100})
-	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, embeddedFull) {
+	full := checkStore(inspect.Usage{Bytes: 99, Limit: 100})
+	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, inspect.EmbeddedFull) {
 		t.Errorf("full: got %+v", full)
 	}
-	if got := checkStore(usage{90, 100}); !got.OK {
+	if got := checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/metrics"
 )
 
@@ -35,24 +36,17 @@ type health struct {
 	engine    engine
 	connected func() map[string]bool // by link
 	disk      *disk                  // of the embedded server; nil without one
-	store     func() check           // likewise
+	store     func() inspect.Check   // likewise
 	stopping  <-chan struct{}        // closed when a stop was asked for
 	build     build
 	// durability is what an acknowledgement means, once that is known.
 	durability *atomic.Pointer[string]
 }
 
-// A check is one reason for an answer.
-type check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"`
-}
-
 func (h health) handler() http.Handler {
 	mux := http.NewServeMux()
-	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker, for
-	// nothing.
+	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
+	// for nothing.
 	mux.HandleFunc("GET /healthz", h.serveAlive)
 	mux.HandleFunc("GET /livez", h.serveAlive)
 	// /readyz says whether messages are delivered now.
@@ -71,11 +65,11 @@ func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 	defer cancel()
 	err := h.engine.Alive(ctx)
-	c := check{Name: "engine", OK: err == nil}
+	c := inspect.Check{Name: "engine", OK: err == nil}
 	if err != nil {
 		c.Detail = err.Error()
 	}
-	writeChecks(w, []check{{Name: "process", OK: true}, c})
+	writeChecks(w, []inspect.Check{{Name: "process", OK: true}, c})
 }
 
 func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
@@ -83,9 +77,9 @@ func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
 }
 
 // checks are for readiness. Durability is said along with them, and is no reason to send nobody here.
-func (h health) checks() []check {
+func (h health) checks() []inspect.Check {
 	status := h.engine.Status()
-	all := []check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
+	all := []inspect.Check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
 	if h.disk != nil {
 		all = append(all, h.disk.check())
 	}
@@ -93,19 +87,19 @@ func (h health) checks() []check {
 		all = append(all, h.store())
 	}
 	if meaning := h.durability.Load(); meaning != nil {
-		all = append(all, check{Name: "durability", OK: true, Detail: *meaning})
+		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})
 	}
 	return all
 }
 
-func (h health) checkServing(s broker.Status) check {
+func (h health) checkServing(s broker.Status) inspect.Check {
 	if s.Draining || isClosed(h.stopping) {
-		return check{Name: "serving", Detail: "draining"}
+		return inspect.Check{Name: "serving", Detail: "draining"}
 	}
-	return check{Name: "serving", OK: true}
+	return inspect.Check{Name: "serving", OK: true}
 }
 
-func (h health) checkLinks() check {
+func (h health) checkLinks() inspect.Check {
 	var down []string
 	for name, up := range h.connected() {
 		if !up {
@@ -116,14 +110,14 @@ func (h health) checkLinks() check {
 	return checkNone("nats", "not connected", down)
 }
 
-func (h health) checkStarted() check {
+func (h health) checkStarted() inspect.Check {
 	if !isClosed(h.engine.Ready()) {
-		return check{Name: "started", Detail: "not all lanes are read yet"}
+		return inspect.Check{Name: "started", Detail: "not all lanes are read yet"}
 	}
-	return check{Name: "started", OK: true}
+	return inspect.Check{Name: "started", OK: true}
 }
 
-func checkLanes(s broker.Status) check {
+func checkLanes(s broker.Status) inspect.Check {
 	var dead, doubt []string
 	for _, l := range s.Lanes {
 		switch {
@@ -141,11 +135,11 @@ func checkLanes(s broker.Status) check {
 }
 
 // checkNone is good when there is nothing to name.
-func checkNone(name, complaint string, bad []string) check {
+func checkNone(name, problem string, bad []string) inspect.Check {
 	if len(bad) == 0 {
-		return check{Name: name, OK: true}
+		return inspect.Check{Name: name, OK: true}
 	}
-	return check{Name: name, Detail: fmt.Sprintf("%s: %s", complaint, strings.Join(bad, " "))}
+	return inspect.Check{Name: name, Detail: fmt.Sprintf("%s: %s", problem, strings.Join(bad, " "))}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -157,18 +151,18 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func isFine(checks []check) bool {
-	return !slices.ContainsFunc(checks, func(c check) bool { return !c.OK })
+func isFine(checks []inspect.Check) bool {
+	return !slices.ContainsFunc(checks, func(c inspect.Check) bool { return !c.OK })
 }
 
 // An answer is the body of a probe's.
 type answer struct {
-	Status string  `json:"status"`
-	Checks []check `json:"checks"`
+	Status string          `json:"status"`
+	Checks []inspect.Check `json:"checks"`
 }
 
 // writeChecks answers 200 when all checks are good and 503 otherwise.
-func writeChecks(w http.ResponseWriter, checks []check) {
+func writeChecks(w http.ResponseWriter, checks []inspect.Check) {
 	status, code := "ok", http.StatusOK
 	if !isFine(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable

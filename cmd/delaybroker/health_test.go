@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 )
 
 // state is an engine in whatever state a test wants.
@@ -87,7 +88,7 @@ func TestProbes(t *testing.T) {
 				}
 				var body struct {
 					Status string
-					Checks []check
+					Checks []inspect.Check
 				}
 				if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 					t.Fatal(err)

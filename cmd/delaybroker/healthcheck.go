@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
 )
 
 // probeTimeout leaves /healthz the time in which it gives up itself.
@@ -26,7 +28,8 @@ func (a *app) healthcheckCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.healthcheck(cmd.Context(), ready) },
 	}
-	c.Flags().BoolVar(&ready, "ready", false, "ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
+	c.Flags().BoolVar(&ready, "ready", false,
+		"ask whether it delivers now (/readyz), not only whether it is alive (/healthz)")
 	return c
 }
 
@@ -58,7 +61,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 			return err
 		}
 	}
-	if bad := h.failing(); len(bad) > 0 {
+	if bad := inspect.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
 	if !a.json {
@@ -83,18 +86,8 @@ func askHealth(ctx context.Context, url string) (answer, error) {
 	defer response.Body.Close()
 	var a answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		return answer{}, fmt.Errorf("%s, and not in the broker's words: is something else listening there?", response.Status)
+		const foreign = "%s, and not in the broker's words: is something else listening there?"
+		return answer{}, fmt.Errorf(foreign, response.Status)
 	}
 	return a, nil
-}
-
-// failing are the checks that are not good, in words.
-func (a answer) failing() []string {
-	var bad []string
-	for _, c := range a.Checks {
-		if !c.OK {
-			bad = append(bad, printable(c.Name+": "+c.Detail, 300))
-		}
-	}
-	return bad
 }

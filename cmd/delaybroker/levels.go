@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/layout"
+	"delaybroker/broker/inspect"
 )
 
 // levelsOptions are the flags of levels.
@@ -67,18 +67,23 @@ func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 
 // levels shows the lanes once or, when every is set, until ctx ends.
 func (a *app) levels(ctx context.Context, options levelsOptions) error {
-	o, err := a.operate(ctx)
+	i, err := a.openConfigured(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	if options.every <= 0 {
-		v, err := o.look(ctx, unownedLook)
-		if err != nil {
-			return err
-		}
-		return a.showLevels(v, options)
+	defer i.Close()
+	if options.every > 0 {
+		return a.watchLevels(ctx, i, options)
 	}
+	v, err := i.Look(ctx, inspect.Handover)
+	if err != nil {
+		return err
+	}
+	return a.showLevels(v, options)
+}
+
+// watchLevels shows them again and again, each time at once.
+func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	frame := func() error { return nil }
 	if _, _, ok := a.screen(); ok && !a.json {
 		// The alternate screen keeps what was there, and what was shown out of the scrollback.
@@ -86,16 +91,16 @@ func (a *app) levels(ctx context.Context, options levelsOptions) error {
 		defer fmt.Fprint(a.stdout, "\x1b[?25h\x1b[?1049l")
 		frame = func() error { _, err := fmt.Fprint(a.stdout, "\x1b[H\x1b[2J"); return err } // home, clear
 	}
-	var before lanesView
+	var before inspect.Lanes
 	for {
-		v, err := o.look(ctx, 0)
+		v, err := i.Look(ctx, 0)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		v.since(before)
+		v.Since(before)
 		before = v
 		if err := frame(); err != nil {
 			return err
@@ -111,61 +116,42 @@ func (a *app) levels(ctx context.Context, options levelsOptions) error {
 	}
 }
 
-// since says what came and went since the last look.
-func (v *lanesView) since(before lanesView) {
-	v.watched = true
-	was := make(map[string]laneView)
-	for _, l := range before.Lanes {
-		was[l.Stream] = l
-	}
-	for i := range v.Lanes {
-		l := &v.Lanes[i]
-		last, known := was[l.Stream]
-		if !known || l.info == nil || last.info == nil || !l.info.Created.Equal(last.info.Created) {
-			continue
-		}
-		passed := l.info.TimeStamp.Sub(last.info.TimeStamp).Seconds()
-		in := float64(l.info.State.LastSeq) - float64(last.info.State.LastSeq)
-		out := in - (float64(l.Pending) - float64(last.Pending))
-		if passed > 0 && in >= 0 {
-			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // another leader may lag
-		}
-	}
-}
-
-func (a *app) showLevels(v lanesView, options levelsOptions) error {
+func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	if a.json {
 		return a.printJSON(v)
 	}
 	dropState := 1
-	if !slices.ContainsFunc(v.Lanes, func(l laneView) bool { return l.State != stateServing }) {
+	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
 		dropState = 6 // then it says nothing
 	}
 	s := a.sheet(
-		column{name: "lane"}, column{name: "delay"}, column{name: "pending"}, column{name: "head due in", drop: 4, least: 6},
+		column{name: "lane"}, column{name: "delay"}, column{name: "pending"},
+		column{name: "head due in", drop: 4, least: 6},
 		column{name: "overdue"}, column{name: "in/s", drop: 2}, column{name: "out/s", drop: 2},
-		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7}, column{name: "stream", drop: 5, least: 8},
+		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7},
+		column{name: "stream", drop: 5, least: 8},
 	)
-	if !v.watched {
+	watched := options.every > 0
+	if !watched {
 		s.leaveOut("in/s", "out/s")
 	}
 	most := len(v.Lanes)
-	if _, height, ok := a.screen(); ok && v.watched {
+	if _, height, ok := a.screen(); ok && watched {
 		const others = 9 // lines of borders, headers, the footer, what is said below it, and the cursor's
 		most = max(1, height-others)
 	}
 	idle, hidden := 0, 0
 	for _, l := range v.Lanes {
 		switch {
-		case !options.all && l.idle():
+		case !options.all && l.Idle():
 			idle++
 		case len(s.rows) == most:
 			hidden++
 		default:
-			s.add(l.cells(v.Time)...)
+			s.add(cellsOf(l, v.Time)...)
 		}
 	}
-	s.foot("total", "", fmt.Sprint(v.Totals.Pending), "", dashed(v.Totals.Overdue), "", "",
+	s.foot("total", "", fmt.Sprint(v.Totals.Pending), "", inspect.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.print()
 	return a.sayFolded(idle, hidden)
@@ -190,30 +176,23 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// idle reports whether nothing is to be said of a lane. The first of all is always shown.
-func (l laneView) idle() bool {
-	return l.Pending == 0 && l.State == stateServing && l.Error == "" && l.Kind != layout.Intake &&
-		(l.Owner == ownerRead || l.Owner == ownerLater || l.Kind == layout.Dead) && (l.In == nil || *l.In == 0 && *l.Out == 0)
-}
-
-func (l laneView) cells(now time.Time) []any {
-	delay, due := cmp.Or(l.Level, "-"), "-"
+func cellsOf(l inspect.Lane, now time.Time) []any {
+	delay, due, owner := cmp.Or(l.Level, "-"), "-", cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.HeadDead != "":
 		due = "dead: " + l.HeadDead
 	case !l.HeadDue.IsZero() && l.HeadDue.After(now):
-		due = span(l.HeadDue.Sub(now))
+		due = inspect.Span(l.HeadDue.Sub(now))
 	case !l.HeadDue.IsZero():
 		due = "now"
 	}
-	return []any{string(l.Kind), delay, l.Pending, due, dashed(l.Overdue), rate(l.In), rate(l.Out), l.owner(), l.State, l.Stream}
-}
-
-func (l laneView) owner() string {
-	if l.Instance == "" {
-		return cmp.Or(l.Owner, "-")
+	if l.Instance != "" {
+		owner = string(l.Owner) + ": " + l.Instance
 	}
-	return l.Owner + ": " + l.Instance
+	return []any{
+		string(l.Kind), delay, l.Pending, due, inspect.Seconds(l.Overdue), rate(l.In), rate(l.Out),
+		owner, string(l.State), l.Stream,
+	}
 }
 
 func rate(perSecond *float64) string {
@@ -224,11 +203,4 @@ func rate(perSecond *float64) string {
 		return fmt.Sprintf("%.1f", *perSecond)
 	}
 	return fmt.Sprintf("%.0f", *perSecond)
-}
-
-func dashed(seconds float64) string {
-	if seconds == 0 {
-		return "-"
-	}
-	return span(time.Duration(seconds * float64(time.Second)))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,20 +10,20 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
 
 // laneOf looks at all lanes and returns one.
-func (o *operated) laneOf(stream string) laneView {
+func (o *operated) laneOf(stream string) inspect.Lane {
 	o.t.Helper()
-	for _, l := range decode[lanesView](o.t, o.must("levels", "--json")).Lanes {
+	for _, l := range decode[inspect.Lanes](o.t, o.must("levels", "--json")).Lanes {
 		if l.Stream == stream {
 			return l
 		}
 	}
 	o.t.Fatalf("got no lane %s", stream)
-	return laneView{}
+	return inspect.Lane{}
 }
 
 // Without a broker: what is there, what is due, and that nobody sees to it.
@@ -36,13 +35,13 @@ func TestLevelsUnread(t *testing.T) {
 	o.publish("delay.5s.$JS.API.INFO", "forbidden")
 
 	l := o.laneOf("DELAY_5s")
-	if l.Pending != 3 || l.Delay != 5 || l.Owner != ownerNobody || l.State != stateServing {
+	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.OwnerNobody || l.State != inspect.Serving {
 		t.Errorf("got %+v, want 3 pending, a delay of 5, nobody, serving", l)
 	}
 	if left := time.Until(l.HeadDue); left < 0 || left > 5*time.Second {
 		t.Errorf("head due in: got %s, want up to 5s", left)
 	}
-	v := decode[lanesView](t, o.must("levels", "--json"))
+	v := decode[inspect.Lanes](t, o.must("levels", "--json"))
 	if got, want := v.Totals.Pending, uint64(3); got != want {
 		t.Errorf("pending in all: got %d, want %d", got, want)
 	}
@@ -61,7 +60,7 @@ func TestLevelsUnread(t *testing.T) {
 	o.publish("delayin.10ms.orders.expire", "late")
 	eventually(t, "overdue message", func() bool {
 		l := o.laneOf("DELAY_INTAKE")
-		return l.Overdue >= lateFrom.Seconds() && l.Overdue < 10
+		return l.Overdue >= time.Second.Seconds() && l.Overdue < 10
 	})
 	out := o.must("levels")
 	for _, want := range []string{"LANE", "nobody", "DELAY_RETRY_30s", "6 unread", "0 dead letters", "now"} {
@@ -78,11 +77,11 @@ func TestLevelsRead(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.serve()
 	for _, stream := range []string{"DELAY_INTAKE", "DELAY_5s", "DELAY_RETRY_1s"} {
-		if got, want := o.laneOf(stream).Owner, ownerRead; got != want {
+		if got, want := o.laneOf(stream).Owner, inspect.OwnerRead; got != want {
 			t.Errorf("owner of %s: got %q, want %q", stream, got, want)
 		}
 	}
-	if got, want := o.laneOf("DELAY_DEAD").Owner, ""; got != want {
+	if got, want := o.laneOf("DELAY_DEAD").Owner, inspect.Owner(""); got != want {
 		t.Errorf("owner of dead letters: got %q, want %q", got, want)
 	}
 }
@@ -123,9 +122,9 @@ func TestLevelsStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
-	for stream, want := range map[string]string{
-		"DELAY_1s": stateFull, "DELAY_5s": stateServing, "DELAY_7s": stateRetiring, "DELAY_9s": stateNewer, "DELAY_11s": stateMissing,
-		"DELAY_RETRY_1s": stateForeign, "DELAY_DEAD": stateServing, "DELAY_13s": stateBroken,
+	for stream, want := range map[string]inspect.State{
+		"DELAY_1s": inspect.Full, "DELAY_5s": inspect.Serving, "DELAY_7s": inspect.Retiring, "DELAY_9s": inspect.Newer, "DELAY_11s": inspect.Missing,
+		"DELAY_RETRY_1s": inspect.Foreign, "DELAY_DEAD": inspect.Serving, "DELAY_13s": inspect.Broken,
 	} {
 		if got := o.laneOf(stream).State; got != want {
 			t.Errorf("state of %s: got %q, want %q", stream, got, want)
@@ -158,7 +157,7 @@ func TestLevelsWatch(t *testing.T) {
 	for n := 0; ; {
 		select {
 		case text := <-shown:
-			if v := decode[lanesView](t, text); len(v.Lanes) != 7 {
+			if v := decode[inspect.Lanes](t, text); len(v.Lanes) != 7 {
 				t.Errorf("got %d lanes, want 7", len(v.Lanes))
 			}
 			if n++; n == 3 {
@@ -194,7 +193,7 @@ func TestLevelsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 		t.Errorf("got %v, want the subject that was refused", err)
 	}
-	if took := time.Since(began); took > apiPatience {
+	if took := time.Since(began); took > inspect.Patience {
 		t.Errorf("took %s to find out", took)
 	}
 }
@@ -219,74 +218,9 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	if _, err := o.js.PublishMsg(t.Context(), o.sealed(msg)); err != nil {
 		t.Fatal(err)
 	}
-	if l := o.laneOf("DELAY_5s"); l.Error != newerMessage || l.HeadDead != "" || !l.HeadDue.IsZero() {
-		t.Errorf("got %+v, want nothing but %q", l, newerMessage)
-	}
-}
-
-// What an instance says of a lane, and what a consumer says where none does.
-func TestOwnerAs(t *testing.T) {
-	now := time.Now()
-	for _, test := range []struct {
-		lane broker.LaneAnswer
-		want string
-	}{
-		{broker.LaneAnswer{Live: true}, ownerRead},
-		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, ownerLater},
-		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, ownerRead},
-		{broker.LaneAnswer{Live: true, Full: true}, ownerLater},
-		{broker.LaneAnswer{Live: true, InDoubt: true}, ownerStopped},
-		{broker.LaneAnswer{ResumesAt: now.Add(time.Minute)}, ownerStopped},
-	} {
-		if got := ownerAs(test.lane, now); got != test.want {
-			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
-		}
-	}
-}
-
-func TestIsRead(t *testing.T) {
-	now := time.Now()
-	at := func(d time.Duration) *time.Time { then := now.Add(-d); return &then }
-	consumer := func(name string, waiting int, last *time.Time) jetstream.ConsumerInfo {
-		return jetstream.ConsumerInfo{Name: name, NumWaiting: waiting, Delivered: jetstream.SequenceInfo{Last: last}}
-	}
-	for _, test := range []struct {
-		name     string
-		consumer jetstream.ConsumerInfo
-		want     bool
-	}{
-		{"waits", consumer("delaybroker-x", 1, nil), true},
-		{"is served", consumer("delaybroker-x", 0, at(time.Second)), true},
-		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), false},
-		{"never served", consumer("delaybroker-x", 0, nil), false},
-		{"somebody else", consumer("where-x", 1, nil), false},
-	} {
-		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
-			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
-func TestIsFull(t *testing.T) {
-	for _, test := range []struct {
-		maxMsgs, maxBytes int64
-		msgs, bytes       uint64
-		want              bool
-	}{
-		{-1, -1, 1 << 40, 1 << 60, false},
-		{0, 0, 1, 1, false},
-		{100, -1, 97, 0, false},
-		{100, -1, 98, 0, true},
-		{-1, 1000, 1, 979, false},
-		{-1, 1000, 1, 980, true},
-	} {
-		info := &jetstream.StreamInfo{
-			Config: jetstream.StreamConfig{MaxMsgs: test.maxMsgs, MaxBytes: test.maxBytes},
-			State:  jetstream.StreamState{Msgs: test.msgs, Bytes: test.bytes},
-		}
-		if got := isFull(info); got != test.want {
-			t.Errorf("%s: got %v, want %v", fmt.Sprintf("%+v", test), got, test.want)
-		}
+	const newer = "written by a newer broker; it waits for one"
+	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDead != "" || !l.HeadDue.IsZero() {
+		t.Errorf("got %+v, want nothing but %q", l, newer)
 	}
 }
 
@@ -302,7 +236,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 		}
 	}
 	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == ownerLater })
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
 	l := o.laneOf("DELAY_5m")
 	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute || !strings.HasPrefix(l.Instance, "kitchen-") {
 		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
@@ -336,7 +270,7 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 		}
 	}
 	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == ownerLater })
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
 	if err != nil {
 		t.Fatal(err)
@@ -348,8 +282,8 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 	}
 	t.Setenv("NATS_USER", "tried")
 	t.Setenv("NATS_PASSWORD", "tried")
-	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == ownerUnknown })
-	if got, want := o.laneOf("DELAY_1s").Owner, ownerRead; got != want {
+	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
+	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerRead; got != want {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}
 	d := o.doctor()
@@ -366,26 +300,13 @@ func TestWatchWords(t *testing.T) {
 	wantVerbError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")
 }
 
-// What came and what went between two looks.
-func TestRates(t *testing.T) {
-	now := time.Now()
-	look := func(at time.Duration, last, held uint64) lanesView {
-		return lanesView{Lanes: []laneView{{Stream: "a", Pending: held, info: &jetstream.StreamInfo{
-			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
-		}}}}
-	}
-	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
-	after.since(before)
-	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
-		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
-	}
-	anew := look(4*time.Second, 1, 1)
-	anew.Lanes[0].info.Created = now
-	if anew.since(after); anew.Lanes[0].In != nil {
-		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
-	}
-	first := look(0, 1, 1)
-	if first.since(lanesView{}); first.Lanes[0].In != nil || rate(first.Lanes[0].In) != "-" {
-		t.Error("got a rate from one look")
+func TestRateInWords(t *testing.T) {
+	for _, test := range []struct {
+		rate *float64
+		want string
+	}{{nil, "-"}, {new(0.0), "-"}, {new(0.25), "0.2"}, {new(9.96), "10.0"}, {new(10.4), "10"}} {
+		if got := rate(test.rate); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
 	}
 }

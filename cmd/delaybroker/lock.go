@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// lockFile lies in the directory of the embedded server. It stays there: removing it would let two processes hold a lock
-// on two files of one name.
+// lockFile lies in the directory of the embedded server. It stays there: removing it would let two processes hold a
+// lock on two files of one name.
 const lockFile = "delaybroker.lock"
 
 // errLocked is returned by lockDir when another process holds the directory. Two servers on one store destroy it.
@@ -25,8 +25,8 @@ func lockedBy(dir string) string {
 	return pid
 }
 
-// sign writes into the lock who has it, for the messages of others. That it cannot be written is no reason not to hold it:
-// a disk may be full.
+// sign writes into the lock who has it, for the messages of others. That it cannot be written is no reason not to hold
+// it: a disk may be full.
 func sign(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

@@ -1,5 +1,6 @@
-// Command delaybroker delivers NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire
-// thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists them.
+// Command delaybroker delivers NATS messages later: what is published to delay.30m.orders.expire arrives on
+// orders.expire thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists
+// them.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
 
@@ -29,7 +31,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, printable(line, 16*maxCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, inspect.Printable(line, 16*maxCell)) // it may quote a server, or a stream's name
 		}
 	}
 	os.Exit(exitCode(err))
@@ -41,7 +43,8 @@ func exitCode(err error) int {
 		return 0
 	}
 	for _, lasting := range []error{
-		errUsage, errConfig, errCritical, broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
+		errUsage, errConfig, errCritical,
+		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,66 +12,32 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 )
 
-const (
-	noLimit = math.MaxInt64 // of the runtime
-
-	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
-	ownMemory = 48 << 20
-	// maxHold is what messages are given without being asked. More is for who knows why.
-	maxHold = 1 << 30
-)
-
-// memory is what this process may use.
-type memory struct {
-	cgroup int64 // bytes; zero is no limit
-	golang int64 // GOMEMLIMIT; noLimit is none
-}
-
-func readMemory() memory {
-	return memory{cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), golang: debug.SetMemoryLimit(-1)}
-}
-
-// soft is what the runtime is to stay below: what it was told, or nine tenths of the hard limit, which leaves something for
-// what it does not count. noLimit is none.
-func (m memory) soft() int64 {
-	if m.cgroup == 0 {
-		return m.golang
-	}
-	return min(m.golang, m.cgroup/10*9)
+// readMemory is what this process may use.
+func readMemory() inspect.Memory {
+	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
 // keepWithin has the runtime collect garbage before the process is killed for it.
-func (m memory) keepWithin() {
-	if m.golang == noLimit && m.cgroup > 0 {
-		debug.SetMemoryLimit(m.soft())
+func keepWithin(m inspect.Memory) {
+	if m.Runtime == inspect.NoLimit && m.Cgroup > 0 {
+		debug.SetMemoryLimit(m.Soft())
 	}
-}
-
-// hold is how much messages may take: half of what is there for them, because garbage takes as much again, and of that half
-// where a server is embedded.
-func (m memory) hold(embedded bool) int {
-	most := int64(broker.DefaultHoldBytes)
-	if m.soft() != noLimit {
-		most = min(max((m.soft()-ownMemory)/2, broker.MinHoldBytes), maxHold)
-	}
-	if embedded {
-		most = max(most/2, broker.MinHoldBytes)
-	}
-	return int(most)
 }
 
 // memory is how much messages may take.
-func (p *problems) memory(name, value string, m memory, embedded bool) int {
+func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) int {
 	if value == "auto" {
-		return m.hold(embedded)
+		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.soft(), math.MaxInt64)); err != nil || n < broker.MinHoldBytes || n > most {
+	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < broker.MinHoldBytes || n > most {
 		what := "at least " + humanize.IBytes(broker.MinHoldBytes)
-		if m.soft() != noLimit {
-			what = humanize.IBytes(broker.MinHoldBytes) + " to " + humanize.IBytes(most) + ", which the process may have"
+		if m.Soft() != inspect.NoLimit {
+			what = fmt.Sprintf("%s to %s, which the process may have",
+				humanize.IBytes(broker.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
 		return broker.DefaultHoldBytes

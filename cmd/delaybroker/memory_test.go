@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"delaybroker/broker/inspect"
 )
 
 // The lowest limit of the control group and those around it counts, of version 1 and 2.
@@ -38,29 +40,30 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much again.
+// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much
+// again.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {
 		value    string
-		memory   memory
+		memory   inspect.Memory
 		embedded bool
 		want     int // in MiB
 		problem  string
 	}{
-		{"auto", memory{golang: none}, false, 256, ""},
-		{"auto", memory{golang: none}, true, 128, ""},
-		{"auto", memory{cgroup: 1000 << 20, golang: none}, false, (900 - 48) / 2, ""},
-		{"auto", memory{golang: 900 << 20}, false, (900 - 48) / 2, ""},
-		{"auto", memory{cgroup: 1000 << 20, golang: 500 << 20}, false, (500 - 48) / 2, ""},
-		{"auto", memory{cgroup: 1000 << 20, golang: 2000 << 20}, true, (900 - 48) / 4, ""},
-		{"auto", memory{cgroup: 32 << 20, golang: none}, false, 8, ""},
-		{"auto", memory{cgroup: 64 << 30, golang: none}, false, 1024, ""},
-		{"64MiB", memory{golang: none}, false, 64, ""},
-		{"64MiB", memory{cgroup: 1000 << 20, golang: none}, true, 64, ""},
-		{"2GiB", memory{cgroup: 1000 << 20, golang: none}, false, 0, `DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
-		{"1MiB", memory{golang: none}, false, 0, "at least 8.0 MiB"},
-		{"much", memory{golang: none}, false, 0, "at least 8.0 MiB"},
+		{"auto", inspect.Memory{Runtime: none}, false, 256, ""},
+		{"auto", inspect.Memory{Runtime: none}, true, 128, ""},
+		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, (900 - 48) / 2, ""},
+		{"auto", inspect.Memory{Runtime: 900 << 20}, false, (900 - 48) / 2, ""},
+		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: 500 << 20}, false, (500 - 48) / 2, ""},
+		{"auto", inspect.Memory{Cgroup: 1000 << 20, Runtime: 2000 << 20}, true, (900 - 48) / 4, ""},
+		{"auto", inspect.Memory{Cgroup: 32 << 20, Runtime: none}, false, 8, ""},
+		{"auto", inspect.Memory{Cgroup: 64 << 30, Runtime: none}, false, 1024, ""},
+		{"64MiB", inspect.Memory{Runtime: none}, false, 64, ""},
+		{"64MiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, true, 64, ""},
+		{"2GiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, 0, `DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
+		{"1MiB", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
+		{"much", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
 	} {
 		var p problems
 		got := p.memory("DELAY_MEMORY", tt.value, tt.memory, tt.embedded)

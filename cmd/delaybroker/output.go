@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"delaybroker/broker/inspect"
 )
 
-// table is an empty table; its Render writes to stdout. It has rounded borders on a terminal, as the NATS CLI's have, and
-// bare columns elsewhere.
+// table is an empty table; its Render writes to stdout. It has rounded borders on a terminal, as the NATS CLI's have,
+// and bare columns elsewhere.
 func (a *app) table() table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(a.stdout)
@@ -30,12 +30,12 @@ func (a *app) table() table.Writer {
 // maxCell is how much of what a stranger wrote a table shows.
 const maxCell = 1000
 
-// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say what
-// they like, so nothing in it reaches the terminal but what can be printed.
+// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say
+// what they like, so nothing in it reaches the terminal but what can be printed.
 func row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {
-			cells[i] = printable(s, maxCell)
+			cells[i] = inspect.Printable(s, maxCell)
 		}
 	}
 	return cells
@@ -64,18 +64,4 @@ func (a *app) printJSON(v any) error {
 		return fmt.Errorf("print JSON: %w", err)
 	}
 	return nil
-}
-
-// printable is what a stranger wrote, in one line, short, and with nothing that a terminal would act on.
-func printable(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
 }

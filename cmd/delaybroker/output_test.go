@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"delaybroker/broker/inspect"
 )
 
 func TestTableInAPipe(t *testing.T) {
@@ -34,7 +36,7 @@ func TestPrintable(t *testing.T) {
 		{"", 3, ""},
 		{"\xff\xfe", 3, "\ufffd\ufffd"},
 	} {
-		if got := printable(test.text, test.most); got != test.want {
+		if got := inspect.Printable(test.text, test.most); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
 		}
 	}
@@ -51,7 +53,7 @@ func FuzzPrintable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, most uint16) {
 		bound := int(most) + 1
-		got := printable(s, bound)
+		got := inspect.Printable(s, bound)
 		if n := utf8.RuneCountInString(got); n > bound {
 			t.Errorf("%q has %d characters, want at most %d", got, n, bound)
 		}
@@ -66,7 +68,7 @@ func FuzzPrintable(f *testing.F) {
 				t.Errorf("%q is shown as %q", s, shown)
 			}
 		}
-		if again := printable(got, bound); again != got {
+		if again := inspect.Printable(got, bound); again != got {
 			t.Errorf("%q, and once more %q", got, again)
 		}
 	})

@@ -11,20 +11,60 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"delaybroker/broker"
 	"delaybroker/levels"
 )
 
+// A problem is a setting that cannot be used.
+type problem struct {
+	name string // of the variable
+	err  error  // says its name, too
+}
+
 // problems collects everything that is wrong with the settings, so that one look at the log is enough to correct them.
 // Its methods read a value and, where they cannot, note why and return something harmless.
-type problems []error
+type problems []problem
 
 // refuse notes what is wrong with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
 func (p *problems) refuse(name, value, format string, args ...any) {
-	*p = append(*p, fmt.Errorf("%s=%q: %w", name, value, fmt.Errorf(format, args...)))
+	*p = append(*p, problem{name, fmt.Errorf("%s=%q: %w", name, value, fmt.Errorf(format, args...))})
 }
 
 func (p *problems) refuseSecret(name, format string, args ...any) {
-	*p = append(*p, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...)))
+	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
+}
+
+// judge asks the broker about its configuration, and names the variables instead of the fields. What is known to be
+// wrong with a variable already is not said twice.
+func (p *problems) judge(c broker.Config, variables map[string]variable) {
+	known := slices.Clone(*p)
+	bad, _ := errors.AsType[broker.FieldErrors](c.Validate())
+	for _, e := range bad {
+		v, text := variables[e.Field], e.Problem
+		if e.Other != "" {
+			text = strings.Replace(text, e.Other, variables[e.Other].name, 1)
+		}
+		if v.word != "" {
+			text = strings.Replace(text, "want ", "want "+v.word+", or ", 1)
+		}
+		switch {
+		case known.has(v.name):
+		case v.secret:
+			p.refuseSecret(v.name, "%s", text)
+		default:
+			p.refuse(v.name, v.value, "%s", text)
+		}
+	}
+}
+
+// has reports whether something is wrong with a variable.
+func (p problems) has(name string) bool {
+	return slices.ContainsFunc(p, func(one problem) bool { return one.name == name })
+}
+
+// of are the problems with some variables.
+func (p problems) of(names ...string) problems {
+	return slices.DeleteFunc(slices.Clone(p), func(one problem) bool { return !slices.Contains(names, one.name) })
 }
 
 // err is nil when there are no problems.
@@ -32,10 +72,30 @@ func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w:\n%w", errConfig, errors.Join(p...))
+	all := make([]error, len(p))
+	for i, one := range p {
+		all[i] = one.err
+	}
+	return fmt.Errorf("%w:\n%w", errConfig, errors.Join(all...))
 }
 
-func (p *problems) duration(name, value string, low, high time.Duration) time.Duration {
+// refused is a value that the broker refuses for any of its fields: zero would be its default.
+const refused = -1
+
+// duration is zero for what is none.
+func (p *problems) duration(name, value string) time.Duration {
+	d, err := levels.ParseDuration(value)
+	switch {
+	case err != nil:
+		p.refuse(name, value, "%w", err)
+	case d == 0:
+		return refused
+	}
+	return d
+}
+
+// durationWithin is for what the broker does not know.
+func (p *problems) durationWithin(name, value string, low, high time.Duration) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
 	case err != nil:
@@ -46,10 +106,11 @@ func (p *problems) duration(name, value string, low, high time.Duration) time.Du
 	return d
 }
 
-func (p *problems) number(name, value string, low, high int) int {
+// number is a whole number, for a field of which the broker says the bounds.
+func number(value string) int {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < low || n > high {
-		p.refuse(name, value, "want a whole number from %d to %d", low, high)
+	if err != nil || n == 0 {
+		return refused
 	}
 	return n
 }
@@ -79,11 +140,6 @@ func (p *problems) bytes(name, value string) int64 {
 		p.refuse(name, value, "want bytes such as 500MB or 10GiB, or %s", unbounded)
 	}
 	return int64(n)
-}
-
-// has reports whether something is wrong with the setting already.
-func (p *problems) has(name string) bool {
-	return slices.ContainsFunc(*p, func(err error) bool { return strings.HasPrefix(err.Error(), name+"=") })
 }
 
 func (p *problems) oneOf(name, value string, allowed ...string) string {

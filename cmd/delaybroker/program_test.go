@@ -31,7 +31,8 @@ type logReader struct {
 
 func newLogReader() *logReader { return &logReader{lines: make(chan map[string]any, 1000)} }
 
-// Write gets whole lines: a handler writes each at once, and a process that has one through a pipe which keeps it whole.
+// Write gets whole lines: a handler writes each at once, and a process that has one through a pipe which keeps it
+// whole.
 func (l *logReader) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,11 +7,13 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
 )
 
 func TestProvisionCreates(t *testing.T) {
 	o := operateOn(t, server.Options{})
-	p := decode[provisioned](t, o.must("provision", "--json"))
+	p := decode[inspect.Provisioned](t, o.must("provision", "--json"))
 	if len(p.Changes) != 8 || p.Wanted != 8 || len(p.Drift) != 0 {
 		t.Errorf("the first time: got %+v, want 8 changes", p)
 	}
@@ -20,7 +22,7 @@ func TestProvisionCreates(t *testing.T) {
 			t.Errorf("got %+v, want it created with replicas 1", c)
 		}
 	}
-	p = decode[provisioned](t, o.must("provision", "--json"))
+	p = decode[inspect.Provisioned](t, o.must("provision", "--json"))
 	if len(p.Changes) != 0 || len(p.Drift) != 0 {
 		t.Errorf("the second time: got %+v, want nothing", p)
 	}
@@ -61,20 +63,5 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 	}
 	if !strings.Contains(out, "DELAY_1s") || !strings.Contains(out, "created") {
 		t.Errorf("got no word of what was created in\n%s", out)
-	}
-}
-
-func TestSubjectsNamesAFew(t *testing.T) {
-	for _, test := range []struct {
-		all  []string
-		want string
-	}{
-		{[]string{"a"}, "a"},
-		{[]string{"a", "b", "c"}, "a b c"},
-		{[]string{"a", "b", "c", "d"}, "a b and 2 more subjects"},
-	} {
-		if got := subjects(test.all); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
-		}
 	}
 }

@@ -1,26 +1,25 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
 const (
-	// ackTimeout is how long a publish may take. A refused one takes as long when the server's complaint gets lost.
+	// ackTimeout is how long a publish may take. A refused one takes as long when the
+	// server's refusal gets lost.
 	ackTimeout = 5 * time.Second
 
 	// lookTimeout is how long a look at what was stored may take. It is only for what is printed.
@@ -93,7 +92,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	p := publisher{policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
+	p := publisher{names: c.names, policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
 	p.looks.Store(true)
 	request, problem := p.parse("", 0, now)
 	if problem != nil {
@@ -105,14 +104,16 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	if p.session, err = a.connect(ctx); err != nil {
+	a.warnOfNames()
+	if p.session, err = a.connectClient(ctx, c); err != nil {
 		return err
 	}
-	defer p.session.close()
+	defer p.session.Close()
 	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, span(ago))
+		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil, printable(asked, 100))
+		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
+			inspect.Printable(asked, 100))
 	}
 	return a.pubAll(ctx, &p, o.count)
 }
@@ -144,107 +145,58 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// A publisher publishes one message, again and again.
-type publisher struct {
-	session *session
-	policy  message.Policy
-	msg     *nats.Msg
-	looks   atomic.Bool // it asks when a message was stored; false once that was refused, which the server logs
+// when is what a person says about the time of delivery: one of the three.
+type when struct {
+	in    string // a duration
+	at    string // RFC 3339
+	level string
 }
 
-// published is what is known of a message that was accepted.
-type published struct {
-	ID        string    `json:"id,omitempty"` // empty when unknown: see look
-	Stream    string    `json:"stream"`
-	Sequence  uint64    `json:"sequence"`
-	Subject   string    `json:"subject"`
-	Due       time.Time `json:"due"`
-	Estimated bool      `json:"estimated,omitempty"` // due is by our own clock
-	Duplicate bool      `json:"duplicate,omitempty"` // it was stored before, under its Nats-Msg-Id
-}
-
-func (m published) cells() []any {
-	id, due := m.ID, m.Due.UTC().Format(time.RFC3339Nano)
-	if id == "" {
-		id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)
-	}
-	if m.Estimated {
-		due = "about " + m.Due.UTC().Format(time.RFC3339)
-	}
-	if m.Duplicate {
-		id += " (stored before)"
-	}
-	return []any{id, m.Stream, due}
-}
-
-func (p *publisher) publish(ctx context.Context) (published, error) {
-	now := time.Now()
-	ack, err := p.send(ctx)
-	if err != nil {
-		return published{}, err
-	}
-	if !strings.HasPrefix(ack.Stream, p.session.names.LevelStream("")) {
-		return published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's", ack.Stream, p.msg.Subject)
-	}
-	m := published{Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.msg.Subject, Duplicate: ack.Duplicate, Estimated: true}
-	if at, ok := p.look(ctx, ack); ok {
-		now, m.Estimated = at, false
-	}
-	request, _ := p.parse(m.Stream, m.Sequence, now) // pub has looked at the problem
-	m.Due = request.Due
-	if !m.Estimated {
-		m.ID = request.ID
-	}
-	return m, nil
-}
-
-// parse is what the broker will read in the message.
-func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
-	return p.policy.Parse(message.Incoming{Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header)})
-}
-
-// send publishes and says of a failure what it means. The context is one of session.allowed.
-func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
-	defer cancel()
-	m := *p.msg // the client library may add to it
-	ack, err := p.session.js.PublishMsg(ctx, &m)
-	refusal, subject := context.Cause(ctx), p.msg.Subject
+// subject is where to publish for a delivery to target. Now decides only what is past.
+func (w when) subject(names message.Names, target string, now time.Time) (string, error) {
 	switch {
-	case err == nil:
-		return ack, nil
-	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return nil, p.untaken(allowed)
-	case errors.Is(refusal, nats.ErrPermissionViolation):
-		return nil, fmt.Errorf("publish to %s: %w", subject, refusal)
-	case errors.Is(refusal, context.DeadlineExceeded):
-		return nil, fmt.Errorf("publish to %s: no answer for %s; a server that refuses a publish does not answer it", subject, ackTimeout)
+	case w.level != "":
+		return names.Bare(w.level) + "." + target, nil
+	case w.in != "":
+		if _, err := levels.ParseDuration(w.in); err != nil {
+			return "", fmt.Errorf("%w: --in: %w", errUsage, err)
+		}
+		// The plain ones may be levels, which saves a hop.
+		if slices.Contains(levels.Whole(), w.in) {
+			return names.Bare(w.in) + "." + target, nil
+		}
+		return fill(names.InFilter(), w.in, target), nil
 	}
-	return nil, fmt.Errorf("publish to %s: %w", subject, err)
+	t, err := time.Parse(time.RFC3339Nano, w.at)
+	if err != nil {
+		return "", fmt.Errorf("%w: --at %q: want a time with a zone,"+
+			" such as 2026-12-24T18:00:00Z or 2026-12-24T19:00:00.250+01:00", errUsage, w.at)
+	}
+	return fill(names.AtFilter(), timeToken(t, now), target), nil
 }
 
-// untaken says why no stream takes the message, as far as we may ask.
-func (p *publisher) untaken(ctx context.Context) error {
-	if err := p.session.hasJetStream(ctx); err != nil {
-		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
-	}
-	err := fmt.Errorf("no stream takes %s: there is no such level or duration, or no broker with the prefix %q has made its streams here",
-		p.msg.Subject, p.session.names.Prefix())
-	if others := p.session.prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.session.names.Prefix()) {
-		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err, printable(strings.Join(others, ", "), 200))
-	}
-	return err
+// past reports how long ago the time was that --at names.
+func (w when) past(now time.Time) (ago time.Duration, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, w.at)
+	return now.Sub(t), err == nil && t.Before(now)
 }
 
-// look asks when a message was stored, on which its due and its id rest. It fails when we may not ask, and when the
-// message has moved on already, as one in the intake may have.
-func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
-	if !p.looks.Load() {
-		return time.Time{}, false
+// fill makes a subject of the filter of its form, "delayin.*.>".
+func fill(filter, token, target string) string {
+	return strings.TrimSuffix(filter, "*.>") + token + "." + target
+}
+
+// timeToken is t as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond. The
+// header Delay-Until could carry the rest, but not for a time that is about to pass: that would be a dead letter when
+// the server's clock is ahead of ours.
+func timeToken(t, now time.Time) string {
+	up := t.Truncate(time.Millisecond)
+	if up.Before(t) {
+		up = up.Add(time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	stored, err := p.session.stored(ctx, ack.Stream, ack.Sequence)
-	p.looks.Store(err == nil || errors.Is(err, jetstream.ErrMsgNotFound))
-	return stored.At, err == nil
+	// Small numbers are seconds to the broker, so the past is not written in milliseconds.
+	if up.Equal(up.Truncate(time.Second)) || up.Before(now) {
+		return up.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return strconv.FormatInt(up.UnixMilli(), 10)
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/ratelog"
 )
 
 const (
-	// pubHands is how many publishes are underway at a time. One after the other, each would cost two round trips.
-	pubHands = 64
+	// pubWorkers is how many publishes are in flight at a time. One after the other, each would cost two round trips.
+	pubWorkers = 64
 	// pubRows is how many of the messages are shown one by one.
 	pubRows = 100
 )
@@ -19,7 +21,8 @@ func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
 	bar := a.bar("messages", count)
 	defer bar.stop()
 	rows := a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"})
-	shown := pubShown{app: a, sheet: rows, bar: bar, of: count, told: time.Now()}
+	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
+	shown.told.Allow(inspect.ProgressEvery) // a short while needs no word
 	// The first shows what may be asked, and whether it is worth going on.
 	err := a.pubOne(ctx, p, &shown)
 	if err == nil && count > 1 {
@@ -31,7 +34,7 @@ func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
 }
 
 func (a *app) pubOne(ctx context.Context, p *publisher, shown *pubShown) error {
-	sending, cancel := p.session.allowed(ctx)
+	sending, cancel := p.session.Allowed(ctx)
 	defer cancel()
 	m, err := p.publish(sending)
 	if err != nil {
@@ -40,15 +43,15 @@ func (a *app) pubOne(ctx context.Context, p *publisher, shown *pubShown) error {
 	return shown.add(m)
 }
 
-// pubOthers ends at the first failure; what is underway then is awaited.
+// pubOthers ends at the first failure; what is in flight then is awaited.
 func (a *app) pubOthers(ctx context.Context, p *publisher, count int, shown *pubShown) error {
-	ctx, cancel := p.session.allowed(ctx)
+	ctx, cancel := p.session.Allowed(ctx)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	turns := make(chan struct{})
 	var publishing sync.WaitGroup
-	for range min(pubHands, count) {
+	for range min(pubWorkers, count) {
 		publishing.Go(func() {
 			for range turns {
 				m, err := p.publish(context.WithoutCancel(ctx))
@@ -84,7 +87,7 @@ type pubShown struct {
 
 	mu     sync.Mutex // guards what follows, and the sheet
 	stored int
-	told   time.Time
+	told   ratelog.Limit
 }
 
 func (s *pubShown) add(m published) error {
@@ -92,9 +95,10 @@ func (s *pubShown) add(m published) error {
 	defer s.mu.Unlock()
 	s.stored++
 	s.bar.step()
-	if s.bar == nil && s.of > 1 && time.Since(s.told) >= progressPause {
-		s.told = time.Now()
-		fmt.Fprintf(s.app.stderr, "published %d of %d\n", s.stored, s.of)
+	if s.bar == nil && s.of > 1 {
+		if _, ok := s.told.Allow(inspect.ProgressEvery); ok {
+			fmt.Fprintf(s.app.stderr, "published %d of %d\n", s.stored, s.of)
+		}
 	}
 	if s.app.json {
 		return s.app.printJSON(m)

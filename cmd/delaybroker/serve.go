@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
 
@@ -32,7 +34,7 @@ const (
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
-	readMemory().keepWithin()
+	keepWithin(readMemory())
 	known, err := settingNames()
 	if err != nil {
 		return err
@@ -108,9 +110,11 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer listener.Close()
 	}
 	build := readBuild()
-	dialer := dialer{access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log}
+	dialer := dialer{
+		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log,
+	}
 	var disk *disk
-	var store func() check
+	var store func() inspect.Check
 	if cfg.embed != nil {
 		server, err := startEmbedded(*cfg.embed, log)
 		if err != nil {
@@ -135,7 +139,10 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build, durability: &durability}.handler()
+		web.Handler = health{
+			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
+			durability: &durability,
+		}.handler()
 		running.Go(func() {
 			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("serve HTTP: %w", err))
@@ -150,13 +157,14 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	running.Go(func() {
 		select {
 		case <-b.Ready():
-			meaning, weak := cfg.keeping(ctx, b, control, log).words()
+			meaning, weak := cfg.durability(ctx, b, control, log).Words()
 			durability.Store(&meaning)
-			log.Info("ready", "version", build.name(), "server", serverOf(control), "server_version", control.ConnectedServerVersion(),
+			log.Info("ready", "version", build.name(),
+				"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
 				"http", addressOf(listener), "durability", meaning)
 			for _, w := range weak {
-				log.Warn("durability is weak", "what", w.what, "do", w.do)
+				log.Warn("durability is weak", "what", w.What, "do", w.Do)
 			}
 		case <-ctx.Done():
 		}
@@ -222,15 +230,42 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// keeping looks at the streams. What it cannot find out it leaves open.
-func (c config) keeping(ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger) keeping {
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+// durability looks at the streams. What it cannot find out it leaves open.
+func (c config) durability(
+	ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger,
+) inspect.Durability {
+	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()
 	streams, err := b.StreamConfigs(ctx)
 	if err != nil {
 		log.Debug("looking at the streams for their durability", "err", err)
 	}
-	return keeping{
-		streams: streams, clustered: control.ConnectedClusterName() != "", embed: c.embed, version: control.ConnectedServerVersion(),
+	return inspect.Durability{
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.durability(),
+		Version: control.ConnectedServerVersion(),
 	}
+}
+
+// place is where this broker runs, so that it is known again after a crash and takes over from itself at once. Two
+// cannot embed a server in one directory, which is locked, nor listen on one address of one host. Containers that share
+// a host name and not its network can; then the younger goes on without a place. In a pod the host is called like the
+// pod.
+//
+// With HTTP off, or on any port that is free, there is nothing to know it by.
+func (c config) place() broker.Place {
+	host, err := os.Hostname()
+	if err != nil {
+		return broker.Place{}
+	}
+	if c.embed != nil {
+		dir, err := filepath.Abs(c.embed.dir)
+		if err != nil {
+			return broker.Place{}
+		}
+		return broker.Place{Name: host + " " + dir, Locked: true}
+	}
+	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
+		return broker.Place{}
+	}
+	return broker.Place{Name: host + " " + c.httpAddr}
 }

@@ -93,8 +93,8 @@ func readSettings() (settings, error) {
 	return s, nil
 }
 
-// unsetEmpty makes what is set to nothing, as "NATS_CREDS=" in a compose file, the same as what is not set. To envconfig
-// an empty value is a value: it would hide the default, and an empty DELAY_NATS_URL would hide NATS_URL.
+// unsetEmpty makes what is set to nothing, as "NATS_CREDS=" in a compose file, the same as what is not set. To
+// envconfig an empty value is a value: it would hide the default, and an empty DELAY_NATS_URL would hide NATS_URL.
 func unsetEmpty(environ []string) error {
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -114,8 +114,8 @@ func isSet(name string) bool {
 	return ok || prefixed
 }
 
-// The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in Alt
-// and, in Field, what defaultSettings put there.
+// The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in
+// Alt and, in Field, what defaultSettings put there.
 const (
 	tableFormat = "{{range .}}" + nameFormat + "\t{{usage_default .}}{{.Field}}\t{{usage_description .}}\n{{end}}"
 	namesFormat = "{{range .}}" + nameFormat + "\n{{end}}"

@@ -14,7 +14,8 @@ import (
 // What a terminal is taken for that does not say its size.
 const standardWidth, standardHeight = 80, 24
 
-// A column of a sheet. Where there is no room for all of it, columns are narrowed, and where that is not enough, left out.
+// A column of a sheet. Where there is no room for all of it, columns are narrowed, and where that is not enough, left
+// out.
 type column struct {
 	name  string
 	drop  int  // the highest is left out first; zero: it stays

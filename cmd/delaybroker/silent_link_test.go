@@ -65,8 +65,8 @@ func (s *silence) carry(to, from net.Conn) {
 	}
 }
 
-// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and what is published
-// waits; soon it is given up, and meanwhile the lanes that have nothing to deliver turn on.
+// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and what is
+// published waits; soon it is given up, and meanwhile the lanes that have nothing to deliver turn on.
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})

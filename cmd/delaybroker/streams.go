@@ -35,9 +35,12 @@ have stored some.`,
 	}
 	c.Flags().StringVar(&as, "as", "json", "json or nack")
 	completes(c, "as", "json", "nack")
-	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB", "the servers' max_payload; what the streams accept is a little less")
-	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z", "with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
-	c.Flags().IntVar(&replicas, "replicas", 0, "copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
+	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB",
+		"the servers' max_payload; what the streams accept is a little less")
+	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",
+		"with DELAY_SECRET: from when on messages are not believed without a seal (RFC 3339)")
+	c.Flags().IntVar(&replicas, "replicas", 0,
+		"copies of each stream; 0 is what DELAY_STREAM_REPLICAS says, where auto is 3 here")
 	return c
 }
 
@@ -49,8 +52,8 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
 	case bad != nil:
 		return fmt.Errorf("%w: --sealed %q: want RFC 3339, as in 2026-11-20T10:00:00Z", errUsage, sealed)
-	case replicas < 0 || replicas > maxReplicas:
-		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, maxReplicas)
+	case replicas < 0 || replicas > broker.MaxReplicas:
+		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, broker.MaxReplicas)
 	}
 	cfg, err := readConfig()
 	if err != nil {
@@ -118,8 +121,10 @@ func nackOf(c jetstream.StreamConfig) nackStream {
 		Metadata:   nackMeta{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")}, // Kubernetes allows no more
 		Spec: nackSpec{
 			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
-			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()), Discard: discardName(c.Discard),
-			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0), Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
+			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
+			Discard:    discardName(c.Discard),
+			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0), Replicas: c.Replicas,
+			DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
 			Metadata: c.Metadata, PreventDelete: true,
 		},
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
 )
 
 const (
@@ -44,18 +46,23 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	}
 	interrupted, stop := interruptible(ctx)
 	defer stop()
-	s, err := a.connect(interrupted)
+	a.warnOfNames()
+	c, err := readClientConfig()
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	allowed, cancel := s.allowed(interrupted)
+	s, err := a.connectClient(interrupted, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	allowed, cancel := s.Allowed(interrupted)
 	defer cancel()
-	sub, err := s.nc.SubscribeSync(subject)
+	sub, err := s.Conn.SubscribeSync(subject)
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.nc.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
+	if err := s.Conn.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.json {
@@ -89,13 +96,14 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	if !m.due.IsZero() {
 		late, due, id = formatLate(m.late()), m.due.Local().Format(clockLayout), m.id
 	}
-	err := a.rowOf(m.at.Format(clockLayout), late, due, printable(m.subject, 256), printable(id, 256), printable(string(m.body), maxBody))
+	err := a.rowOf(m.at.Format(clockLayout), late, due,
+		inspect.Printable(m.subject, 256), inspect.Printable(id, 256), inspect.Printable(string(m.body), maxBody))
 	if !headers || err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.header)) {
 		for _, value := range m.header[name] {
-			if _, err := fmt.Fprintln(a.stdout, "    "+printable(name+": "+value, maxCell)); err != nil {
+			if _, err := fmt.Fprintln(a.stdout, "    "+inspect.Printable(name+": "+value, maxCell)); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"delaybroker/broker/inspect"
 )
 
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
@@ -14,8 +16,8 @@ var injected = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|POR
 // maxTypo is how many letters may be wrong for a name to be taken for another.
 const maxTypo = 3
 
-// misnamed are the names that others give what NATS_* sets here, and what is meant. To take no notice of one is to embed a
-// server where somebody has named another.
+// misnamed are the names that others give what NATS_* sets here, and what is meant. To take no notice of one is to
+// embed a server where somebody has named another.
 var misnamed = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL", "NATS_SERVER_URL": "NATS_URL",
 	"NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL", "NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
@@ -32,8 +34,8 @@ type unknownName struct {
 	nearest string // the setting that was probably meant; empty when none is near
 }
 
-// unknownNames finds misspelt settings in the environment. They are worth a warning and not an error, because others may
-// put variables with our prefix there.
+// unknownNames finds misspelt settings in the environment. They are worth a warning and not an error, because others
+// may put variables with our prefix there.
 func unknownNames(environ, known []string) []unknownName {
 	var unknown []unknownName
 	set := make(map[string]bool)
@@ -76,9 +78,9 @@ func (a *app) warnOfNames() {
 
 func (u unknownName) String() string {
 	if u.nearest == "" {
-		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", printable(u.name, 100))
+		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.name, 100))
 	}
-	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", printable(u.name, 100), u.nearest)
+	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.name, 100), u.nearest)
 }
 
 // distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.

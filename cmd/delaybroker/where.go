@@ -4,34 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/message"
+	"delaybroker/broker/inspect"
 )
 
 // errNotStored is returned when a message is in no lane and no dead letter. It is an answer and has been printed.
 var errNotStored = errors.New("the message is in no lane and is no dead letter")
-
-// whereabouts is what is known of one message.
-type whereabouts struct {
-	ID       string    `json:"id"`
-	Found    bool      `json:"found"`
-	Answer   string    `json:"answer"` // in a sentence
-	Stream   string    `json:"stream,omitempty"`
-	Sequence uint64    `json:"sequence,omitempty"`
-	Accepted time.Time `json:"accepted,omitzero"`
-	Due      time.Time `json:"due,omitzero"`
-	Target   string    `json:"target,omitempty"`
-	Attempts int       `json:"attempts"` // deliveries refused so far
-	RetryAt  time.Time `json:"retry_at,omitzero"`
-	Code     string    `json:"code,omitempty"` // of a dead letter
-	Reason   string    `json:"reason,omitempty"`
-	Searched uint64    `json:"searched"` // messages looked at
-}
 
 func (a *app) whereCommand() *cobra.Command {
 	var most uint64
@@ -56,17 +36,16 @@ exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or setti
 }
 
 func (a *app) where(ctx context.Context, text string, most uint64) error {
-	id, partial, err := parseWhere(text)
+	wanted, err := inspect.ParseWanted(text)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	o, err := a.operate(ctx)
+	i, err := a.openConfigured(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	s := search{operator: o, id: id, partial: partial, most: most, progress: a.searching}
-	w, err := s.run(ctx)
+	defer i.Close()
+	w, err := i.Where(ctx, wanted, most, a.searching)
 	if err != nil {
 		return err
 	}
@@ -79,29 +58,12 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 	return nil
 }
 
-// parseWhere reads a Delay-Id, or as much of it as an acknowledgement says: the stream and the sequence. Pub prints that of a
-// message which moved on before anybody could ask when it was stored.
-func parseWhere(text string) (id message.ID, partial bool, err error) {
-	if id, err = message.ParseID(text); err == nil {
-		return id, false, nil
-	}
-	i := strings.LastIndexByte(text, '-')
-	if i < 1 || strings.ContainsAny(text, ".*> \t\r\n") {
-		return id, false, err
-	}
-	n, bad := strconv.ParseUint(text[i+1:], 10, 63)
-	if bad != nil || n == 0 {
-		return id, false, err
-	}
-	return message.ID{Stream: text[:i], Sequence: n}, true, nil
-}
-
 // searching tells whoever waits that something happens.
 func (a *app) searching(searched, pending uint64) {
 	fmt.Fprintf(a.stderr, "searched %d of about %d messages\n", searched, pending)
 }
 
-func (a *app) showWhere(w whereabouts) error {
+func (a *app) showWhere(w inspect.Whereabouts) error {
 	if a.json {
 		return a.printJSON(w)
 	}
@@ -114,17 +76,17 @@ func (a *app) showWhere(w whereabouts) error {
 		{"message", w.ID, true},
 		{"is", w.Answer, true},
 		{"stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Found},
-		{"accepted", moment(w.Accepted), !w.Accepted.IsZero()},
-		{"due", moment(w.Due), !w.Due.IsZero()},
+		{"accepted", inspect.Moment(w.Accepted), !w.Accepted.IsZero()},
+		{"due", inspect.Moment(w.Due), !w.Due.IsZero()},
 		{"target", w.Target, w.Target != ""},
 		{"refused", fmt.Sprintf("%d times", w.Attempts), w.Attempts > 0},
-		{"retried at", moment(w.RetryAt), !w.RetryAt.IsZero()},
+		{"retried at", inspect.Moment(w.RetryAt), !w.RetryAt.IsZero()},
 		{"code", w.Code, w.Code != ""},
 		{"reason", w.Reason, w.Reason != ""},
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},
 	} {
 		if line.known {
-			t.add(line.name, printable(line.value, 600))
+			t.add(line.name, inspect.Printable(line.value, 600))
 		}
 	}
 	t.print()

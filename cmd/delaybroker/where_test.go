@@ -9,23 +9,24 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
 
 // whereIs asks for a message that has to be found.
-func (o *operated) whereIs(id string) whereabouts {
+func (o *operated) whereIs(id string) inspect.Whereabouts {
 	o.t.Helper()
-	return decode[whereabouts](o.t, o.must("where", id, "--json"))
+	return decode[inspect.Whereabouts](o.t, o.must("where", id, "--json"))
 }
 
 // absent asks for a message that must not be found, and returns the answer.
-func (o *operated) absent(args ...string) whereabouts {
+func (o *operated) absent(args ...string) inspect.Whereabouts {
 	o.t.Helper()
 	out, _, err := o.run(append([]string{"where", "--json"}, args...)...)
 	if got, want := exitCode(err), 1; got != want {
 		o.t.Fatalf("exit code: got %d, want %d for %v\n%s", got, want, err, out)
 	}
-	return decode[whereabouts](o.t, out)
+	return decode[inspect.Whereabouts](o.t, out)
 }
 
 // idOf is the id that a message has from its acceptance on.
@@ -149,7 +150,7 @@ func TestWhereSearches(t *testing.T) {
 		}
 	}
 	hop("delay.1s.forged", id.String(), nats.Header{})
-	const others = 2*searchBatch + 10
+	const others = 2010
 	for i := range others {
 		hop("delaysys.hop.1s.x", fmt.Sprintf("DELAY_5s-%d-1", i+2), nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}})
 	}
@@ -158,14 +159,14 @@ func TestWhereSearches(t *testing.T) {
 		t.Errorf("searched: got %d, want %d", w.Searched, others)
 	}
 	hop("delaysys.hop.1s.orders.expire", id.String(), nats.Header{
-		message.HeaderAccepted: {moment(id.At)}, message.HeaderDue: {moment(id.At.Add(time.Hour))}, message.HeaderHop: {"1"}, message.HeaderFormat: {"1"},
+		message.HeaderAccepted: {inspect.Moment(id.At)}, message.HeaderDue: {inspect.Moment(id.At.Add(time.Hour))}, message.HeaderHop: {"1"}, message.HeaderFormat: {"1"},
 	})
 	<-o.js.PublishAsyncComplete()
 	w := o.whereIs(id.String())
 	if w.Stream != "DELAY_1s" || w.Sequence != others+2 || w.Searched != others+1 || w.Target != "orders.expire" {
 		t.Errorf("got %+v, want sequence %d of DELAY_1s", w, others+2)
 	}
-	if w := o.absent(id.String(), "--most", "1500"); !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 1500+searchBatch {
+	if w := o.absent(id.String(), "--most", "1500"); !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 2500 {
 		t.Errorf("got %+v, want an end after about 1500", w)
 	}
 	s, err := o.js.Stream(t.Context(), "DELAY_1s")
@@ -174,25 +175,6 @@ func TestWhereSearches(t *testing.T) {
 	}
 	for name := range s.ConsumerNames(t.Context()).Name() {
 		t.Errorf("left behind: consumer %s", name)
-	}
-}
-
-func TestSearchTellsProgress(t *testing.T) {
-	var told []uint64
-	s := search{progress: func(searched, _ uint64) { told = append(told, searched) }}
-	s.told = time.Now()
-	for range searchBatch {
-		s.count()
-	}
-	if len(told) != 0 {
-		t.Errorf("told %v at once, want nothing before %s", told, progressPause)
-	}
-	s.told = time.Now().Add(-progressPause)
-	for range searchBatch {
-		s.count()
-	}
-	if len(told) != 1 || told[0] != 2*searchBatch {
-		t.Errorf("told %v, want %d", told, 2*searchBatch)
 	}
 }
 
@@ -208,7 +190,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	moved := message.ID{Stream: "DELAY_INTAKE", Sequence: 29, At: time.Now().Add(-time.Hour)}
 	for _, other := range []string{"DELAY_INTAKE-2-29", "DELAY_INTAKE-290-1", moved.String()} {
 		hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
-		hop.Header = nats.Header{message.HeaderID: {other}, message.HeaderAccepted: {moment(moved.At)}, message.HeaderDue: {moment(moved.At.Add(time.Hour))},
+		hop.Header = nats.Header{message.HeaderID: {other}, message.HeaderAccepted: {inspect.Moment(moved.At)}, message.HeaderDue: {inspect.Moment(moved.At.Add(time.Hour))},
 			message.HeaderHop: {"1"}, message.HeaderFormat: {"1"}}
 		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 			t.Fatal(err)
@@ -240,27 +222,5 @@ func TestWhereHidesADueThatIsNone(t *testing.T) {
 	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
 	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
 		t.Errorf("got %+v, want no due beside the reason", w)
-	}
-}
-
-// Who should have read a message that is due, and whether he has, is known from the instances.
-func TestWhyHere(t *testing.T) {
-	at := func(l laneView) string {
-		l.Stream = "DELAY_1s"
-		return lanesView{Lanes: []laneView{l}}.whyHere(message.Incoming{Stream: "DELAY_1s", Sequence: 10})
-	}
-	for _, test := range []struct {
-		lane laneView
-		want string
-	}{
-		{laneView{Owner: ownerNobody}, "nobody reads its lane"},
-		{laneView{Owner: ownerStopped, Instance: "k"}, "k cannot read its lane at the moment"},
-		{laneView{Owner: ownerRead, Read: 10}, "being delivered, or delivered and not committed yet"},
-		{laneView{Owner: ownerRead, Read: 9, Instance: "k"}, "k has not read it yet"},
-		{laneView{Owner: ownerUnknown}, "being delivered, or delivered and not committed yet, or not read yet"},
-	} {
-		if got := at(test.lane); got != test.want {
-			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
-		}
 	}
 }

@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// mostHoles is how many levels may be missing for the intake to be believed about them. Where it lacks more, it is the
+// intake that is not as it should be.
+const mostHoles = 8
+
+// Given is what the configuration says because somebody set it. The rest of these are defaults.
+type Given struct{ Prefix, Levels, Retry bool }
+
+// Adopted is what was found about the prefix, which whoever reads the output should know.
+type Adopted struct {
+	Prefix  string   // that is used instead of the default; empty when the default is
+	Choices []string // the prefixes of which one has to be chosen, since there are several
+}
+
+// Adopt takes from the streams what the configuration leaves open: a person's shell seldom has the broker's settings,
+// and the streams say themselves whose they are and which levels there are. Where they cannot be listed, the defaults
+// stay; the next question finds out why.
+func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
+	var adopted Adopted
+	if given.Prefix && given.Levels && given.Retry {
+		return adopted, nil
+	}
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil {
+		return adopted, nil
+	}
+	if others := layout.Prefixes(all); len(found) == 0 && !given.Prefix {
+		switch _, err := message.NewNames(strings.Join(others, " ")); {
+		case len(others) == 1 && err == nil:
+			adopted.Prefix, i.cfg.Prefix = others[0], others[0]
+			if err := i.configure(); err != nil {
+				return adopted, err
+			}
+			if found, all, err = i.streams.Provisioner(i.JetStream).Find(ctx); err != nil {
+				return adopted, nil
+			}
+		case len(others) > 1:
+			adopted.Choices = others
+		}
+	}
+	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
+		i.cfg.Ladder = ladder
+	}
+	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !given.Retry {
+		i.cfg.RetryLadder = ladder
+	}
+	return adopted, i.configure()
+}
+
+// servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no
+// level, so where it leaves one out and there is no stream for it, a level is missing.
+func servedLevels(names message.Names, found []layout.Spec, all map[string]*jetstream.StreamInfo) []string {
+	var served, holes []string
+	takes := make(map[string]bool)
+	for _, s := range found {
+		if s.Kind != layout.Level && s.Kind != layout.Intake || s.Broken != nil || s.Format > layout.Format {
+			continue
+		}
+		for _, subject := range s.Subjects {
+			takes[subject] = true
+		}
+		if s.Kind == layout.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
+			served = append(served, s.Name)
+		}
+	}
+	if all[names.IntakeStream()] != nil {
+		for _, plain := range levels.Whole() {
+			if !takes[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
+				holes = append(holes, plain)
+			}
+		}
+	}
+	if len(served) > 0 && len(holes) <= mostHoles {
+		served = append(served, holes...)
+	}
+	return served
+}
+
+// retryLevels are those of the retry lanes that there are, or none where they are some of the default ones, of which
+// the others are missing then.
+func retryLevels(found []layout.Spec) []string {
+	standard := strings.Fields(broker.DefaultRetry)
+	var all []string
+	foreign := false
+	for _, s := range found {
+		if s.Kind == layout.Retry && s.Broken == nil && s.Format <= layout.Format {
+			all = append(all, s.Name)
+			foreign = foreign || !slices.Contains(standard, s.Name)
+		}
+	}
+	if !foreign {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package inspect
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+func (i *Inspector) streamNames() []string {
+	var all []string
+	for _, s := range i.wanted() {
+		all = append(all, s.Stream)
+	}
+	return all
+}
+
+// TestAdopt: who has none of the broker's settings goes by what its streams say, and by no more than is left open.
+func TestAdopt(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "later", "1s 5s 7s")
+		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
+		provision(t, s, cfg)
+		want := open(t, s, cfg, "").streamNames()
+
+		i := open(t, s, broker.Config{}, "")
+		adopted, err := i.Adopt(t.Context(), Given{})
+		if err != nil || adopted.Prefix != "later" || adopted.Choices != nil {
+			t.Errorf("got %+v, %v, want the prefix later", adopted, err)
+		}
+		if got := i.streamNames(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+
+		own := with(t, "delay", "1s 13s")
+		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
+			i = open(t, s, own, "")
+			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
+				t.Errorf("%+v: got %+v, %v, want the prefix that somebody set", given, adopted, err)
+			}
+			if got, want := i.streamNames(), open(t, s, own, "").streamNames(); !slices.Equal(got, want) {
+				t.Errorf("%+v: got %q, want %q", given, got, want)
+			}
+		}
+
+		provision(t, s, with(t, "sooner", "1s"))
+		i = open(t, s, broker.Config{}, "")
+		if adopted, err = i.Adopt(t.Context(), Given{}); err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
+			t.Errorf("got %+v, %v, want the choice between later and sooner", adopted, err)
+		}
+	})
+}
+
+// TestAdoptNoticesAHole: the intake takes every duration that is no level. One that it leaves out is a level, with or
+// without its stream.
+func TestAdoptNoticesAHole(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s 7s")
+		provision(t, s, cfg)
+		i := open(t, s, broker.Config{}, "")
+		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := i.Adopt(t.Context(), Given{}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := i.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.lane("DELAY_5s").State; got != Missing {
+			t.Errorf("DELAY_5s is %q, want it missing", got)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package inspect
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+)
+
+func checkConnection(f Facts) []Finding {
+	const name = "connection"
+	switch {
+	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
+		return verdict(name, Critical, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD", "%v", f.ConnectErr)
+	case f.ConnectErr != nil:
+		return verdict(name, Critical, "start the server, or set NATS_URL to where it is; the other checks need it",
+			"%v", f.ConnectErr)
+	}
+	all := verdict(name, Fine, "", "%s%s", f.server, f.user.suffix())
+	for _, l := range f.apart {
+		if l.err != nil {
+			all = append(all, verdict(name, Critical, "look at the context "+l.from, "to %s: %v", l.link, l.err)...)
+		} else {
+			all = append(all, verdict(name, Fine, "", "to %s%s", l.link, l.user.suffix())...)
+		}
+	}
+	return all
+}
+
+// checkReady passes on what a broker on this host says of itself. It may be another broker than the one whose streams
+// these are, so its address is said.
+func checkReady(f Facts) []Finding {
+	const name = "ready"
+	p := f.Host.Probe
+	switch bad := FailingChecks(p.Checks); {
+	case p.URL == "":
+		return nil
+	case p.Err != nil:
+		return verdict(name, Fine, "", "no broker answers at %s, on this host: %s",
+			p.URL, Printable(p.Err.Error(), mostDetail))
+	case len(bad) > 0:
+		return verdict(name, Critical, "mend what it names; a restart does not help while /healthz is ok",
+			"the broker at %s is not: %s", p.URL, strings.Join(bad, "; "))
+	}
+	return verdict(name, Fine, "", "%s", p.URL)
+}
+
+// mostDetail is how many characters of what a probe says are passed on.
+const mostDetail = 300
+
+// FailingChecks are those of a probe that are not good, in words.
+func FailingChecks(checks []Check) []string {
+	var bad []string
+	for _, c := range checks {
+		if !c.OK {
+			bad = append(bad, Printable(c.Name+": "+c.Detail, mostDetail))
+		}
+	}
+	return bad
+}
+
+// failing is what the probe says of a check that is not good, or empty.
+func (p Probe) failing(name string) string {
+	for _, c := range p.Checks {
+		if c.Name == name && !c.OK {
+			return Printable(c.Detail, mostDetail)
+		}
+	}
+	return ""
+}
+
+func checkServer(f Facts) []Finding {
+	const name = "versions"
+	switch {
+	case f.ConnectErr != nil:
+		return nil
+	case belowFloor(f.version):
+		return verdict(name, Warn, "upgrade to 2.12.12, 2.14.3 or later",
+			"nats-server %s has known security holes, some around the permissions that keep tenants apart", f.version)
+	}
+	return verdict(name, Fine, "", "nats-server %s, delaybroker %s, nats.go %s",
+		f.version, f.Host.Version, f.Host.Client)
+}
+
+func checkJetStream(f Facts) []Finding {
+	const name = "JetStream"
+	switch {
+	case f.ConnectErr != nil || errors.Is(f.accountErr, nats.ErrPermissionViolation):
+		return nil
+	case f.serverName == EmbeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
+		return verdict(name, Critical,
+			"look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
+			"%v", f.accountErr)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
+		return verdict(name, Critical,
+			"start nats-server with -js, or enable JetStream for this account, or set DELAY_JS_DOMAIN to where it is",
+			"%v", f.accountErr)
+	case f.accountErr != nil:
+		return verdict(name, Critical,
+			"look at the servers: without a leader, or with a full disk, JetStream does not answer",
+			"no answer: %v", f.accountErr)
+	}
+	missing := len(layout.Compare(f.want, f.all).Missing)
+	limit := f.account.Limits.MaxStreams
+	switch {
+	case f.all != nil && limit > 0 && f.account.Streams+missing > limit:
+		return verdict(name, Critical, "raise the account's limit, or set DELAY_LEVELS=short",
+			"the account has %d streams of %d allowed, and %d are missing", f.account.Streams, limit, missing)
+	case f.all != nil && f.account.Limits.MaxBytesRequired && missing > 0:
+		return verdict(name, Warn, "create the streams with max_bytes: see delaybroker streams",
+			"the account demands max_bytes of every stream")
+	}
+	shown := "none"
+	if limit > 0 {
+		shown = strconv.Itoa(limit)
+	}
+	return verdict(name, Fine, "", "%d streams, limit %s", f.account.Streams, shown)
+}

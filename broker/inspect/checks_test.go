@@ -1,0 +1,149 @@
+package inspect
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/layout"
+)
+
+// laneIn is a lane of a stream with the given configuration.
+func laneIn(cfg jetstream.StreamConfig) Lane {
+	return Lane{Stream: cfg.Name, Kind: layout.Level, Owner: OwnerRead, info: &jetstream.StreamInfo{Config: cfg}}
+}
+
+// asked is what a probe of this host says.
+func asked(checks ...Check) Facts {
+	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
+}
+
+func viewWith(lanes ...Lane) Facts {
+	return Facts{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}, lanes: Lanes{Lanes: lanes}}
+}
+
+// TestChecks is for what no server in a test can be made to be.
+func TestChecks(t *testing.T) {
+	look := func(offset, within time.Duration) Facts {
+		return Facts{clocks: []clock{{offset: time.Millisecond, within: time.Millisecond}, {leader: "n2", offset: offset, within: within}}}
+	}
+	account := func(used uint64, limit int64) Facts {
+		return Facts{account: &jetstream.AccountInfo{Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}}}}
+	}
+	tier := func(used uint64, limit int64) Facts {
+		return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
+			"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+		}}}
+	}
+	late := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
+	late.Overdue = 90
+	for _, test := range []struct {
+		name  string
+		check func(Facts) []Finding
+		facts Facts
+		state Severity
+		part  string
+	}{
+		{"too old", checkServer, Facts{version: "2.12.11"}, Warn, "2.12.11"},
+		{"too old of its line", checkServer, Facts{version: "2.14.2"}, Warn, "2.14.2"},
+		{"old enough", checkServer, Facts{version: "2.12.12"}, Fine, ""},
+		{"new enough", checkServer, Facts{version: "2.14.3"}, Fine, ""},
+
+		{"clocks agree", checkClocks, look(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
+		{"a second is Fine", checkClocks, look(-time.Second, 0), Fine, "1s behind"},
+		{"behind", checkClocks, look(-1001*time.Millisecond, 0), Warn, "behind ours, on n2"},
+		{"perhaps ahead", checkClocks, look(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
+		{"far ahead", checkClocks, look(time.Minute, time.Second), Critical, "1m ahead of ours, on n2"},
+
+		{"account has room", checkStorage, account(79, 100), Fine, ""},
+		{"account fills", checkStorage, account(80, 100), Warn, "80 of 100"},
+		{"account full", checkStorage, account(98, 100), Critical, "98 of 100"},
+		{"no limit", checkStorage, account(98, -1), Fine, ""},
+		{"tier full", checkStorage, tier(100, 100), Critical, "R3 store"},
+		{"server full", checkStorage, Facts{account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, Critical, "insufficient"},
+
+		{"embedded server full", checkStorage, Facts{serverName: EmbeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, Critical, "insufficient"},
+		{"store of the embedded server", checkStorage, asked(Check{Name: "store", Detail: "9 of 9"}), Critical, "http://here/readyz says: 9 of 9"},
+		{"ready", checkReady, asked(Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+		{"not ready", checkReady, asked(Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical, "lanes: not read: DELAY_5s"},
+		{"nobody to ask", checkReady, Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}, Fine, "no broker answers at http://here/readyz"},
+
+		{"a lane stopped", checkOwners, viewWith(Lane{Stream: "DELAY_1s", Owner: OwnerStopped, Instance: "kitchen"}), Critical, "DELAY_1s of kitchen"},
+		{"its owner is silent", checkOwners, viewWith(Lane{Stream: "DELAY_1s", Owner: OwnerNobody, Instance: "kitchen"}, Lane{Owner: OwnerRead}), Critical, "DELAY_1s (last kitchen, which does not answer)"},
+
+		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), Fine, "by 2 of 3 servers"},
+		{"some have one", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3}), laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})), Warn, "DELAY_1s"},
+
+		{"late", checkOwners, viewWith(late), Warn, "DELAY_30m by 1m30s"},
+
+		{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical, "not enabled"},
+		{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
+		{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
+		{"no leader", checkStreams, viewWith(Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}), Critical, "DELAY_1s does not answer"},
+		{"max_bytes demanded", checkJetStream, Facts{
+			want: []layout.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
+			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
+		}, Warn, "max_bytes"},
+
+		{"no limit of memory", checkMemory, Facts{Host: Host{Memory: Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
+		{"GOMEMLIMIT unset", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: math.MaxInt64}}}, Fine, "460 MiB"},
+		{"GOMEMLIMIT too high", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: 512 << 20}}}, Warn, "512 MiB"},
+		{"GOMEMLIMIT set", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: 460 << 20}}}, Fine, "460 MiB"},
+		{"DELAY_MEMORY too high", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: math.MaxInt64}}, Config: broker.Config{HoldBytes: 256 << 20}}, Warn, "DELAY_MEMORY is 256 MiB"},
+	} {
+		got := test.check(test.facts)
+		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
+			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)
+			continue
+		}
+		if got[0].State > Fine && got[0].Do == "" && test.name != "no list" {
+			t.Errorf("%s: no word of what to do", test.name)
+		}
+	}
+}
+
+// With nothing known but that there is no connection, only what needs none says something.
+func TestChecksWithoutFacts(t *testing.T) {
+	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
+		if f.Check != "connection" && f.Check != "memory" {
+			t.Errorf("got %+v from nothing", f)
+		}
+	}
+}
+
+func TestRulesAllow(t *testing.T) {
+	for _, test := range []struct {
+		rules *rules
+		want  bool
+	}{
+		{nil, true},
+		{&rules{}, true},
+		{&rules{Allow: []string{"a.>"}}, true},
+		{&rules{Allow: []string{"b.>", "a.*"}}, true},
+		{&rules{Allow: []string{"b.>"}}, false},
+		{&rules{Deny: []string{"a.b"}}, false},
+		{&rules{Allow: []string{"a.>"}, Deny: []string{"*.b"}}, false},
+	} {
+		if got := test.rules.allow("a.b"); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
+		}
+	}
+}
+
+// The bound of the embedded server has no setting, so none is named.
+func TestEmbeddedStoreAdvice(t *testing.T) {
+	f := Facts{serverName: EmbeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}
+	if got := checkStorage(f)[0].Do; strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
+		t.Errorf("got %q, want what to do on this host", got)
+	}
+	f.serverName = "n1"
+	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
+		t.Errorf("got %q, want the setting of the servers", got)
+	}
+}

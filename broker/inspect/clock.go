@@ -1,0 +1,90 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"delaybroker/broker/lane"
+)
+
+const clockWarn, clockCritical = time.Second, 10 * time.Second
+
+// clock is what a leader's clock said.
+type clock struct {
+	leader string        // empty on a single server
+	offset time.Duration // of the server's clock to ours
+	within time.Duration // how wrong that may be
+}
+
+// lookAtClocks compares our clock with that of each leader. The quickest of some answers is the truest.
+func (i *Inspector) lookAtClocks(ctx context.Context, v Lanes) []clock {
+	var all []clock
+	seen := make(map[string]bool)
+	for _, l := range v.Lanes {
+		if l.info == nil {
+			continue
+		}
+		leader := lane.SampleOf(l.info, time.Time{}).Leader
+		if seen[leader] {
+			continue
+		}
+		seen[leader] = true
+		if c, ok := i.lookAtClock(ctx, l.Stream); ok {
+			c.leader = leader
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// lookAtClock asks the leader of a stream what time it is. Where it does not answer, ok is false.
+func (i *Inspector) lookAtClock(ctx context.Context, stream string) (best clock, ok bool) {
+	const looks = 3
+	for range looks {
+		_ = i.ask(ctx, func(ctx context.Context) error { // the next may answer
+			asked := time.Now()
+			s, err := i.JetStream.Stream(ctx, stream)
+			if err != nil {
+				return err
+			}
+			if half := time.Since(asked) / 2; !ok || half < best.within {
+				best.offset, best.within, ok = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half, true
+			}
+			return nil
+		})
+	}
+	return best, ok
+}
+
+func checkClocks(f Facts) []Finding {
+	const name = "clock"
+	if len(f.clocks) == 0 {
+		return nil
+	}
+	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
+		return int(a.offset.Abs() - a.within - b.offset.Abs() + b.within)
+	})
+	const do = "synchronise both by NTP;" +
+		" the broker goes by the server's clock, those who compute a due time by their own"
+	var text string
+	switch sure := worst.offset.Abs() > worst.within; {
+	case !sure:
+		text = "the server's is as ours, within " + Span(worst.within)
+	case worst.offset > 0:
+		text = fmt.Sprintf("the server's is %s ahead of ours", Span(worst.offset))
+	default:
+		text = fmt.Sprintf("the server's is %s behind ours", Span(-worst.offset))
+	}
+	if worst.leader != "" {
+		text += ", on " + worst.leader
+	}
+	switch sure := worst.offset.Abs() - worst.within; {
+	case sure > clockCritical:
+		return verdict(name, Critical, do, "%s", text)
+	case sure > clockWarn:
+		return verdict(name, Warn, do, "%s", text)
+	}
+	return verdict(name, Fine, "", "%s", text)
+}

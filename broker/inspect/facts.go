@@ -1,0 +1,117 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/layout"
+)
+
+// EmbeddedName is the name of the server that a broker embeds.
+const EmbeddedName = "delaybroker"
+
+// Host is what is known where a verb runs, and is not asked from NATS.
+type Host struct {
+	Version string // of this program
+	Client  string // the version of nats.go
+	Memory  Memory
+	Sync    *Sync // of the embedded server, if the settings want one
+	Probe   Probe
+}
+
+// Probe is what a broker on this host says of itself over HTTP.
+type Probe struct {
+	URL    string // empty where nobody was asked
+	Checks []Check
+	Err    error
+}
+
+// A Check is one reason for a probe's answer, as /readyz has it.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// A Link is one of the broker's connections that has a user of its own.
+type Link struct {
+	Name    string // "read", "write" or "deliver"
+	From    string // the setting that names its user
+	Connect func() (*nats.Conn, error)
+}
+
+// Facts are what the checks judge, gathered once. What could not be found out is nil or empty, with an error beside it
+// where that tells something.
+type Facts struct {
+	Config     broker.Config
+	Host       Host
+	ConnectErr error // why nothing else is known
+
+	server      string // where to, without credentials
+	serverName  string
+	clustered   bool
+	version     string
+	apiPrefix   string
+	prefix      string // of the broker's subjects
+	inbox       string
+	user        *userInfo  // nil when the server does not say
+	apart       []linkUser // of the links that have a user of their own
+	refused     []string   // what the server refused while we asked, in its words
+	account     *jetstream.AccountInfo
+	accountErr  error
+	want, found []layout.Spec
+	all         map[string]*jetstream.StreamInfo // nil when unknown
+	findErr     error
+	instances   instances
+	lanes       Lanes
+	clocks      []clock
+	trial       trial
+}
+
+// Gather asks everything, and goes on when something is not answered. It changes nothing.
+func (i *Inspector) Gather(ctx context.Context, host Host, links []Link) Facts {
+	f := Facts{
+		Config: i.cfg, Host: host,
+		server: ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
+		clustered: i.clustered(), apiPrefix: i.api.API, prefix: i.names.Prefix(), inbox: i.inbox(), want: i.wanted(),
+	}
+	f.user, _ = i.askUser(ctx) // without it, only what is refused is known
+	f.accountErr = i.ask(ctx, func(ctx context.Context) (err error) {
+		f.account, err = i.JetStream.AccountInfo(ctx)
+		return err
+	})
+	f.findErr = i.ask(ctx, func(ctx context.Context) (err error) {
+		f.found, f.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+		return err
+	})
+	if f.findErr != nil {
+		f.all = nil
+	} else {
+		i.gatherLanes(ctx, &f, links)
+	}
+	f.refused = i.refusals()
+	for _, l := range links {
+		f.apart = append(f.apart, l.ask(ctx))
+	}
+	return f
+}
+
+// gatherLanes asks about the streams that were found.
+func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, links []Link) {
+	f.instances.refused = i.question(ctx, takeover+Patience, func(ctx context.Context) error {
+		n, err := i.askInstances(ctx, lanesOf(f.found), takeover)
+		f.instances.answers = n.answers
+		return err
+	})
+	f.lanes = i.lookAt(ctx, f.found, f.all, f.instances)
+	f.clocks = i.lookAtClocks(ctx, f.lanes)
+	for _, l := range links {
+		if l.Name == "write" {
+			return // who is not to write cannot try it
+		}
+	}
+	f.trial = i.try(ctx, f)
+}

@@ -1,0 +1,76 @@
+package inspect
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// finds wants a finding of a check, in a state and with some words.
+func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
+	t.Helper()
+	for _, one := range f.Findings() {
+		if one.Check == check && one.State == state && strings.Contains(one.Detail, part) {
+			return
+		}
+	}
+	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
+}
+
+// TestGatherChangesNothing: it tries whether there is room, and stores nothing. Where nobody answers, it has waited for a
+// broker to take over.
+func TestGatherChangesNothing(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		began := time.Now()
+		f := i.Gather(t.Context(), Host{Memory: Memory{Runtime: NoLimit}}, nil)
+		wantTook(t, began, takeover/aloneShare)
+		f.finds(t, "streams", Fine, "all 7 are there")
+		f.finds(t, "storage", Fine, "a trial was accepted")
+		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
+		f.finds(t, "rights", Fine, "all that the broker needs")
+		for _, l := range f.lanes.Lanes {
+			if l.info.State.LastSeq != 0 {
+				t.Errorf("%s holds %d messages", l.Stream, l.info.State.LastSeq)
+			}
+		}
+	})
+}
+
+// TestGatherGoesOn: what one check may not ask, another does.
+func TestGatherGoesOn(t *testing.T) {
+	bubble(t, denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		began := time.Now()
+		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, nil)
+		wantTook(t, began, 0)
+		f.finds(t, "rights", Warn, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
+		f.finds(t, "streams", Fine, "all 7 are there")
+	})
+}
+
+// TestLinkThatWritesIsNotTriedByAnother: the right to write belongs to the link that has a user of its own.
+func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
+	bubble(t, denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		links := []Link{
+			{Name: "write", From: "SOME_VARIABLE", Connect: func() (*nats.Conn, error) { return s.Connect(), nil }},
+			{Name: "read", From: "OTHER_VARIABLE", Connect: func() (*nats.Conn, error) { return nil, errors.New("no such file") }},
+		}
+		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, links)
+		f.finds(t, "storage", Fine, "was not tried")
+		f.finds(t, "rights", Fine, "all that the broker needs")
+		f.finds(t, "connection", Fine, "to write")
+		f.finds(t, "connection", Critical, "to read: no such file")
+	})
+}

@@ -1,0 +1,54 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// An Inspector looks at the streams of one broker from outside, next to a broker or without one.
+type Inspector struct {
+	*Session
+
+	cfg     broker.Config
+	names   message.Names
+	streams broker.Streams
+}
+
+// Open takes over the connection; Close closes it. It checks the configuration, and asks nothing.
+func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
+	i := &Inspector{cfg: cfg}
+	if err := i.configure(); err != nil {
+		return nil, err
+	}
+	var err error
+	i.Session, err = NewSession(conn, i.streams.APIPrefix())
+	return i, err
+}
+
+// configure goes by cfg from now on.
+func (i *Inspector) configure() (err error) {
+	i.streams, err = broker.StreamsOf(i.cfg)
+	i.names = i.streams.Policy().Names
+	return err
+}
+
+// Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters].
+func (i *Inspector) Policy() message.Policy { return i.streams.Policy() }
+
+// wanted are the streams that should be there.
+func (i *Inspector) wanted() []layout.Spec {
+	return i.streams.Wanted(i.Conn.MaxPayload(), i.clustered())
+}
+
+// clustered reports whether new streams get replicas unless told otherwise.
+func (i *Inspector) clustered() bool { return i.Conn.ConnectedClusterName() != "" }
+
+// ask is question with the usual patience.
+func (i *Inspector) ask(ctx context.Context, f func(ctx context.Context) error) error {
+	return i.question(ctx, Patience, f)
+}

@@ -1,0 +1,101 @@
+package inspect
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+)
+
+// What an instance says of a lane, and what a consumer says where none does.
+func TestOwnerAs(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		lane broker.LaneAnswer
+		want Owner
+	}{
+		{broker.LaneAnswer{Live: true}, OwnerRead},
+		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
+		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
+		{broker.LaneAnswer{Live: true, Full: true}, OwnerLater},
+		{broker.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
+		{broker.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
+	} {
+		if got := ownerAs(test.lane, now); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
+		}
+	}
+}
+
+func TestIsRead(t *testing.T) {
+	now := time.Now()
+	at := func(d time.Duration) *time.Time { then := now.Add(-d); return &then }
+	consumer := func(name string, waiting int, last *time.Time) jetstream.ConsumerInfo {
+		return jetstream.ConsumerInfo{Name: name, NumWaiting: waiting, Delivered: jetstream.SequenceInfo{Last: last}}
+	}
+	for _, test := range []struct {
+		name     string
+		consumer jetstream.ConsumerInfo
+		want     bool
+	}{
+		{"waits", consumer("delaybroker-x", 1, nil), true},
+		{"is served", consumer("delaybroker-x", 0, at(time.Second)), true},
+		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), false},
+		{"never served", consumer("delaybroker-x", 0, nil), false},
+		{"somebody else", consumer("where-x", 1, nil), false},
+	} {
+		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestIsFull(t *testing.T) {
+	for _, test := range []struct {
+		maxMsgs, maxBytes int64
+		msgs, bytes       uint64
+		want              bool
+	}{
+		{-1, -1, 1 << 40, 1 << 60, false},
+		{0, 0, 1, 1, false},
+		{100, -1, 97, 0, false},
+		{100, -1, 98, 0, true},
+		{-1, 1000, 1, 979, false},
+		{-1, 1000, 1, 980, true},
+	} {
+		info := &jetstream.StreamInfo{
+			Config: jetstream.StreamConfig{MaxMsgs: test.maxMsgs, MaxBytes: test.maxBytes},
+			State:  jetstream.StreamState{Msgs: test.msgs, Bytes: test.bytes},
+		}
+		if got := isFull(info); got != test.want {
+			t.Errorf("%s: got %v, want %v", fmt.Sprintf("%+v", test), got, test.want)
+		}
+	}
+}
+
+// What came and what went between two looks.
+func TestRates(t *testing.T) {
+	now := time.Now()
+	look := func(at time.Duration, last, held uint64) Lanes {
+		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, info: &jetstream.StreamInfo{
+			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
+		}}}}
+	}
+	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
+	after.Since(before)
+	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
+		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
+	}
+	anew := look(4*time.Second, 1, 1)
+	anew.Lanes[0].info.Created = now
+	if anew.Since(after); anew.Lanes[0].In != nil {
+		t.Errorf("got %v of a stream that was made anew, want nothing", *anew.Lanes[0].In)
+	}
+	first := look(0, 1, 1)
+	if first.Since(Lanes{}); first.Lanes[0].In != nil {
+		t.Error("got a rate from one look")
+	}
+}

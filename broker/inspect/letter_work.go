@@ -1,0 +1,124 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"delaybroker/broker/deadletter"
+)
+
+// letterWorkers is how many letters are dealt with at a time. One after the other, each would cost two round trips.
+const letterWorkers = 32
+
+// What became of a letter that nothing was done to.
+const (
+	LetterLeft = "left" // for a reason of its own
+	LetterGone = "gone" // somebody else was quicker
+)
+
+// advice is what helps a letter that was left.
+var advice = []struct {
+	err  error
+	what string
+}{
+	{deadletter.ErrUnproven, "look at it with delaybroker dead show; --unsealed delivers it"},
+	{deadletter.ErrNoTarget, "name one with --to"},
+	{deadletter.ErrForbidden, "allow it, or name another with --to"},
+	{deadletter.ErrNoTime, "--now delivers it at once"},
+	{deadletter.ErrPastExpiry, "--drop-expiry delivers it all the same"},
+	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
+	{deadletter.ErrUnreadable, "see delaybroker dead show"},
+}
+
+// LetterWork is something that is done to many letters.
+type LetterWork struct {
+	Query deadletter.Query
+	Did   string // what it is called when it is done: "resent"
+	Do    func(ctx context.Context, l deadletter.Letter) error
+
+	mu       sync.Mutex // guards outcomes
+	outcomes []LetterOutcome
+}
+
+// LetterOutcome is what happened to some letters, for one reason.
+type LetterOutcome struct {
+	Did     string `json:"did"` // resent, removed, left or gone
+	Letters int    `json:"letters"`
+	Why     string `json:"why,omitempty"`
+	Number  uint64 `json:"number,omitempty"` // of one of them
+}
+
+// Work does it to the letters of the query, until all are done, something fails, or stop ends. Then no further letter
+// is begun, and those in flight are finished: none is left between two streams. The outcomes are what was done until
+// then, with what was to be done first. The error is the cause of stop, if that ended it.
+func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
+	stop, fail := context.WithCancelCause(stop)
+	defer fail(nil)
+	letters := make(chan deadletter.Letter)
+	var working sync.WaitGroup
+	for range letterWorkers {
+		working.Go(func() {
+			for letter := range letters {
+				if err := w.note(letter, w.Do(ctx, letter)); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for letter, err := range l.List(stop, w.Query) {
+		if err != nil {
+			fail(err)
+			break
+		}
+		select {
+		case letters <- letter:
+		case <-stop.Done():
+		}
+		if stop.Err() != nil {
+			break
+		}
+	}
+	close(letters)
+	working.Wait()
+	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.order(a), w.order(b)) })
+	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
+}
+
+// note counts what became of a letter, and returns an error that is not about this letter alone.
+func (w *LetterWork) note(l deadletter.Letter, err error) error {
+	o := LetterOutcome{Did: w.Did}
+	switch {
+	case errors.Is(err, deadletter.ErrAbsent):
+		o.Did = LetterGone
+	case errors.Is(err, deadletter.ErrStays):
+		o.Did, o.Number = LetterLeft, l.Sequence
+		for _, a := range advice {
+			if errors.Is(err, a.err) {
+				o.Why = a.err.Error() + ": " + a.what
+			}
+		}
+	case err != nil:
+		return fmt.Errorf("number %d: %w", l.Sequence, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.outcomes, func(has LetterOutcome) bool { return has.Did == o.Did && has.Why == o.Why })
+	if i < 0 {
+		i = len(w.outcomes)
+		w.outcomes = append(w.outcomes, o)
+	}
+	w.outcomes[i].Letters++
+	return nil
+}
+
+// order puts first what was to be done.
+func (w *LetterWork) order(o LetterOutcome) string {
+	if o.Did == w.Did {
+		return ""
+	}
+	return o.Did + o.Why
+}

@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// Letters are the dead letters of a broker, by the clock of its server.
+type Letters struct {
+	*deadletter.Store
+	Asked time.Time // when they were opened, by the server's clock
+
+	ours time.Time // likewise, by ours
+}
+
+// Letters learns the secrets of the streams, by which letters are told from forgeries, and asks the server for the
+// time.
+func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
+	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
+		return nil, err
+	}
+	l := &Letters{Store: i.store()}
+	var err error
+	if l.Asked, err = l.Now(ctx); err != nil {
+		return nil, err
+	}
+	l.ours = time.Now()
+	return l, nil
+}
+
+// store is where the letters are. What is resent goes through the lane with the shortest wait.
+func (i *Inspector) store() *deadletter.Store {
+	retries := slices.DeleteFunc(i.wanted(), func(s layout.Spec) bool { return s.Kind != layout.Retry })
+	shortest := slices.MinFunc(retries, func(a, b layout.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
+	return deadletter.New(deadletter.Config{
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: shortest.Name,
+	})
+}
+
+// Time is the server's, about.
+func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
+
+// Reason is why a letter is one, in words.
+func Reason(l deadletter.Letter) string {
+	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
+		return "UNSEALED: " + l.Sentence
+	}
+	if l.Problem != nil && l.Sentence == "" {
+		return l.Problem.Sentence
+	}
+	return l.Sentence
+}

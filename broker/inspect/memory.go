@@ -1,0 +1,67 @@
+package inspect
+
+import (
+	"fmt"
+	"math"
+
+	"delaybroker/broker"
+)
+
+const (
+	// NoLimit is how the Go runtime says that it has none.
+	NoLimit = math.MaxInt64
+
+	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
+	ownMemory = 48 << 20
+	// maxHold is what messages are given without being asked. More is for who knows why.
+	maxHold = 1 << 30
+)
+
+// Memory is what a broker's process may use, in bytes.
+type Memory struct {
+	Cgroup  int64 // the limit of its control group; zero is none
+	Runtime int64 // GOMEMLIMIT; NoLimit is none
+}
+
+// Soft is what the runtime is to stay below: what it was told, or nine tenths of the hard limit, which leaves something
+// for what it does not count. NoLimit is none.
+func (m Memory) Soft() int64 {
+	if m.Cgroup == 0 {
+		return m.Runtime
+	}
+	return min(m.Runtime, m.Cgroup/10*9)
+}
+
+// Hold is how much messages may take: half of what is there for them, because garbage takes as much again, and of that
+// half where a server is embedded.
+func (m Memory) Hold(embedded bool) int {
+	most := int64(broker.DefaultHoldBytes)
+	if m.Soft() != NoLimit {
+		most = min(max((m.Soft()-ownMemory)/2, broker.MinHoldBytes), maxHold)
+	}
+	if embedded {
+		most = max(most/2, broker.MinHoldBytes)
+	}
+	return int(most)
+}
+
+func checkMemory(f Facts) []Finding {
+	const name = "memory"
+	const mib = 20
+	m, hold := f.Host.Memory, f.Config.HoldBytes
+	switch {
+	case m.Cgroup == 0:
+		return verdict(name, Fine, "", "no limit here")
+	case m.Runtime >= m.Cgroup && m.Runtime != NoLimit:
+		return verdict(name, Warn, fmt.Sprintf("leave GOMEMLIMIT out, or set GOMEMLIMIT=%dMiB", m.Soft()>>mib),
+			"GOMEMLIMIT is %d MiB, the limit %d MiB: the process may be killed before it collects garbage",
+			m.Runtime>>mib, m.Cgroup>>mib)
+	case int64(hold) > m.Soft()/2:
+		return verdict(name, Warn, fmt.Sprintf("set DELAY_MEMORY to %dMiB, or leave it out", m.Hold(false)>>mib),
+			"DELAY_MEMORY is %d MiB of a limit of %d MiB: garbage takes as much again, and the process may be killed",
+			hold>>mib, m.Cgroup>>mib)
+	}
+	return verdict(name, Fine, "",
+		"limited to %d MiB, of which the runtime keeps to %d MiB, and messages may take %d MiB",
+		m.Cgroup>>mib, m.Soft()>>mib, hold>>mib)
+}

@@ -1,0 +1,126 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
+)
+
+const (
+	// recently is how long ago a consumer may have been served to count as read while it waits for nothing.
+	recently = 5 * time.Second
+	// earliness is how much less than it should be the time may be that is left until a lane is read on: clocks differ.
+	earliness = time.Second
+)
+
+// Owner is whether somebody reads a lane.
+type Owner string
+
+// What can be known of a lane's owner.
+const (
+	OwnerRead    Owner = "read"    // an instance reads it
+	OwnerLater   Owner = "later"   // its instance holds what is due soon, or all it may, and reads on in time
+	OwnerStopped Owner = "stopped" // its instance cannot read it at the moment, or may not be its owner any more
+	OwnerNobody  Owner = "nobody"  // no instance owns it
+	OwnerUnknown Owner = "unknown" // we may not ask the instances
+)
+
+// fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
+// may be one in the middle of an upgrade: it is known by its consumer.
+func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
+	if who, as, owned := n.owner(l.Stream); owned {
+		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
+		l.Owner = ownerAs(as, l.info.TimeStamp)
+		return
+	}
+	consumers, err := i.consumers(ctx, l.Stream, l.info)
+	switch {
+	case err != nil:
+		l.Error = err.Error()
+	case isRead(l.info.TimeStamp, consumers):
+		l.Owner = OwnerRead
+	case n.refused != nil:
+		l.Owner = OwnerUnknown
+	default:
+		l.Owner = OwnerNobody
+	}
+}
+
+// ownerAs is what an instance says of a lane that it owns.
+func ownerAs(l broker.LaneAnswer, now time.Time) Owner {
+	switch {
+	case !l.Live || l.InDoubt:
+		return OwnerStopped
+	case l.Full || l.ResumesAt.Sub(now) > earliness:
+		return OwnerLater
+	}
+	return OwnerRead
+}
+
+// consumers are those of a stream; there is nothing to ask when it has none.
+func (i *Inspector) consumers(
+	ctx context.Context, stream string, info *jetstream.StreamInfo,
+) ([]jetstream.ConsumerInfo, error) {
+	if info.State.Consumers == 0 {
+		return nil, nil
+	}
+	var answer struct {
+		Consumers []jetstream.ConsumerInfo `json:"consumers"`
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	err := i.api.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
+	return answer.Consumers, err
+}
+
+// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker
+// that made it by minutes, so that there is one says nothing; and a broker that reads no further for now may have none.
+func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
+	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
+		last := c.Delivered.Last
+		return strings.HasPrefix(c.Name, lane.ConsumerPrefix) &&
+			(c.NumWaiting > 0 || last != nil && now.Sub(*last) < recently)
+	})
+}
+
+// table asks which instance owns what; where instances do not share the work there is nothing to ask.
+func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table, error) {
+	at := slices.IndexFunc(found, func(s layout.Spec) bool {
+		return s.Kind == layout.Owners && s.Format <= layout.Format
+	})
+	if at < 0 {
+		return lease.Table{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	m, err := i.api.Last(ctx, found[at].Stream, i.names.OwnersTable())
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return lease.Table{}, nil
+	}
+	if err != nil {
+		return lease.Table{}, err
+	}
+	return lease.ParseTable(m.Data)
+}
+
+// settle says nobody of lanes whose owner is not known, where nobody reads any: a broker that reads no further in some
+// lanes for now reads others.
+func settle(lanes []Lane) {
+	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
+		return
+	}
+	for i := range lanes {
+		if lanes[i].Owner == OwnerUnknown {
+			lanes[i].Owner = OwnerNobody
+		}
+	}
+}

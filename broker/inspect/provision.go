@@ -1,0 +1,108 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+)
+
+// A Change is what was done to a stream.
+type Change struct {
+	Stream string `json:"stream"`
+	Did    string `json:"did"` // created or changed
+	Detail string `json:"detail"`
+}
+
+// Provisioned is what there was to do, and what is left for people.
+type Provisioned struct {
+	Wanted   int          `json:"wanted"`
+	Changes  []Change     `json:"changes"`
+	Drift    []DriftFound `json:"drift"`
+	Complete bool         `json:"complete"` // nothing failed
+}
+
+// DriftFound is how a stream is not as it should be.
+type DriftFound struct {
+	Stream string `json:"stream"`
+	What   string `json:"what"`
+	Fatal  bool   `json:"fatal"` // serve refuses to start
+}
+
+// Provision creates what is missing. When it fails, the changes are those made before.
+func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
+	want := i.wanted()
+	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
+	_, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil {
+		return done, err
+	}
+	r := &recorder{Streams: i.JetStream, before: all}
+	p := i.streams.Provisioner(r)
+	p.Create = true
+	_, drift, err := p.Provision(ctx, want)
+	done.Changes = append(done.Changes, r.changes...)
+	for _, d := range drift {
+		done.Drift = append(done.Drift, DriftFound{Stream: d.Stream, What: d.What, Fatal: d.Fatal})
+	}
+	done.Complete = err == nil
+	return done, err
+}
+
+// A recorder writes down what provisioning does.
+type recorder struct {
+	layout.Streams
+	before  map[string]*jetstream.StreamInfo
+	changes []Change
+}
+
+func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := r.Streams.CreateStream(ctx, cfg)
+	if err == nil {
+		detail := fmt.Sprintf("replicas %d, %s", cfg.Replicas, subjects(cfg.Subjects))
+		r.changes = append(r.changes, Change{cfg.Name, "created", detail})
+	}
+	return s, err
+}
+
+func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := r.Streams.UpdateStream(ctx, cfg)
+	if err != nil {
+		return s, err
+	}
+	var had []string
+	var detail []string
+	if info := r.before[cfg.Name]; info != nil {
+		had = info.Config.Subjects
+		info.Config.Subjects = cfg.Subjects
+		if len(cfg.Metadata) > len(info.Config.Metadata) { // not what it is: it may be a secret
+			detail = append(detail, "marked for sealed messages")
+		}
+		info.Config.Metadata = cfg.Metadata
+	}
+	if gone := without(had, cfg.Subjects); len(gone) > 0 {
+		detail = append(detail, "no longer "+subjects(gone))
+	}
+	if more := without(cfg.Subjects, had); len(more) > 0 {
+		detail = append(detail, "now "+subjects(more))
+	}
+	r.changes = append(r.changes, Change{cfg.Name, "changed", strings.Join(detail, ", ")})
+	return s, nil
+}
+
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// subjects names a few.
+func subjects(all []string) string {
+	const most = 3
+	if len(all) <= most {
+		return strings.Join(all, " ")
+	}
+	return fmt.Sprintf("%s and %d more subjects", strings.Join(all[:most-1], " "), len(all)-most+1)
+}

@@ -1,0 +1,216 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// permissions are a user's, as the server knows them. Without rules everything is allowed.
+type permissions struct {
+	Publish   *rules `json:"publish"`
+	Subscribe *rules `json:"subscribe"`
+}
+
+type rules struct {
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+}
+
+func (r *rules) allow(subject string) bool {
+	matches := func(pattern string) bool { return message.Match(pattern, subject) }
+	return r == nil || !slices.ContainsFunc(r.Deny, matches) &&
+		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
+}
+
+// A grant is a pattern to allow, and the subjects below it that the broker publishes on.
+type grant struct {
+	link     string
+	pattern  string
+	subjects []string
+}
+
+// A grantList collects grants of the JetStream API.
+type grantList struct {
+	api string // "$JS.API"
+	all []grant
+}
+
+// one adds a question that names no stream.
+func (g *grantList) one(link, verb string) {
+	g.all = append(g.all, grant{link, g.api + "." + verb, []string{g.api + "." + verb}})
+}
+
+// of adds a question about each of some streams. The rest follows the name of the stream; * in it is a consumer.
+func (g *grantList) of(link, verb, rest string, streams []string) {
+	added := grant{link: link, pattern: g.api + "." + verb + ".*" + rest}
+	for _, s := range streams {
+		suffix := strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1)
+		added.subjects = append(added.subjects, g.api+"."+verb+"."+s+suffix)
+	}
+	g.all = append(g.all, added)
+}
+
+// grants are what some of the broker's links need to publish, targets apart. test/permissions has them as files.
+func (f Facts) grants(names message.Names, links ...string) []grant {
+	var lanes, all, hops, dead, meet, owners []string
+	for _, s := range f.want {
+		all = append(all, s.Stream)
+		switch s.Kind {
+		case layout.Owners:
+			meet = append(meet, s.Stream)
+			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
+			continue
+		case layout.Level:
+			hops = append(hops, names.Hop(s.Name, "x"))
+		case layout.Retry:
+			hops = append(hops, names.Retry(s.Name, "x"))
+		case layout.Dead:
+			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
+			continue
+		}
+		lanes = append(lanes, s.Stream)
+	}
+	needed := grantList{api: f.apiPrefix}
+	needed.one("control", "STREAM.LIST")
+	needed.of("control", "STREAM.INFO", "", lanes)
+	needed.of("control", "STREAM.PURGE", "", slices.Concat(lanes, meet))
+	needed.of("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet))
+	needed.of("control", "STREAM.MSG.DELETE", "", lanes)
+	needed.of("read", "STREAM.INFO", "", lanes)
+	needed.of("read", "STREAM.MSG.GET", "", lanes)
+	needed.of("read", "CONSUMER.CREATE", ".*", lanes)
+	needed.of("read", "CONSUMER.DELETE", ".*", lanes)
+	needed.of("read", "CONSUMER.MSG.NEXT", ".*", lanes)
+	needed.all = append(needed.all, grant{"write", names.SysFilter(), hops}, grant{"write", names.DeadFilter(), dead})
+	for _, subject := range owners {
+		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
+	}
+	if f.Config.Provision {
+		needed.of("control", "STREAM.CREATE", "", all)
+		needed.of("control", "STREAM.UPDATE", "", all)
+	}
+	return slices.DeleteFunc(needed.all, func(g grant) bool { return !slices.Contains(links, g.link) })
+}
+
+func checkRights(f Facts) []Finding {
+	const name = "rights"
+	names, err := message.NewNames(f.prefix)
+	if f.ConnectErr != nil || err != nil {
+		return nil
+	}
+	links := []string{"control", "read", "write", "deliver"} // of the user that asks
+	for _, l := range f.apart {
+		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
+	}
+	grants := f.grants(names, links...)
+	refused, unasked := f.sortRefusals(names, grants)
+	var mute []string
+	if f.user != nil {
+		refused = append(refused, f.user.Permissions.lack(grants, f.inbox)...)
+		if slices.Contains(links, "control") {
+			refused = append(refused, f.deafness(names)...)
+			mute = f.muteness(names)
+		}
+	}
+	slices.Sort(refused)
+	refused = slices.Compact(refused)
+	var findings []Finding
+	switch {
+	case len(refused) > 0:
+		findings = verdict(name, Critical, "grant the broker's user these subjects", "refused: %s", few(refused))
+	case len(unasked) > 0:
+		findings = verdict(name, Warn, "grant them to the user that runs doctor, to know more",
+			"doctor may not ask: %s; the broker can do without", few(unasked))
+	case f.user == nil:
+		findings = verdict(name, Fine, "", "nothing was refused that doctor asks; the server does not say more")
+	default:
+		findings = verdict(name, Fine, "", "all that the broker needs, targets apart")
+	}
+	if len(mute) > 0 {
+		findings = append(findings, verdict(name, Warn,
+			"grant the broker's user these subjects, for levels and doctor to see who reads",
+			"the broker cannot answer operators: %s", few(mute))...)
+	}
+	for _, l := range f.apart {
+		findings = append(findings, f.rightsOf(names, l)...)
+	}
+	return findings
+}
+
+// sortRefusals tells what the broker needs from what only doctor asks.
+func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unasked []string) {
+	for _, r := range f.refused {
+		subject, isPublish := strings.CutPrefix(r, "Publish to ")
+		if strings.HasPrefix(subject, f.inbox+".") { // of the trial
+			subject = f.inbox + ".>"
+		}
+		if strings.HasPrefix(r, "Subscription to "+names.StatusAnswers()) { // of the instances
+			subject, isPublish = names.StatusFilter(), true
+		}
+		ofBroker := func(g grant) bool { return slices.Contains(g.subjects, subject) }
+		if isPublish && (subject == names.StatusCall() || !slices.ContainsFunc(grants, ofBroker)) {
+			unasked = append(unasked, subject)
+		} else {
+			refused = append(refused, r)
+		}
+	}
+	return refused, unasked
+}
+
+// rightsOf judges a link with a user of its own. Nothing can be tried as that user, who asks next to nothing.
+func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
+	const name = "rights"
+	switch {
+	case l.err != nil:
+		return nil
+	case l.user == nil:
+		return verdict(name, Fine, "", "to %s: not known; grant its user $SYS.REQ.USER.INFO to see them here", l.link)
+	}
+	if refused := l.user.Permissions.lack(f.grants(names, l.link), l.inbox); len(refused) > 0 {
+		return verdict(name, Critical, "grant the user of "+l.from+" these subjects",
+			"to %s, refused: %s", l.link, few(refused))
+	}
+	return verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
+}
+
+// deafness is what the user may not hear of other instances.
+func (f Facts) deafness(names message.Names) []string {
+	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
+		return nil
+	}
+	return []string{"Subscription to " + names.OwnersCall()}
+}
+
+// muteness is what an instance lacks to tell operators how it is. It works without.
+func (f Facts) muteness(names message.Names) []string {
+	var all []string
+	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
+		all = append(all, "Publish to "+names.StatusFilter())
+	}
+	if !f.user.Permissions.Subscribe.allow(names.StatusCall()) {
+		all = append(all, "Subscription to "+names.StatusCall())
+	}
+	return all
+}
+
+// lack names what is not allowed: by the pattern where that is wholly refused.
+func (p permissions) lack(grants []grant, inbox string) []string {
+	var all []string
+	for _, g := range grants {
+		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allow)
+		if len(refused) == len(g.subjects) && len(refused) > 1 {
+			refused = []string{g.pattern}
+		}
+		for _, subject := range refused {
+			all = append(all, "Publish to "+subject)
+		}
+	}
+	if answers := inbox + ".x.y"; !p.Subscribe.allow(answers) {
+		all = append(all, "Subscription to "+answers)
+	}
+	return all
+}

@@ -1,0 +1,199 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
+)
+
+const (
+	// searchBatch is how many headers are looked at before the time is.
+	searchBatch = 1000
+	// ProgressEvery is how often whoever waits is told how far a long look is.
+	ProgressEvery = 2 * time.Second
+	// leaderSkew is how much earlier than its acceptance a message may have been stored in the next lane, whose leader
+	// is another server with a clock of its own.
+	leaderSkew = time.Minute
+)
+
+// Wanted is the message to look for.
+type Wanted struct {
+	ID      message.ID
+	Partial bool // when it was accepted is not known
+}
+
+// ParseWanted reads a Delay-Id, or as much of it as an acknowledgement says: the stream and the sequence.
+func ParseWanted(text string) (Wanted, error) {
+	id, err := message.ParseID(text)
+	if err == nil {
+		return Wanted{ID: id}, nil
+	}
+	i := strings.LastIndexByte(text, '-')
+	if i < 1 || strings.ContainsAny(text, ".*> \t\r\n") {
+		return Wanted{}, err
+	}
+	n, bad := strconv.ParseUint(text[i+1:], 10, 63)
+	if bad != nil || n == 0 {
+		return Wanted{}, err
+	}
+	return Wanted{ID: message.ID{Stream: text[:i], Sequence: n}, Partial: true}, nil
+}
+
+// name is the id as far as it is known.
+func (w Wanted) name() string {
+	if w.Partial {
+		return fmt.Sprintf("%s-%d", w.ID.Stream, w.ID.Sequence)
+	}
+	return w.ID.String()
+}
+
+// is reports whether a message has the id that is looked for, and learns all of it.
+func (w *Wanted) is(id string) bool {
+	if !w.Partial {
+		return id == w.ID.String()
+	}
+	whole, err := message.ParseID(id)
+	if err != nil || whole.Stream != w.ID.Stream || whole.Sequence != w.ID.Sequence {
+		return false
+	}
+	w.ID, w.Partial = whole, false
+	return true
+}
+
+// Where looks for one message: where it was accepted, and then along the way that messages take, so that one that moves
+// on meanwhile is met again. It gives up after most messages. Progress is called now and then, with about how many
+// there are.
+func (i *Inspector) Where(
+	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
+) (Whereabouts, error) {
+	s := search{Inspector: i, Wanted: w, most: most, progress: progress}
+	s.told.Allow(ProgressEvery) // the first is worth a word only after a while
+	v, err := i.Look(ctx, Handover)
+	if err != nil {
+		return Whereabouts{}, err
+	}
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	found, err := s.find(ctx, v)
+	return found, Because(ctx, err)
+}
+
+// A search looks for one message.
+type search struct {
+	*Inspector
+	Wanted
+	most     uint64
+	progress func(searched, pending uint64)
+
+	searched, pending uint64 // messages
+	told              ratelog.Limit
+}
+
+func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
+	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.info == nil })
+	var origin *jetstream.StreamInfo
+	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {
+		origin = lanes[i].info
+		in, err := s.Stored(ctx, s.ID.Stream, s.ID.Sequence)
+		if err == nil && s.Partial {
+			s.ID.At, s.Partial = in.At, false
+		}
+		if err == nil && in.At.Equal(s.ID.At) {
+			return s.inLane(in, v), nil
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return Whereabouts{}, err
+		}
+	}
+	slices.SortStableFunc(lanes, alongTheWay)
+	for _, l := range lanes {
+		s.pending += l.Pending
+	}
+	for _, l := range lanes {
+		if l.Kind == layout.Intake {
+			continue // nothing hops into it
+		}
+		in, err := s.scan(ctx, l)
+		switch {
+		case err != nil:
+			return Whereabouts{}, fmt.Errorf("search %s: %w", l.Stream, err)
+		case in != nil && l.Kind == layout.Dead:
+			return s.inDead(*in), nil
+		case in != nil:
+			return s.inLane(*in, v), nil
+		}
+	}
+	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin)}, nil
+}
+
+// alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to
+// the dead letters.
+func alongTheWay(a, b Lane) int {
+	if a.Kind == layout.Level && b.Kind == layout.Level {
+		return cmp.Compare(b.Delay, a.Delay)
+	}
+	return byWay(a, b)
+}
+
+// scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at:
+// on others, clients write what they like.
+func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
+	var since time.Time
+	if !s.Partial {
+		since = s.ID.At.Add(-leaderSkew)
+	}
+	scan := lane.Scan{
+		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: l.Stream, For: "where",
+		Since: since, HeadersOnly: true,
+	}
+	switch l.Kind {
+	case layout.Level: // several subjects rather than one, which would take another permission
+		scan.Filters = []string{s.names.HopFilter(l.Level)}
+	case layout.Retry:
+		scan.Filters = []string{s.names.RetryFilter(l.Level)}
+	}
+	asking, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	// It may hold more than when the lanes were looked at: the message may have come since.
+	now, err := s.JetStream.Stream(asking, l.Stream)
+	if err != nil || now.CachedInfo().State.Msgs == 0 {
+		return nil, err
+	}
+	for m, err := range scan.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		s.count()
+		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
+			return &message.Incoming{
+				Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true,
+			}, nil
+		}
+		if s.searched >= s.most {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s *search) count() {
+	if s.searched++; s.searched%searchBatch != 0 {
+		return
+	}
+	if _, ok := s.told.Allow(ProgressEvery); ok {
+		s.progress(s.searched, s.pending)
+	}
+}

@@ -1,0 +1,77 @@
+package inspect
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// TestSearchTellsProgress: a quick search says nothing, and a long one a word every now and then.
+func TestSearchTellsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []uint64
+		s := search{progress: func(searched, _ uint64) { told = append(told, searched) }}
+		s.told.Allow(ProgressEvery)
+		for range searchBatch {
+			s.count()
+		}
+		if len(told) != 0 {
+			t.Errorf("told %v at once, want nothing before %s", told, ProgressEvery)
+		}
+		time.Sleep(ProgressEvery)
+		for range searchBatch {
+			s.count()
+		}
+		if len(told) != 1 || told[0] != 2*searchBatch {
+			t.Errorf("told %v, want %d", told, 2*searchBatch)
+		}
+	})
+}
+
+// TestParseWanted reads a whole Delay-Id, and what an acknowledgement says of one.
+func TestParseWanted(t *testing.T) {
+	whole := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
+	for _, test := range []struct {
+		text string
+		want Wanted
+		good bool
+	}{
+		{whole.String(), Wanted{ID: whole}, true},
+		{"DELAY_INTAKE-29", Wanted{ID: message.ID{Stream: "DELAY_INTAKE", Sequence: 29}, Partial: true}, true},
+		{"DELAY_INTAKE-0", Wanted{}, false},
+		{"DELAY_INTAKE-", Wanted{}, false},
+		{"-3", Wanted{}, false},
+		{"DELAY INTAKE-3", Wanted{}, false},
+		{"DELAY.INTAKE-3", Wanted{}, false},
+		{"42", Wanted{}, false},
+	} {
+		got, err := ParseWanted(test.text)
+		if (err == nil) != test.good || got != test.want {
+			t.Errorf("%q: got %+v, %v, want %+v", test.text, got, err, test.want)
+		}
+	}
+}
+
+// Who should have read a message that is due, and whether he has, is known from the instances.
+func TestWhyHere(t *testing.T) {
+	at := func(l Lane) string {
+		l.Stream = "DELAY_1s"
+		return Lanes{Lanes: []Lane{l}}.whyHere(message.Incoming{Stream: "DELAY_1s", Sequence: 10})
+	}
+	for _, test := range []struct {
+		lane Lane
+		want string
+	}{
+		{Lane{Owner: OwnerNobody}, "nobody reads its lane"},
+		{Lane{Owner: OwnerStopped, Instance: "k"}, "k cannot read its lane at the moment"},
+		{Lane{Owner: OwnerRead, Read: 10}, "being delivered, or delivered and not committed yet"},
+		{Lane{Owner: OwnerRead, Read: 9, Instance: "k"}, "k has not read it yet"},
+		{Lane{Owner: OwnerUnknown}, "being delivered, or delivered and not committed yet, or not read yet"},
+	} {
+		if got := at(test.lane); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
+		}
+	}
+}

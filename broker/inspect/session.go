@@ -1,0 +1,184 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+const (
+	// Patience is how long JetStream may take to answer one question.
+	Patience = 5 * time.Second
+	// glance is how long a question may take whose answer is only said beside something else.
+	glance = time.Second
+	// mostRefusals bounds what is remembered of refusals. Gather asks some hundred questions at most.
+	mostRefusals = 1000
+)
+
+// ErrNoJetStream is returned where nobody listens on the JetStream API: the server has none, or another domain.
+var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
+	" or set DELAY_JS_DOMAIN to where it is")
+
+// A Session asks questions on one connection. A question that the server refuses is not answered: the server says that
+// it refused it apart from all answers, and the session ends the waiting.
+type Session struct {
+	Conn      *nats.Conn
+	JetStream jetstream.JetStream
+
+	api jsapi.Client
+
+	mu      sync.Mutex              // guards what follows
+	refused []string                // in the server's words, without the error they are part of
+	deaf    error                   // the refusal to listen to answers: then there is no point in asking
+	fail    context.CancelCauseFunc // ends the question of now; nil before the first
+}
+
+// NewSession takes over the connection: its error handler, and closing it. The prefix is that of the JetStream API,
+// "$JS.API" for the own account.
+func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
+	js, err := jetstream.NewWithAPIPrefix(conn, apiPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("use JetStream: %w", err)
+	}
+	s := &Session{Conn: conn, JetStream: js, api: jsapi.Client{Conn: conn, API: apiPrefix}}
+	conn.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) })
+	return s, nil
+}
+
+// Close closes the connection.
+func (s *Session) Close() { s.Conn.Close() }
+
+// note is called by nats.go for every error that belongs to no answer. Its text is all there is to tell which question
+// was refused.
+func (s *Session) note(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	_, what, _ := strings.Cut(err.Error(), "Violation for ")
+	what = strings.ReplaceAll(what, `"`, "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(what, "Subscription to "+s.inbox()+".") {
+		s.deaf = err
+	}
+	if len(s.refused) < mostRefusals {
+		s.refused = append(s.refused, what)
+	}
+	if s.fail != nil {
+		s.fail(err)
+	}
+}
+
+// inbox is the prefix of the connection's inboxes.
+func (s *Session) inbox() string {
+	return cmp.Or(s.Conn.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
+}
+
+// refusals are what the server has refused so far.
+func (s *Session) refusals() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
+}
+
+// Allowed is a context that ends when the server refuses something, with the refusal as its cause. There is one such
+// context at a time.
+func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, fail := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.fail = fail
+	s.mu.Unlock()
+	return ctx, func() { fail(nil) }
+}
+
+// question runs f until it is answered, refused or takes too long.
+func (s *Session) question(ctx context.Context, patience time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ctx, cancelAllowed := s.Allowed(ctx)
+	defer cancelAllowed()
+	s.mu.Lock()
+	deaf := s.deaf
+	s.mu.Unlock()
+	if deaf != nil {
+		return deaf
+	}
+	if err := f(ctx); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// Because makes of an error what the server said meanwhile. The context is one of [Session.Allowed].
+func Because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
+		return fmt.Errorf("%w; see delaybroker doctor", cause)
+	}
+	return withoutJetStream(err)
+}
+
+// withoutJetStream says what it means that nobody listens on the JetStream API. To the client library it is a question
+// like any other that nobody takes.
+func withoutJetStream(err error) error {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("%w (%w)", ErrNoJetStream, err)
+	}
+	return err
+}
+
+// HasJetStream returns an ErrNoJetStream where there is none. A server that refuses the question has it, as far as we
+// know.
+func (s *Session) HasJetStream(ctx context.Context) error {
+	ctx, cancel := s.Allowed(ctx)
+	defer cancel()
+	ctx, cancelTimeout := context.WithTimeout(ctx, glance)
+	defer cancelTimeout()
+	_, err := s.JetStream.AccountInfo(ctx)
+	if err = withoutJetStream(err); errors.Is(err, ErrNoJetStream) {
+		return err
+	}
+	return nil
+}
+
+// Prefixes are those of the brokers that have streams here, or none where we may not ask.
+func (s *Session) Prefixes(ctx context.Context) []string {
+	ctx, cancel := s.Allowed(ctx)
+	defer cancel()
+	ctx, cancelTimeout := context.WithTimeout(ctx, glance)
+	defer cancelTimeout()
+	all := make(map[string]*jetstream.StreamInfo)
+	for info := range s.JetStream.ListStreams(ctx).Info() {
+		all[info.Config.Name] = info
+	}
+	return layout.Prefixes(all)
+}
+
+// Stored asks the stream's leader for a message: a replica that lags would show what is gone. It returns
+// jetstream.ErrMsgNotFound when the sequence holds nothing.
+func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	m, err := s.api.Message(ctx, stream, sequence)
+	if err != nil {
+		return message.Incoming{}, err
+	}
+	header, err := m.Header()
+	return message.Incoming{
+		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
+		Undecodable: err != nil, Data: m.Data, KeysRead: true,
+	}, nil
+}

@@ -1,0 +1,95 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// TestRefusalEndsTheWaiting: what the server refuses it does not answer, and nobody waits for it.
+func TestRefusalEndsTheWaiting(t *testing.T) {
+	bubble(t, denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, with(t, "delay", "1s 5s"), tried)
+		began := time.Now()
+		_, err := i.Look(t.Context(), Handover)
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
+			t.Errorf("got %v, want the subject that was refused", err)
+		}
+		wantTook(t, began, 0)
+		if got, want := i.refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// TestLookIsWholeOrNothing: a refusal of one lane's question is one of all of them. Half a table would mislead.
+func TestLookIsWholeOrNothing(t *testing.T) {
+	bubble(t, denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		provision(t, s, cfg)
+		publish(t, open(t, s, cfg, ""), "delay.5s.x")
+		_, err := open(t, s, cfg, tried).Look(t.Context(), 0)
+		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
+			t.Errorf("got %v, want the subject that was refused", err)
+		}
+	})
+}
+
+// TestDeafSession asks nothing whose answer it may not hear, and so waits for nothing.
+func TestDeafSession(t *testing.T) {
+	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
+	bubble(t, deaf, func(t *testing.T, s *natstest.Server) {
+		began := time.Now()
+		f := open(t, s, with(t, "delay", "1s 5s"), tried).Gather(t.Context(), Host{}, nil)
+		wantTook(t, began, 0)
+		for _, err := range []error{f.accountErr, f.findErr} {
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Errorf("got %v, want the refusal of the subscription", err)
+			}
+		}
+		got := checkRights(f)
+		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
+			t.Errorf("got %+v, want the right that is missing", got)
+		}
+	})
+}
+
+// TestQuestionHasAnEnd: what is neither answered nor refused is given up, after the usual patience.
+func TestQuestionHasAnEnd(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		session, err := NewSession(s.Connect(), "$JS.API")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = session.question(t.Context(), Patience, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the deadline", err)
+		}
+		wantTook(t, began, Patience)
+	})
+}
+
+// TestNoJetStreamInWords: that nobody answers has one reason, which a person can do something about.
+func TestNoJetStreamInWords(t *testing.T) {
+	for _, err := range []error{nats.ErrNoResponders, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount} {
+		if got := Because(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
+			t.Errorf("got %v, want that JetStream is off, and %v", got, err)
+		}
+	}
+	if got := Because(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
+		t.Errorf("got %v of a timeout", got)
+	}
+}

@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// Whereabouts is what is known of one message.
+type Whereabouts struct {
+	ID       string    `json:"id"`
+	Found    bool      `json:"found"`
+	Answer   string    `json:"answer"` // in a sentence
+	Stream   string    `json:"stream,omitempty"`
+	Sequence uint64    `json:"sequence,omitempty"`
+	Accepted time.Time `json:"accepted,omitzero"`
+	Due      time.Time `json:"due,omitzero"`
+	Target   string    `json:"target,omitempty"`
+	Attempts int       `json:"attempts"` // deliveries refused so far
+	RetryAt  time.Time `json:"retry_at,omitzero"`
+	Code     string    `json:"code,omitempty"` // of a dead letter
+	Reason   string    `json:"reason,omitempty"`
+	Searched uint64    `json:"searched"` // messages looked at
+}
+
+// inLane tells of a message that is stored in a lane.
+func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
+	now := v.Time
+	r, problem := s.Policy().Parse(in)
+	w := Whereabouts{
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: r.Accepted, Due: r.Due, Target: r.Target, Attempts: r.Attempts, RetryAt: r.RetryAt,
+	}
+	switch wait := r.When().Sub(now); {
+	case problem != nil && problem.Code == message.NewerFormat:
+		w.Answer = newerMessage
+	case problem != nil:
+		w.Due = time.Time{} // it was not understood
+		w.Code, w.Reason = string(problem.Code), problem.Sentence
+		w.Answer = "about to become a dead letter"
+	case wait > 0 && r.Attempts > 0:
+		w.Answer = fmt.Sprintf("refused, and tried again in %s", Span(wait))
+	case wait > 0:
+		w.Answer = fmt.Sprintf("waiting, due in %s", Span(wait))
+	default:
+		w.Answer = fmt.Sprintf("due since %s: %s", Span(-wait), v.whyHere(in))
+	}
+	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
+		w.Answer += "; nobody reads its lane at the moment"
+	}
+	return w
+}
+
+// whyHere says why a message may be in its lane although it is due.
+func (v Lanes) whyHere(in message.Incoming) string {
+	const either = "being delivered, or delivered and not committed yet"
+	switch l := v.lane(in.Stream); {
+	case l.Owner == OwnerNobody:
+		return "nobody reads its lane"
+	case l.Owner == OwnerStopped:
+		return fmt.Sprintf("%s cannot read its lane at the moment", l.Instance)
+	case l.Read >= in.Sequence:
+		return either
+	case l.Read > 0:
+		return fmt.Sprintf("%s has not read it yet", l.Instance)
+	}
+	return either + ", or not read yet"
+}
+
+// inDead tells of a dead letter, which keeps what it was in its headers. What cannot be read of it is not told.
+func (s *search) inDead(in message.Incoming) Whereabouts {
+	l, _ := s.names.ParseLetter(in)
+	if !l.Understood() {
+		l.Due = time.Time{} // it stands for the time of acceptance
+	}
+	return Whereabouts{
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: s.ID.At, Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
+		Answer: "a dead letter since " + Moment(in.At),
+	}
+}
+
+// absent says what it means that a message is nowhere, given the stream that should have accepted it.
+func (s *search) absent(origin *jetstream.StreamInfo) string {
+	const nowhere = "not in any lane and no dead letter: "
+	switch {
+	case s.searched >= s.most:
+		return fmt.Sprintf("not among the first %d messages; search more with --most", s.searched)
+	case origin == nil:
+		return nowhere + fmt.Sprintf("never accepted here, since there is no stream %s,"+
+			" or it was deleted with all it held", s.ID.Stream)
+	case !s.Partial && origin.Created.After(s.ID.At):
+		return nowhere + fmt.Sprintf("the stream %s was created anew after it", s.ID.Stream)
+	case origin.State.LastSeq < s.ID.Sequence:
+		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
+			s.ID.Stream, origin.State.LastSeq)
+	}
+	return nowhere + "delivered, unless somebody purged it or made the id up"
+}

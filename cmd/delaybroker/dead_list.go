@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+)
+
+const defaultLetters = 100
+
+func (a *app) deadListCommand() *cobra.Command {
+	var choice letterChoice
+	var limit int
+	var by []string
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List dead letters, the oldest first, or count them by kind",
+		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a list is a line.
+Numbers in reasons count as equal: they are times and attempts.
+
+exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'
+  delaybroker dead ls --since 2h --limit 0 --json
+  delaybroker dead ls --by code,target,reason`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, limit)
+			}
+			if err := checkBy(by); err != nil {
+				return err
+			}
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
+				ctx, stop := interruptible(ctx)
+				defer stop()
+				if len(by) > 0 {
+					return a.deadCount(ctx, d, by, limit)
+				}
+				return a.deadList(ctx, d, limit)
+			})
+		},
+	}
+	choice.flags(c)
+	c.Flags().IntVar(&limit, "limit", defaultLetters, "list so many at most; 0 for all")
+	c.Flags().StringSliceVar(&by, "by", nil, "count instead, by some of code, target, reason")
+	completes(c, "by", inspect.ByCode, inspect.ByTarget, inspect.ByReason)
+	return c
+}
+
+func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
+	t := a.sheet(
+		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8},
+		column{name: "target", least: 10}, column{name: "refused", drop: 5}, column{name: "bytes", drop: 6},
+		column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
+	)
+	listed, matching := 0, 0
+	var all uint64 // of those that the server chooses
+	told := progress{app: a, rows: true}
+	progress := func(looked, of uint64) {
+		all = of
+		told.look(looked, of)
+	}
+	var failed error
+	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
+		if failed = err; err != nil {
+			break
+		}
+		if matching++; limit > 0 && listed == limit {
+			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
+				len(f.IDs)+len(f.Sequences) == 0 {
+				matching = int(all) // nothing is left to choose, so the others need not be read to be counted
+				break
+			}
+			continue
+		}
+		listed++
+		if a.json {
+			if err := a.printJSON(viewOfLetter(l)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(l.Sequence, second(l.At), string(l.Code), orDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
+			orDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), maxCell))
+	}
+	switch {
+	case a.json:
+	case listed > 0:
+		t.print()
+	case failed == nil:
+		_, err := fmt.Fprintln(a.stdout, none(d.filter))
+		return err
+	}
+	switch {
+	case failed != nil:
+	case matching > listed:
+		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
+		fmt.Fprintf(a.stderr, more, listed, matching)
+	case !a.json:
+		fmt.Fprintln(a.stderr, counted(matching, "dead letter"))
+	}
+	return failed
+}
+
+func none(f deadletter.Filter) string {
+	if f.All() {
+		return "no dead letters"
+	}
+	return "no such dead letters"
+}
+
+// checkBy refuses what letters cannot be counted by.
+func checkBy(by []string) error {
+	known := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
+	for _, name := range by {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%w: --by %q: want some of %s", errUsage, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
+	told := progress{app: a}
+	count, err := d.Count(ctx, d.filter, by, told.look)
+	told.bar.stop()
+	if err != nil {
+		return err
+	}
+	return a.showCount(count, d.filter, by, limit)
+}
+
+func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) error {
+	if a.json {
+		return a.printJSON(c)
+	}
+	if c.Letters == 0 {
+		_, err := fmt.Fprintln(a.stdout, none(f))
+		return err
+	}
+	t := a.sheet(
+		column{name: "letters"}, column{name: "code", least: 8}, column{name: "target", least: 10},
+		column{name: "reason", least: 12, wrap: true},
+		column{name: "oldest", drop: 2}, column{name: "newest", drop: 1}, column{name: "such as number", drop: 3},
+	)
+	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
+		if !slices.Contains(by, name) {
+			t.leaveOut(name)
+		}
+	}
+	for i, g := range c.Groups {
+		if limit > 0 && i == limit {
+			break
+		}
+		t.add(g.Letters, g.Code, inspect.Printable(g.Target, 256), inspect.Printable(g.Reason, 600),
+			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
+	}
+	t.print()
+	shown := ""
+	if limit > 0 && len(c.Groups) > limit {
+		shown = fmt.Sprintf(", of which the first %d are shown; --limit 0 shows all", limit)
+	}
+	fmt.Fprintf(a.stderr, "%s in %s%s\n", counted(c.Letters, "dead letter"), counted(len(c.Groups), "group"), shown)
+	return nil
+}
+
+// second is a time for a list, with its zone.
+func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/deadletter"
+)
+
+func (a *app) deadRemoveCommand() *cobra.Command {
+	var choice letterChoice
+	var dry bool
+	c := &cobra.Command{
+		Use:   "rm",
+		Short: "Remove dead letters for good",
+		Long: `Remove dead letters for good: their messages will never be delivered. What becomes a dead letter meanwhile is not
+removed, unlike by a purge.
+
+exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run
+  delaybroker dead rm --all`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := choice.chosen(); err != nil {
+				return err
+			}
+			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
+				w := deadWork{deadLetters: d, did: "removed", dry: dry, do: d.Remove}
+				if dry {
+					w.do = func(context.Context, deadletter.Letter) error { return nil }
+				}
+				return a.work(ctx, w)
+			})
+		},
+	}
+	choice.flags(c)
+	c.Flags().BoolVar(&choice.all, "all", false, "all there are")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	return c
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+)
+
+// An operated is a NATS server with what operators do to it.
+type operated struct {
+	t      *testing.T
+	server *server.Server
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	buried int // dead letters
+}
+
+// operateOn starts a server and points the settings at it. There are no streams yet.
+func operateOn(t *testing.T, o server.Options) *operated {
+	t.Helper()
+	o.Port = server.RANDOM_PORT
+	s := startServer(t, o)
+	externalEnv(t, s.ClientURL())
+	nc, js := connect(t, s.ClientURL())
+	return &operated{t: t, server: s, nc: nc, js: js}
+}
+
+// run runs a verb and returns what it printed.
+func (o *operated) run(args ...string) (stdout, stderr string, err error) {
+	o.t.Helper()
+	return runVerb(o.t, "", args...)
+}
+
+// must runs a verb that has to succeed.
+func (o *operated) must(args ...string) string {
+	o.t.Helper()
+	out, errs, err := o.run(args...)
+	if err != nil {
+		o.t.Fatalf("%q: got %v, want nil\n%s%s", args, err, out, errs)
+	}
+	return out
+}
+
+// serve runs a broker until the test ends.
+func (o *operated) serve() {
+	o.t.Helper()
+	o.t.Setenv("DELAY_PROVISION", "create")
+	r := start(o.t)
+	o.t.Cleanup(func() { r.stop(o.t) })
+	r.log.await(o.t, "ready")
+}
+
+func (o *operated) publish(subject, payload string) *jetstream.PubAck {
+	o.t.Helper()
+	ack, err := o.js.Publish(o.t.Context(), subject, []byte(payload))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return ack
+}
+
+// change edits a stream behind the broker's back.
+func (o *operated) change(stream string, edit func(*jetstream.StreamConfig)) {
+	o.t.Helper()
+	s, err := o.js.Stream(o.t.Context(), stream)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	edit(&cfg)
+	if _, err := o.js.UpdateStream(o.t.Context(), cfg); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("decode %q: %v", text, err)
+	}
+	return v
+}
+
+// eventually waits for what follows from work of the broker.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for late := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("got no %s", what)
+		}
+	}
+}
+
+// sealed is a message as a broker would store it.
+func (o *operated) sealed(m *nats.Msg) *nats.Msg {
+	o.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if err := streams.ReadKeys(o.t.Context(), o.js); err != nil {
+		o.t.Fatal(err)
+	}
+	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+	return m
+}
