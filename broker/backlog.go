@@ -8,6 +8,9 @@ const (
 	// backlogWait is for how long at most what is due is held back for the sake of order: one second for what may come
 	// of other lanes or, in the intake, be stored behind. Reading 20,000 messages in forty lanes takes a third of that.
 	backlogWait = time.Second
+	// answerWait is for how long a full lane waits for the answers of what it sent. Most targets take a few milliseconds;
+	// what a silent one was sent would keep the lane full for five seconds.
+	answerWait = 250 * time.Millisecond
 )
 
 // backlog is what a lane does about order after an outage. What is overdue goes out oldest due first:
@@ -26,13 +29,16 @@ const (
 //
 // It opens when a lane begins, when there was a time in which nothing could be sent, and when something is read that is
 // long overdue. While it is open, all that is due waits on the wheel, which puts it in order. It closes when the lane is
-// read as far as it was overdue, or when the time is up. A lane with nothing long overdue waits for nobody.
+// read as far as it was overdue, or when the time is up. A lane with nothing long overdue waits for nobody. One that is full
+// waits for the answers that make room in it, and not for those that do not come within answerWait.
 type backlog struct {
 	open     bool
 	together bool      // with other lanes
 	long     bool      // something was long overdue
 	since    time.Time // local; since when it could have been sent; zero while it could not
 	began    time.Time // the leader's time then
+	waits    time.Time // local; since when the lane is full and waits for answers; zero while it does not
+	slow     int       // publishes underway that were waited for in vain
 }
 
 // holdBack opens the backlog, if it is not open, together with other lanes: for now nothing can be sent.
@@ -69,6 +75,7 @@ func (w *worker) send(now, local time.Time) time.Duration {
 		if sent := w.advance(until, now); !sent || !w.backlog.open {
 			return wait
 		}
+		w.backlog.waits = time.Time{}
 	}
 }
 
@@ -92,7 +99,7 @@ func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Dura
 		w.muster.leave(w)
 		b.together, b.since = false, local
 	}
-	until = w.settled(now)
+	until = w.settled(now, local)
 	if b.together {
 		mark := until
 		if any && next.Before(mark) {
@@ -102,12 +109,16 @@ func (w *worker) sendable(now, local time.Time) (until time.Time, wait time.Dura
 			until = floor
 		}
 	}
-	return until, b.since.Add(backlogWait).Sub(local)
+	wait = b.since.Add(backlogWait).Sub(local)
+	if !b.waits.IsZero() {
+		wait = min(wait, b.waits.Add(answerWait).Sub(local))
+	}
+	return until, wait
 }
 
 // settled is up to when all that is due has been read, or now where no more can be read before something is sent.
-func (w *worker) settled(now time.Time) time.Time {
-	if w.caughtUp() || w.full() && w.underway <= w.held/2 { // not none: a slow target always has something underway
+func (w *worker) settled(now, local time.Time) time.Time {
+	if w.caughtUp() || w.full() && w.answered(local) {
 		return now
 	}
 	if w.lane.Delay > 0 && w.last.Sequence > 0 {
@@ -116,6 +127,25 @@ func (w *worker) settled(now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// answered reports whether a full lane has had the answers that make room in it: those to half of what it holds, or those
+// that come within answerWait. What was waited for in vain is not waited for again, or a silent target would stop the lane
+// for as long as anything of it is underway.
+func (w *worker) answered(local time.Time) bool {
+	b := &w.backlog
+	b.slow = min(b.slow, w.underway)
+	if w.underway-b.slow > (w.held-b.slow)/2 {
+		if b.waits.IsZero() {
+			b.waits = local
+		}
+		if local.Sub(b.waits) < answerWait {
+			return false
+		}
+		b.slow = w.underway
+	}
+	b.waits = time.Time{}
+	return true
 }
 
 // caughtUp reports whether everything has been read that was due when the backlog could first be sent.

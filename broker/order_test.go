@@ -75,6 +75,49 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 	}
 }
 
+// TestFullLaneWaitsForAnswers: a lane that is full while it has a backlog sends what it holds when most of what it sent is
+// answered, or has not been for a while: a silent target keeps it full for longer. Nor does it wait for that one again.
+func TestFullLaneWaitsForAnswers(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	var sent recorder
+	w.deliver = &sent
+	w.cfg.HoldMessages = 16 // so 32 are all it holds
+	seq := uint64(0)
+	read := func(n int, at time.Time) { // due together, so that more of them may yet be read
+		for range n {
+			seq++
+			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
+		}
+	}
+	answer := func(n int) { w.underway, w.held = w.underway-n, w.held-n }
+	expect := func(at time.Time, want int) (wait time.Duration) {
+		t.Helper()
+		if wait = w.send(base.Round(0).Add(at.Sub(base)), at); len(sent) != want {
+			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
+		}
+		return wait
+	}
+	read(32, base)
+	expect(base, 32)
+	answer(16)
+	read(16, base)
+	expect(base, 48)
+
+	answer(12) // of 32; the target of the others is silent
+	read(12, base)
+	if wait := expect(base, 48); wait != answerWait {
+		t.Errorf("it waits %s for answers, want %s", wait, answerWait)
+	}
+	expect(base.Add(answerWait-1), 48)
+	then := base.Add(answerWait)
+	expect(then, 60)
+
+	answer(12)
+	read(12, then)
+	expect(then, 72)
+}
+
 // recorder is a deliverer that answers nothing.
 type recorder []deliver.Message
 
