@@ -20,12 +20,12 @@ const (
 //   - Within the intake, which may hold anything in any order, among all that is read before it is sent: everything there
 //     is, as far as it fits into memory (see Config.HoldMessages and HoldBytes) and is read within backlogWait.
 //   - Across the lanes that begin together, or come back together from the loss of a connection, and have something long
-//     overdue: they are sent in one order to musterStep, for backlogWait; see muster. What is in flight of several lanes may
-//     arrive in another, by less than a second. Later, each lane goes by itself.
+//     overdue: they are sent in one order to musterStep, for backlogWait; see muster. Later, each lane goes by itself.
 //
-// Three things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. Of what
-// is sent, a target may refuse some, which then comes after a retry. And what a slow target would not take soon is given
-// back, and comes by way of a retry lane.
+// Each target gets its messages in this order; what is in flight to several may arrive in another (see muster). Three
+// things are as good as what they rest on. Between leaders whose clocks disagree, stamps fall back by as much. Of what
+// is sent, a target may refuse some, which then comes after a retry. And what a slow target would not take soon is
+// given back, and comes by way of a retry lane.
 //
 // It opens when a lane begins, when there was a time in which nothing could be sent, and when something is read that is
 // long overdue. While it is open, all that is due waits on the wheel, which puts it in order. It closes when the lane is

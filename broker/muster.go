@@ -11,6 +11,10 @@ const musterStep = 100 * time.Millisecond
 // muster brings the backlogs of several lanes into one order. Each lane says from when on it has something to send, or may
 // yet read something, and none sends what is due more than musterStep after the oldest of these times. How long a lane
 // that does not get on is waited for is the business of those who wait: see backlogWait. The zero muster is ready.
+//
+// One target gets its messages in this order. Of several, one that has its share outstanding waits for its own answers (see
+// package deliver), and what is sent to the others meanwhile comes before what waits: if a mark were held back until the
+// targets have answered, all lanes would wait, at each step, for the slowest target.
 type muster struct {
 	mu    sync.Mutex
 	marks map[*worker]time.Time // zero where nothing has been read yet
