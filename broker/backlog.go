@@ -10,6 +10,9 @@ const (
 	// messages that other lanes have or that, in the intake, are stored behind. Reading 20,000 messages in forty lanes
 	// takes a third of that.
 	backlogWait = time.Second
+	// answerWait is for how long a full lane waits for the answers to the messages it sent. Most targets take a few
+	// milliseconds; messages to a silent target would keep the lane full for five seconds.
+	answerWait = 250 * time.Millisecond
 )
 
 // backlog keeps the order of a lane after an outage. Overdue messages go out by due time, the oldest first:
@@ -21,18 +24,18 @@ const (
 //     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
 //     HoldBytes) and is read within backlogWait.
 //   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
-//     send them in one order, exact to musterStep, for backlogWait; see muster. Messages of several lanes that are in
-//     flight at the same time may arrive in another order, by less than a second. After backlogWait, each lane goes by
+//     send them in one order, exact to musterStep, for backlogWait; see muster. After backlogWait, each lane goes by
 //     itself.
 //
-// The order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
+// Each target gets its messages in this order. Messages to several targets may arrive in another order: see muster. The
+// order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
 // refuse some of the messages: these come after a retry. And messages that a slow target would not take soon are given
 // back, and come by way of a retry lane.
 //
 // The backlog opens when a lane begins, after a time in which nothing could be sent, and when a message is read that is
 // long overdue. While it is open, all due messages wait on the wheel, which puts them in order. It closes when the lane
 // has been read as far as it was overdue, or when the time is up. A lane without long overdue messages waits for no
-// other lane.
+// other lane. A lane that is full waits for the answers that make room in it, but not longer than answerWait.
 type backlog struct {
 	muster *muster
 	wake   func() // makes the loop turn; may be called from any goroutine
@@ -42,6 +45,8 @@ type backlog struct {
 	long     bool       // a message was long overdue
 	since    time.Time  // local; since when messages can be sent; zero while they cannot
 	began    leaderTime // the leader's time at since
+	waits    time.Time  // local; since when the lane is full and waits for answers; zero while it does not
+	slow     int        // publishes underway that were waited for in vain
 }
 
 func newBacklog(m *muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
@@ -75,10 +80,10 @@ func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local t
 	return true
 }
 
-// sendable returns up to which due time messages may be sent, and how long until that may change by itself. Stuck means
-// that no more messages can be read before some are sent.
+// sendable returns up to which due time messages may be sent, and how long until that may change by itself. Full means
+// that no more messages can be read before some have left.
 func (b *backlog) sendable(
-	r *reading, f *flights, stuck bool, now leaderTime, local time.Time,
+	r *reading, f *flights, full bool, now leaderTime, local time.Time,
 ) (until leaderTime, wait time.Duration) {
 	if !b.open {
 		return now, forever
@@ -99,7 +104,7 @@ func (b *backlog) sendable(
 		b.together, b.since = false, local
 	}
 	switch settled, ok := r.settled(); {
-	case caughtUp || stuck:
+	case caughtUp || full && b.answered(f, local):
 		until = now
 	case ok && settled.Before(now):
 		until = settled
@@ -113,8 +118,33 @@ func (b *backlog) sendable(
 			until = floor
 		}
 	}
-	return until, b.since.Add(backlogWait).Sub(local)
+	wait = b.since.Add(backlogWait).Sub(local)
+	if !b.waits.IsZero() {
+		wait = min(wait, b.waits.Add(answerWait).Sub(local))
+	}
+	return until, wait
 }
+
+// answered reports whether a full lane has had the answers that make room in it: the answers to half of the messages it
+// holds, or those that came within answerWait. Answers that were waited for in vain are not waited for again, or a silent
+// target would stop the lane for as long as any of its messages is underway.
+func (b *backlog) answered(f *flights, local time.Time) bool {
+	b.slow = min(b.slow, f.underway)
+	if f.underway-b.slow > (f.count-b.slow)/2 {
+		if b.waits.IsZero() {
+			b.waits = local
+		}
+		if local.Sub(b.waits) < answerWait {
+			return false
+		}
+		b.slow = f.underway
+	}
+	b.waits = time.Time{}
+	return true
+}
+
+// sent notes that messages went out: a wait for answers begins anew.
+func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.
 func (b *backlog) end() {

@@ -12,6 +12,11 @@ const musterStep = 100 * time.Millisecond
 // muster brings the backlogs of several lanes into one order. Each lane has a mark: the earliest due time of the
 // messages that it can send or may still read. No lane sends a message that is due more than musterStep after the
 // oldest mark. How long the others wait for a lane that makes no progress is decided by each of them: see backlogWait.
+//
+// One target gets its messages in this order. Of several targets, one that has its share outstanding waits for its own
+// answers (see package deliver), and messages to the others overtake those that wait. If marks were held back until the
+// targets have answered, all lanes would wait, at each step, for the slowest target.
+//
 // The zero muster is ready to use.
 type muster struct {
 	mu    sync.Mutex

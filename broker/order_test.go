@@ -95,6 +95,49 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	}
 }
 
+// TestFullLaneWaitsForAnswers: a lane that is full while it has a backlog sends more messages when most of those it sent
+// are answered, or have not been for a while: a silent target keeps it full for longer. It does not wait for that target
+// again.
+func TestFullLaneWaitsForAnswers(t *testing.T) {
+	base := time.Now()
+	w := tenSeconds(t, base)
+	w.shared.holdMessages = 16 // so 32 are all it holds
+	seq := uint64(0)
+	read := func(n int, at time.Time) { // due together, so that more of them may yet be read
+		for range n {
+			seq++
+			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
+		}
+	}
+	answer := func(n int) { w.flights.underway, w.flights.count = w.flights.underway-n, w.flights.count-n }
+	expect := func(at time.Time, want int) (wait time.Duration) {
+		t.Helper()
+		wait = w.send(moment{now: byLeader(base.Round(0).Add(at.Sub(base))), proven: true}, at)
+		if sent := *w.shared.deliver.(*recorder); len(sent) != want {
+			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
+		}
+		return wait
+	}
+	read(32, base)
+	expect(base, 32)
+	answer(16)
+	read(16, base)
+	expect(base, 48)
+
+	answer(12) // of 32; the target of the others is silent
+	read(12, base)
+	if wait := expect(base, 48); wait != answerWait {
+		t.Errorf("it waits %s for answers, want %s", wait, answerWait)
+	}
+	expect(base.Add(answerWait-1), 48)
+	then := base.Add(answerWait)
+	expect(then, 60)
+
+	answer(12)
+	read(12, then)
+	expect(then, 72)
+}
+
 // storedAgo is a message of a level of ten seconds, as it is read.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Stored: lane.Stored{

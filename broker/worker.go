@@ -235,11 +235,11 @@ func (w *worker) decideUntimed(m moment) {
 // send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
-		stuck := w.full() && w.flights.underway <= w.flights.count/2 // not zero: a slow target always has some underway
-		until, wait := w.backlog.sendable(w.reading, w.flights, stuck, m.now, local)
+		until, wait := w.backlog.sendable(w.reading, w.flights, w.full(), m.now, local)
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
+		w.backlog.sent()
 	}
 }
 

@@ -37,8 +37,8 @@ func TestOldestDueFirstHoweverOverdue(t *testing.T) {
 }
 
 // TestOldestDueFirstInEveryLane is the end of 35 seconds without a broker at 500 messages a second, for many levels and the
-// intake. Within a lane they go out oldest due first, strictly; across lanes none comes behind one that was due a tenth of
-// a second later.
+// intake, all to one target. Within a lane they go out oldest due first, strictly; across lanes none comes behind one that
+// was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -58,7 +58,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 			if i%3 == 0 {
 				lane = "intake"
 			}
-			if err := c.nc.Publish(subject+".orders."+lane, nil); err != nil {
+			if err := c.nc.Publish(subject+".orders.x", []byte(lane)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Millisecond)
@@ -76,20 +76,20 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 		for i, m := range got {
 			if m.Due.After(back) {
 				if !m.At.Equal(m.Due) {
-					t.Fatalf("%s came at %s, due %s", m.Subject, m.At, m.Due)
+					t.Fatalf("%s came at %s, due %s", m.Body, m.At, m.Due)
 				}
 				continue
 			}
 			if overdue++; !m.At.Equal(back) {
-				t.Fatalf("%s came at %s, want all that was overdue at %s", m.Subject, m.At, back)
+				t.Fatalf("%s came at %s, want all that was overdue at %s", m.Body, m.At, back)
 			}
-			if m.Due.Before(lanes[m.Subject]) {
-				t.Fatalf("number %d, %s, was due %s, and one before it in its lane %s", i, m.Subject, m.Due, lanes[m.Subject])
+			if m.Due.Before(lanes[m.Body]) {
+				t.Fatalf("number %d, %s, was due %s, and one before it in its lane %s", i, m.Body, m.Due, lanes[m.Body])
 			}
-			if latest.Sub(m.Due) > time.Second {
-				t.Fatalf("number %d, %s, was due %s, one before it %s", i, m.Subject, m.Due, latest)
+			if latest.Sub(m.Due) > 100*time.Millisecond {
+				t.Fatalf("number %d, %s, was due %s, one before it %s", i, m.Body, m.Due, latest)
 			}
-			lanes[m.Subject] = m.Due
+			lanes[m.Body] = m.Due
 			if m.Due.After(latest) {
 				latest = m.Due
 			}

@@ -141,7 +141,7 @@ func New(box *outbox.Outbox, api API, cfg Config) *Deliverer {
 	return &Deliverer{
 		Config: cfg, box: box, streams: newStreams(api, cfg.Ours, cfg.Log), pacer: rand.Text()[:8],
 		targets: make(map[string]*target), groups: make(map[groupName]*group),
-		window: &group{most: cfg.Window, mostBytes: cfg.WindowBytes}, press: make(chan struct{}, 1), heard: box.LastError(),
+		window: &group{share: windowShare, most: cfg.Window, mostBytes: cfg.WindowBytes}, press: make(chan struct{}, 1), heard: box.LastError(),
 	}
 }
 

@@ -34,8 +34,9 @@
 // What is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for everybody.
 // So what one target may have there is bounded, in messages and in bytes. A bound for each subject is worth nothing where
 // subjects carry ids; therefore targets are grouped: by the stream behind them, where the last list shows one, and
-// otherwise by their first two tokens. A group has an eighth of the window outstanding, and the groups of one first token
-// have a quarter together.
+// otherwise by their first two tokens. Alone, a group has an eighth of the window outstanding, and the groups of one first
+// token have a quarter together. Beside others, it has as large a part of what these leave: a seventh of what is free, or a
+// third. So several that are silent leave room for one that answers, however many they are, until one each fills the window.
 //
 // What a group has no room for waits. A group that takes 2,000 messages a second, or 8 MiB (or a whole window of bytes
 // within four seconds, if that is more), is fast, and any number may wait for it: so one healthy target alone uses the
@@ -43,7 +44,8 @@
 // back as Stalled, with a time at which there should be room; it comes again then by way of a retry lane. One that answers
 // nothing gives back all that waits, for twice as long as it has been silent, half a minute at most. So a slow one is kept
 // busy and no more, and a silent one has its share. It takes a second to tell them apart, once for each group in a minute;
-// for so long a flood that fills its lane stops it. A silent one shows in a quarter of that.
+// for so long a flood that fills its lane stops it. A silent one shows in a quarter of that. Floods that begin at once are
+// told apart one after the other, since a lane is read in order: four silent ones and a slow one stop it for two seconds.
 //
 // What is sent of one target is sent in the order of the calls. So a target whose stream becomes known changes its group only
 // when nothing of it waits.
@@ -59,5 +61,9 @@
 // with ids in its subjects filled the window for all lanes. To call a target stalled only when it has answered nothing: one
 // that takes 1,000 a second filled its lane for as long as its flood lasted. Groups of the first token alone: all of
 // "prod.>" would wait for its slowest service. To give back what is over the share at once: it made a burst for one fast
-// target slower, since each message that comes again costs two more hops.
+// target slower, since each message that comes again costs two more hops. To do so only while another group is slow: then the
+// first burst of a fast one comes a second late and out of order, for as long as anything beside it is silent. To judge sooner:
+// a stream of three distant servers under load takes a tenth of a second for its first answer. A share that does not depend on
+// the others: a few silent groups, one of them with large messages, filled the window for all, each time for as long as their
+// acknowledgements are waited for.
 package deliver

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// A group may have an eighth of the window outstanding, and the groups of one first token a quarter together.
+// Alone, a group may have an eighth of the window outstanding, and the groups of one first token a quarter together. Beside
+// others it is as large a part of what these leave: a seventh, or a third, of what is free then. So however many are silent,
+// they leave room.
 const (
+	windowShare = 1
 	groupShare  = 8
 	parentShare = 4
 )
@@ -18,7 +21,8 @@ const (
 // in order. Groups are guarded by the deliverer's lock.
 type group struct {
 	parent          *group // nil of the window
-	most, mostBytes int    // what may be past it
+	share           int    // the part of the window that may be past it, alone
+	most, mostBytes int    // of the window: what may be past it
 
 	past, pastBytes int         // deliveries that passed, and have no result yet
 	waiting         []*delivery // those that did not pass
@@ -60,7 +64,7 @@ func (d *Deliverer) groupLocked(name groupName, parent *group, share int) *group
 	g := d.groups[name]
 	if g == nil {
 		d.sweepGroupsLocked()
-		g = &group{parent: parent, most: max(1, d.Window/share), mostBytes: max(1, d.WindowBytes/share)}
+		g = &group{parent: parent, share: share}
 		d.groups[name] = g
 	}
 	return g
@@ -82,9 +86,25 @@ func (d *Deliverer) sweepGroupsLocked() {
 	d.sweepGroups = 2 * len(d.groups)
 }
 
+// window is the group that all others are part of.
+func (g *group) window() *group {
+	for g.parent != nil {
+		g = g.parent
+	}
+	return g
+}
+
 // fits reports whether a delivery may pass. One may always, however large.
 func (g *group) fits(dl *delivery) bool {
-	return g.past == 0 || g.past < g.most && g.pastBytes+dl.Size <= g.mostBytes
+	w, others := g.window(), g.share-1
+	return g.past == 0 ||
+		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.mostBytes-w.pastBytes-dl.Size
+}
+
+// room is what may be past a group while the others have what they have.
+func (g *group) room() (messages, bytes int) {
+	w := g.window()
+	return max(1, (w.most-w.past+g.past)/g.share), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/g.share)
 }
 
 // passLocked lets a delivery pass a group and those that it is part of, as far as there is room, and reports whether it

@@ -135,23 +135,62 @@ func TestShareOfGroups(t *testing.T) {
 	}
 }
 
-// TestWindow fills the window with silent targets: nothing more is sent until there is room, and all get a turn.
+// TestSilentLeaveRoom: however many groups are silent, each has a part of what the others leave, and what is sent to one
+// that answers goes at once.
+func TestSilentLeaveRoom(t *testing.T) {
+	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+				seen := k.subscribe("*.silent", nil)
+				results := &count{}
+				const targets = 20
+				window := min(DefaultWindow, DefaultWindowBytes/size)
+				want := 0
+				for i := range targets {
+					for range window / groupShare {
+						k.Deliver(Message{Target: fmt.Sprintf("%d.silent", i), Mode: message.Stream, Size: size}, func(Result) { results.add() })
+					}
+					synctest.Wait()
+					if want += max(1, (window-want)/groupShare); seen.get() != want {
+						t.Fatalf("%d were sent of %d silent groups, want %d", seen.get(), i+1, want)
+					}
+				}
+				for range 50 {
+					k.send("orders.a", message.Auto).check(t, 0, "delivered")
+				}
+				time.Sleep(2 * ackWait)
+				synctest.Wait()
+				if got, want := results.get(), targets*(window/groupShare); got != want {
+					t.Errorf("%d results, want %d", got, want)
+				}
+				k.checkIdle()
+			})
+		})
+	}
+}
+
+// TestWindow: a group may always have one outstanding, but no more groups than fit into the window; all get a turn.
 func TestWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
+		const window = 64
+		k.mu.Lock()
+		k.window.most = window
+		k.mu.Unlock()
 		seen := k.subscribe("*.silent", nil)
 		results := &count{}
-		const targets, each = 10, DefaultWindow / 9
-		for i := range targets * each {
-			k.Deliver(Message{Target: fmt.Sprintf("%d.silent", i%targets), Mode: message.Stream}, func(Result) { results.add() })
+		for i := range 2 * window {
+			k.Deliver(Message{Target: fmt.Sprintf("%d.silent", i), Mode: message.Stream}, func(Result) { results.add() })
 		}
 		synctest.Wait()
-		if got := seen.get(); got != DefaultWindow {
-			t.Errorf("%d were sent, want the window of %d", got, DefaultWindow)
+		if got := seen.get(); got != window {
+			t.Errorf("%d were sent, want the window of %d", got, window)
 		}
 		time.Sleep(2 * ackWait)
 		synctest.Wait()
-		if got, want := results.get(), targets*each; got != want || seen.get() != want {
+		if got, want := results.get(), 2*window; got != want || seen.get() != want {
 			t.Errorf("%d results of %d sent, want %d", got, seen.get(), want)
 		}
 		k.checkIdle()

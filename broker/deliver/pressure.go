@@ -159,7 +159,8 @@ func (p *pressure) measure(now time.Time, room bool) {
 
 // hasRoom reports whether a group has room again.
 func (g *group) hasRoom() bool {
-	return len(g.waiting) == 0 && g.past <= g.most/2 && g.pastBytes <= g.mostBytes/2
+	most, mostBytes := g.room()
+	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= mostBytes/2
 }
 
 // eased reports whether what is known of a group is of no use any more: its first burst is over before it was judged, or it
@@ -170,16 +171,14 @@ func (g *group) eased(now time.Time) bool {
 
 // over reports whether so much is more than a group may have, waiting and past it.
 func (g *group) over(messages, bytes int) bool {
-	p, w := g.pressure, g
-	for w.parent != nil {
-		w = w.parent // the window
-	}
+	p, w := g.pressure, g.window()
 	if p.rate >= fastRate || p.rateBytes >= max(fastBytes, float64(w.mostBytes)/fastWithin.Seconds()) {
 		return false
 	}
 	within := drainWithin.Seconds()
-	return messages > min(g.most+int(p.rate*within), w.most/slowShare) ||
-		bytes > min(g.mostBytes+int(p.rateBytes*within), w.mostBytes/slowShare)
+	most, mostBytes := g.room()
+	return messages > min(most+int(p.rate*within), w.most/slowShare) ||
+		bytes > min(mostBytes+int(p.rateBytes*within), w.mostBytes/slowShare)
 }
 
 // slow reports whether a group would not soon take another delivery that it has no room for.
