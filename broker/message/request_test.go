@@ -159,7 +159,7 @@ var wrongTimes = []struct {
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }
 
-// TestWrongTimes holds what people and programs write for a time. None of it may reach a target.
+// TestWrongTimes reads wrong times as people and programs write them. None of them may reach a target.
 func TestWrongTimes(t *testing.T) {
 	for _, tt := range wrongTimes {
 		r, problem := parse(tt.subject)

@@ -163,7 +163,7 @@ func TestTamperedIsNobodys(t *testing.T) {
 	}
 }
 
-// TestSealIsForOnePurpose: what is sealed as something else of ours is no message, and the other way round.
+// TestSealIsForOnePurpose: the seal of other data is not that of a message, and the other way round.
 func TestSealIsForOnePurpose(t *testing.T) {
 	k := keysOf(secretOne)
 	const subject = "delaysys.owners.table"
@@ -321,7 +321,7 @@ func space(r rune) rune {
 	return r
 }
 
-// BenchmarkSeal is what a hop pays: once when it is written, once when it is read.
+// BenchmarkSeal is the cost of a hop: one seal when it is written, one check when it is read.
 func BenchmarkSeal(b *testing.B) {
 	k := keysOf(secretOne)
 	body := make([]byte, 256)
