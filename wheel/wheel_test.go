@@ -21,36 +21,39 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 	return vs
 }
 
+var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
+
+// dueTimes are due times, and the times at which they fire.
+var dueTimes = []struct {
+	name string
+	from time.Time // of an Advance before Add
+	due  time.Time
+	want time.Time // zero if it never fires
+}{
+	{"one nanosecond ahead", base, base.Add(1), base.Add(1)},
+	{"last of the lowest ring", base, base.Truncate(64).Add(63), base.Truncate(64).Add(63)},
+	{"next slot of a ring", base, base.Truncate(64).Add(64), base.Truncate(64).Add(64)},
+	{"a second and a nanosecond", base, base.Add(time.Second + 1), base.Add(time.Second + 1)},
+	{"a hundred years", base, base.AddDate(100, 0, 0), base.AddDate(100, 0, 0)},
+	{"now", base, base, base},
+	{"past", base, base.Add(-time.Hour - 1), base.Add(-time.Hour - 1)},
+	{"last of the year 1969", base, time.Unix(0, -1), time.Unix(0, -1)},
+	{"1970", base, time.Unix(0, 0), time.Unix(0, 0)},
+	{"from before 1970", time.Unix(-5, 0), time.Unix(0, 1), time.Unix(0, 1)},
+	{"another zone", base, base.Add(1).In(time.FixedZone("", 3600)), base.Add(1)},
+	{"oldest", base, oldest, oldest},
+	{"just before the oldest", base, oldest.Add(-1), oldest},
+	{"zero time", base, time.Time{}, oldest},
+	{"zero time, from the zero time", time.Time{}, time.Time{}, oldest},
+	{"latest", base, latest, latest},
+	{"just after the latest", base, latest.Add(1), time.Time{}},
+	{"year 9999", base, year9999, time.Time{}},
+	{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
+}
+
 // Each entry stays until one nanosecond before its due time and goes at it, and Next names that time.
 func TestDueToTheNanosecond(t *testing.T) {
-	year9999 := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
-	tests := []struct {
-		name string
-		from time.Time // of an Advance before Add
-		due  time.Time
-		want time.Time // zero if it never fires
-	}{
-		{"one nanosecond ahead", base, base.Add(1), base.Add(1)},
-		{"last of the lowest ring", base, base.Truncate(64).Add(63), base.Truncate(64).Add(63)},
-		{"next slot of a ring", base, base.Truncate(64).Add(64), base.Truncate(64).Add(64)},
-		{"a second and a nanosecond", base, base.Add(time.Second + 1), base.Add(time.Second + 1)},
-		{"a hundred years", base, base.AddDate(100, 0, 0), base.AddDate(100, 0, 0)},
-		{"now", base, base, base},
-		{"past", base, base.Add(-time.Hour - 1), base.Add(-time.Hour - 1)},
-		{"last of the year 1969", base, time.Unix(0, -1), time.Unix(0, -1)},
-		{"1970", base, time.Unix(0, 0), time.Unix(0, 0)},
-		{"from before 1970", time.Unix(-5, 0), time.Unix(0, 1), time.Unix(0, 1)},
-		{"another zone", base, base.Add(1).In(time.FixedZone("", 3600)), base.Add(1)},
-		{"oldest", base, oldest, oldest},
-		{"just before the oldest", base, oldest.Add(-1), oldest},
-		{"zero time", base, time.Time{}, oldest},
-		{"zero time, from the zero time", time.Time{}, time.Time{}, oldest},
-		{"latest", base, latest, latest},
-		{"just after the latest", base, latest.Add(1), time.Time{}},
-		{"year 9999", base, year9999, time.Time{}},
-		{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
-	}
-	for _, tt := range tests {
+	for _, tt := range dueTimes {
 		t.Run(tt.name, func(t *testing.T) {
 			w := New[string]()
 			fired(w, tt.from)
@@ -163,86 +166,90 @@ func TestHandleAfterReuse(t *testing.T) {
 	}
 }
 
+// at is n nanoseconds after the base.
+func at(n int) time.Time { return base.Add(time.Duration(n)) }
+
+// bodies are loops over Advance that do something to the wheel.
+var bodies = []struct {
+	name string
+	body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
+	got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
+	left []int
+}{
+	{
+		name: "breaks",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
+		got:  []int{0, 1}, left: []int{2, 3, 4},
+	},
+	{
+		name: "adds what is due",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 1 {
+				w.Add(at(3), 13)
+				w.Add(at(2), 12)
+				w.Add(at(-9), 10) // before what has been yielded
+			}
+			return true
+		},
+		got: []int{0, 1, 10, 2, 12, 3, 13}, left: []int{4},
+	},
+	{
+		name: "adds what is not due",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 3 {
+				w.Add(at(4), 14)
+			}
+			return true
+		},
+		got: []int{0, 1, 2, 3}, left: []int{4, 14},
+	},
+	{
+		name: "removes",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if got, want := w.Remove(hs[v]), false; got != want {
+				t.Errorf("Remove of what was yielded: got %t, want %t", got, want)
+			}
+			if v == 1 {
+				for _, h := range []Handle{hs[2], hs[4]} {
+					if got, want := w.Remove(h), true; got != want {
+						t.Errorf("Remove: got %t, want %t", got, want)
+					}
+				}
+			}
+			return true
+		},
+		got: []int{0, 1, 3}, left: nil,
+	},
+	{
+		name: "asks",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if got, want := w.Len(), 4-v; got != want {
+				t.Errorf("Len: got %d, want %d", got, want)
+			}
+			if got, ok := w.Next(); !got.Equal(at(v+1)) || !ok {
+				t.Errorf("Next: got %v, %t, want %v", got, ok, at(v+1))
+			}
+			return true
+		},
+		got: []int{0, 1, 2, 3}, left: []int{4},
+	},
+	{
+		name: "advances",
+		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+			if v == 0 {
+				if got, want := fired(w, at(2)), []int{1, 2}; !slices.Equal(got, want) {
+					t.Errorf("inner: got %v, want %v", got, want)
+				}
+			}
+			return true
+		},
+		got: []int{0, 3}, left: []int{4},
+	},
+}
+
 // What the body of Advance does to the wheel, and what it gets.
 func TestBody(t *testing.T) {
-	at := func(n int) time.Time { return base.Add(time.Duration(n)) }
-	tests := []struct {
-		name string
-		body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
-		got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
-		left []int
-	}{
-		{
-			name: "breaks",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
-			got:  []int{0, 1}, left: []int{2, 3, 4},
-		},
-		{
-			name: "adds what is due",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-				if v == 1 {
-					w.Add(at(3), 13)
-					w.Add(at(2), 12)
-					w.Add(at(-9), 10) // before what has been yielded
-				}
-				return true
-			},
-			got: []int{0, 1, 10, 2, 12, 3, 13}, left: []int{4},
-		},
-		{
-			name: "adds what is not due",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-				if v == 3 {
-					w.Add(at(4), 14)
-				}
-				return true
-			},
-			got: []int{0, 1, 2, 3}, left: []int{4, 14},
-		},
-		{
-			name: "removes",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-				if got, want := w.Remove(hs[v]), false; got != want {
-					t.Errorf("Remove of what was yielded: got %t, want %t", got, want)
-				}
-				if v == 1 {
-					for _, h := range []Handle{hs[2], hs[4]} {
-						if got, want := w.Remove(h), true; got != want {
-							t.Errorf("Remove: got %t, want %t", got, want)
-						}
-					}
-				}
-				return true
-			},
-			got: []int{0, 1, 3}, left: nil,
-		},
-		{
-			name: "asks",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-				if got, want := w.Len(), 4-v; got != want {
-					t.Errorf("Len: got %d, want %d", got, want)
-				}
-				if got, ok := w.Next(); !got.Equal(at(v+1)) || !ok {
-					t.Errorf("Next: got %v, %t, want %v", got, ok, at(v+1))
-				}
-				return true
-			},
-			got: []int{0, 1, 2, 3}, left: []int{4},
-		},
-		{
-			name: "advances",
-			body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-				if v == 0 {
-					if got, want := fired(w, at(2)), []int{1, 2}; !slices.Equal(got, want) {
-						t.Errorf("inner: got %v, want %v", got, want)
-					}
-				}
-				return true
-			},
-			got: []int{0, 3}, left: []int{4},
-		},
-	}
-	for _, tt := range tests {
+	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
 			w := New[int]()
 			var hs []Handle

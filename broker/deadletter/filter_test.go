@@ -9,7 +9,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFilters asks a box in every way, with and without what the server chooses for it.
+// TestFilters lists letters by every filter, with and without the server's part of the choice.
 func TestFilters(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -49,7 +49,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 // the bubble's own would be cancelled before the clean-up
 func (k *kit) ctx() context.Context { return context.Background() }
 
-// request is what a client asked for on a subject of the level 1m, n messages ago.
+// request is the request of a client on a subject of the level 1m, n messages ago.
 func (k *kit) request(n uint64, subject string, headers ...string) (message.Request, *message.Problem) {
 	h := make(message.Header)
 	for pair := range slices.Chunk(headers, 2) {
@@ -91,7 +91,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 	return r
 }
 
-// list returns what is listed, and fails on an error.
+// list returns the letters of a query, and fails on an error.
 func (k *kit) list(q Query) []Letter {
 	k.t.Helper()
 	var all []Letter

@@ -87,7 +87,8 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 				yield(Letter{}, fmt.Errorf("read %s: %w", b.stream, err))
 				return
 			}
-			if looked++; q.Progress != nil {
+			looked++
+			if q.Progress != nil {
 				q.Progress(looked, looked+m.Behind)
 			}
 			if l := newLetter(b.cfg.Policy, b.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {

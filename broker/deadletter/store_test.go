@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLetterIsWhole: what a broker knew of a message when it died is what the letter says.
+// TestLetterIsWhole: the letter has all that a broker knew of the message.
 func TestLetterIsWhole(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -105,7 +105,8 @@ func TestNothingStopsTheList(t *testing.T) {
 	})
 }
 
-// TestListEnds: what comes after a list began is not in it, and who breaks off leaves nothing behind.
+// TestListEnds: letters that come after a list began are not in it, and a list that is broken off leaves no consumer
+// behind.
 func TestListEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -241,7 +242,7 @@ func TestDeadAgain(t *testing.T) {
 	})
 }
 
-// TestRefusedByTheLane: what cannot be stored leaves its letter.
+// TestRefusedByTheLane: a letter stays if its message cannot be stored.
 func TestRefusedByTheLane(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -12,53 +12,69 @@ import (
 
 func TestAnswersOfLeaders(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		nc := s.Connect()
-		js, ctx := s.JetStream(nc), t.Context()
+		nc, ctx := s.Connect(), t.Context()
 		l := Client{Conn: nc, API: "$JS.API"}
 		if _, err := l.Message(ctx, "A", 1); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("no stream: got %v", err)
 		}
-		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "A", Subjects: []string{"a.>"}}); err != nil {
+		fill(t, s.JetStream(nc))
+		m, err := l.Message(ctx, "A", 2)
+		check(t, "at 2", m, err, 2, "a.2")
+		m, err = l.Last(ctx, "A", "a.1")
+		check(t, "the last of a.1", m, err, 3, "a.1")
+		m, err = l.Next(ctx, "A", 3, "a.>")
+		check(t, "from 3", m, err, 3, "a.1")
+		_, err = l.Next(ctx, "A", 5, "a.>")
+		gone(t, "behind the end", err)
+		_, err = l.Last(ctx, "A", "a.9")
+		gone(t, "no such subject", err)
+	})
+}
+
+// fill makes the stream A, with four messages.
+func fill(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "A", Subjects: []string{"a.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{"a.1", "a.2", "a.1", "a.3"} {
+		if _, err := js.PublishMsg(t.Context(),
+			&nats.Msg{Subject: subject, Data: []byte("x"), Header: nats.Header{"K": {subject}}}); err != nil {
 			t.Fatal(err)
 		}
-		for _, subject := range []string{"a.1", "a.2", "a.1", "a.3"} {
-			if _, err := js.PublishMsg(ctx,
-				&nats.Msg{Subject: subject, Data: []byte("x"), Header: nats.Header{"K": {subject}}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		check := func(what string, m Message, err error, sequence uint64, subject string) {
-			t.Helper()
-			h, bad := m.Header()
-			if err != nil || bad != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" ||
-				h.Get("K") != subject || m.Time.IsZero() {
-				t.Errorf("%s: got %+v, %v, want %d on %s", what, m, err, sequence, subject)
-			}
-		}
-		gone := func(what string, err error) {
-			t.Helper()
-			if !errors.Is(err, jetstream.ErrMsgNotFound) {
-				t.Errorf("%s: got %v, want jetstream.ErrMsgNotFound", what, err)
-			}
-		}
-		m, err := l.Message(ctx, "A", 2)
-		check("at 2", m, err, 2, "a.2")
-		m, err = l.Last(ctx, "A", "a.1")
-		check("the last of a.1", m, err, 3, "a.1")
-		m, err = l.Next(ctx, "A", 3, "a.>")
-		check("from 3", m, err, 3, "a.1")
-		_, err = l.Next(ctx, "A", 5, "a.>")
-		gone("behind the end", err)
-		_, err = l.Last(ctx, "A", "a.9")
-		gone("no such subject", err)
+	}
+}
 
+func check(t *testing.T, what string, m Message, err error, sequence uint64, subject string) {
+	t.Helper()
+	h, bad := m.Header()
+	if err != nil || bad != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" ||
+		h.Get("K") != subject || m.Time.IsZero() {
+		t.Errorf("%s: got %+v, %v, want %d on %s", what, m, err, sequence, subject)
+	}
+}
+
+func gone(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Errorf("%s: got %v, want jetstream.ErrMsgNotFound", what, err)
+	}
+}
+
+// TestRemovals: a message that is deleted or purged is gone, and no other one.
+func TestRemovals(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		nc := s.Connect()
+		js, ctx := s.JetStream(nc), t.Context()
+		l := Client{Conn: nc, API: "$JS.API"}
+		fill(t, js)
 		if err := l.Delete(ctx, "A", 2); err != nil {
 			t.Errorf("delete: %v", err)
 		}
-		gone("delete again", l.Delete(ctx, "A", 2))
-		gone("delete what never was", l.Delete(ctx, "A", 99))
-		_, err = l.Message(ctx, "A", 2)
-		gone("deleted", err)
+		gone(t, "delete again", l.Delete(ctx, "A", 2))
+		gone(t, "delete what never was", l.Delete(ctx, "A", 99))
+		_, err := l.Message(ctx, "A", 2)
+		gone(t, "deleted", err)
 		for below, left := range map[uint64]uint64{0: 3, 1: 3} { // of nothing: not everything
 			if err := l.Purge(ctx, "A", below); err != nil {
 				t.Errorf("purge below %d: %v", below, err)
@@ -71,14 +87,14 @@ func TestAnswersOfLeaders(t *testing.T) {
 			t.Errorf("purge: %v", err)
 		}
 		_, err = l.Message(ctx, "A", 1)
-		gone("purged", err)
+		gone(t, "purged", err)
 		if err := l.PurgeSubject(ctx, "A", "a.3"); err != nil {
 			t.Errorf("purge a subject: %v", err)
 		}
-		m, err = l.Next(ctx, "A", 1, "a.>")
-		check("what is left", m, err, 3, "a.1")
+		m, err := l.Next(ctx, "A", 1, "a.>")
+		check(t, "what is left", m, err, 3, "a.1")
 		_, err = l.Next(ctx, "A", 4, "a.>")
-		gone("of the purged subject", err)
+		gone(t, "of the purged subject", err)
 		var refusal *jetstream.APIError
 		if err := l.Ask(ctx, "STREAM.MSG.GET.A", map[string]int{"seq": 0}, nil); !errors.As(err, &refusal) {
 			t.Errorf("a bad request: got %v, want what the server says", err)

@@ -15,7 +15,6 @@ import (
 func TestVerdict(t *testing.T) {
 	created, at := time.Unix(1000, 0), time.Unix(2000, 0)
 	known := History{Created: created, Read: 10, At: at}
-	failed := errors.New("no answer")
 	type look struct {
 		after   time.Duration // the first
 		created time.Duration // after ours
@@ -62,7 +61,7 @@ func TestVerdict(t *testing.T) {
 					case l.message == -1:
 						return jsapi.Message{}, jetstream.ErrMsgNotFound
 					case l.message == -2:
-						return jsapi.Message{}, failed
+						return jsapi.Message{}, errors.New("no answer")
 					}
 					return jsapi.Message{Time: at.Add(l.message)}, nil
 				})

@@ -13,7 +13,8 @@ import (
 
 type config = jetstream.StreamConfig
 
-// judged are the settings by which a stream could change, lose or keep what it accepted, and what is said of each.
+// judged are the settings by which a stream could change, lose or keep accepted messages, and the words of the report
+// on each.
 var judged = map[string]struct {
 	change func(*config)
 	fatal  bool
@@ -60,7 +61,7 @@ var indifferent = []string{
 	"AllowAtomicPublish", "AllowBatchPublish",
 }
 
-// TestEverySettingIsJudged holds a stream with one setting changed against what is wanted. A setting that a new nats.go
+// TestEverySettingIsJudged compares a stream with one changed setting with the wanted one. A setting that a new nats.go
 // brings has to be thought about.
 func TestEverySettingIsJudged(t *testing.T) {
 	spec := want("30m")[0]
@@ -85,7 +86,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	}
 }
 
-// TestDriftOfWhatIsNoLane: the bounds on consumers are for those who read.
+// TestDriftOfWhatIsNoLane: the bounds on consumers matter only for lanes.
 func TestDriftOfWhatIsNoLane(t *testing.T) {
 	specs := want("30m")
 	dead := specs[len(specs)-1]

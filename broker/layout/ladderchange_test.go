@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestOperatorsChangesStay changes what is the operator's, and then the ladder around it.
+// TestOperatorsChangesStay changes the operator's settings, and then the ladder around them.
 func TestOperatorsChangesStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m", "30m"))
@@ -68,7 +68,7 @@ func TestLevelRetiredAndBack(t *testing.T) {
 	})
 }
 
-// TestOthersOfTheAccount leaves alone what carries another prefix, and what carries no marks.
+// TestOthersOfTheAccount: streams with another prefix, or without marks, are left alone.
 func TestOthersOfTheAccount(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true,

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// want is an intake, two levels and the dead letters; the intake listens on what is no level.
+// want is an intake, two levels and the dead letters; the intake listens on the subjects of no level.
 func want(levels ...string) []Spec {
 	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
 	var all []Spec
@@ -46,7 +46,7 @@ func provisioner(js jetstream.JetStream, create bool) Provisioner {
 	}
 }
 
-// counting counts what changes anything.
+// counting counts the calls that change a stream.
 type counting struct {
 	jetstream.JetStream
 	changes int
@@ -138,7 +138,7 @@ func TestProvision(t *testing.T) {
 	})
 }
 
-// TestMissingStreams only looks, and names what is not there.
+// TestMissingStreams only looks, and names the missing streams.
 func TestMissingStreams(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		mustProvision(t, provisioner(js, true), want("1m"))

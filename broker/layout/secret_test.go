@@ -32,7 +32,7 @@ func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 }
 
 // TestSecretsOfManyAtOnce has several instances provision at the same time, on no streams and on those of an older
-// broker. However they meet, what one of them seals all believe, at once or after another look.
+// broker. In any order of their steps, a seal of one of them is believed by all, at once or after another look.
 func TestSecretsOfManyAtOnce(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
@@ -144,7 +144,7 @@ func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamLi
 	return i.JetStream.ListStreams(ctx, opts...)
 }
 
-// TestSecretIsNeverOverwritten: who comes second keeps what the first has written meanwhile.
+// TestSecretIsNeverOverwritten: the second instance keeps the secret that the first has written meanwhile.
 func TestSecretIsNeverOverwritten(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := want("1m", "30m")

@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSilentJetStream: what swallows a question, as a cluster without a meta leader does, is given up after five
+// TestSilentJetStream: a question without an answer, as in a cluster without a meta leader, is given up after five
 // seconds each, so that it can be asked again as soon as there is a leader.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

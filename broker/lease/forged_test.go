@@ -14,7 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// acknowledgement is what a client can have put on any subject: JetStream's answer to a message of its own.
+// acknowledgement is a message that a client can have delivered on any subject: JetStream's answer to a message of its
+// own.
 const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
 
 // flood has something put on a subject so often, until it is stopped.
@@ -42,8 +43,8 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 
 func onTable() string { return meeting.Table }
 
-// TestForgedTable: a client that has something put where the table is moves no lane, keeps nobody from joining or
-// leaving, and nobody from taking over from the dead.
+// TestForgedTable: a client that has messages stored on the table's subject moves no lane, and keeps no instance from
+// joining, leaving, or taking over from a dead one.
 func TestForgedTable(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -73,8 +74,8 @@ func TestForgedTable(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeAnybody: where something is stored as the table and nobody is there who knows better, who starts
-// waits 5 s, and founds it anew; two do not take the same lanes.
+// TestForgedBeforeAnybody: if a forged table is stored and no instance knows a good one, an instance that starts waits
+// 5 s and founds a new table. Two of them do not take the same lanes.
 func TestForgedBeforeAnybody(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		stop := flood(t, s, onTable, 10*time.Millisecond)
@@ -126,7 +127,7 @@ func TestForgedCounter(t *testing.T) {
 	})
 }
 
-// TestOldTable: whoever brings back a table that was sealed earlier gains nothing.
+// TestOldTable: an old table with a good seal that is stored again has no effect.
 func TestOldTable(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6), sealed)
@@ -160,8 +161,8 @@ func TestOldTable(t *testing.T) {
 	})
 }
 
-// TestForgedElsewhere: what a client has put beside the counters, under however many names, costs nothing, and is
-// removed when an instance is.
+// TestForgedElsewhere: messages of a client beside the counters, under any number of names, cost nothing, and are
+// removed together with a dead instance's.
 func TestForgedElsewhere(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -182,7 +183,7 @@ func TestForgedElsewhere(t *testing.T) {
 	})
 }
 
-// TestForgedCalls: calls that are not ours wake nobody.
+// TestForgedCalls: calls that are not ours wake no instance.
 func TestForgedCalls(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), sealed)

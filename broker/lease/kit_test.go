@@ -32,7 +32,7 @@ func (s secret) Sealed(subject string, body []byte, seal string) bool {
 
 func sealed(c *SharedConfig) { c.Seal = secret("ours") }
 
-// deaf is an instance that hears no call, and whose calls nobody hears, as across a link that is down.
+// deaf is an instance that hears no call, and is not heard, as across a link that is down.
 func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
 
 func at(name string) option { return func(c *SharedConfig) { c.Place = name } }

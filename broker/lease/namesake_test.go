@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPlaceIsResumed: who comes back where an instance died takes over from it as soon as that did not answer, and at
-// once where nobody else can be.
+// TestPlaceIsResumed: an instance that starts at the place of a dead one takes over from it as soon as that did not
+// answer, and at once if the place is locked.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// outages are what makes the stream that instances meet in unusable, and usable again.
+// outages make the stream in which instances meet unusable, and usable again.
 func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]struct {
 	begin, end func()
 	options    []option
@@ -80,8 +80,8 @@ func TestSeveralInOutage(t *testing.T) {
 	})
 }
 
-// TestCrashInOutage: what an instance leaves behind that dies in an outage has an owner within seconds once the outage
-// has lasted 15 s; when it is over there are no two owners, and soon even shares.
+// TestCrashInOutage: the lanes of an instance that dies in an outage have an owner within seconds once the outage has
+// lasted 15 s. When it is over there are no two owners, and soon even shares.
 func TestCrashInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
@@ -98,7 +98,7 @@ func TestCrashInOutage(t *testing.T) {
 	})
 }
 
-// TestStopInOutage: what an instance gives up that stops in an outage goes to others, and the stop is no error.
+// TestStopInOutage: the lanes of an instance that stops in an outage go to others, and the stop is no error.
 func TestStopInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(4), start(4)
@@ -112,8 +112,8 @@ func TestStopInOutage(t *testing.T) {
 	})
 }
 
-// TestStartInOutage: an instance that starts in an outage, and hears nobody, owns what nobody says he has, although a
-// table may name another that is gone. It shares when the others are heard of again.
+// TestStartInOutage: an instance that starts in an outage, and hears no other, owns the lanes that no call names,
+// although a table may name another that is gone. It shares when the others are heard of again.
 func TestStartInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
@@ -192,8 +192,8 @@ func TestFailedOffline(t *testing.T) {
 	})
 }
 
-// TestPurged: a stream that was purged changes nothing. Who dies afterwards is replaced in time, and who joins gets a
-// share.
+// TestPurged: a purge of the stream changes nothing. An instance that dies afterwards is replaced in time, and one that
+// joins gets a share.
 func TestPurged(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -290,8 +290,8 @@ func TestAloneFindsOut(t *testing.T) {
 	}
 }
 
-// TestDeniedIsToldWhenHeld: whoever was told that a lane is not held hears when it is, even if the instance was in
-// doubt for so short a time that it did not notice itself.
+// TestDeniedIsToldWhenHeld: a worker to which Held said false gets a beat when it is true again, even if the time
+// between was so short that the instance itself did not notice.
 func TestDeniedIsToldWhenHeld(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)

@@ -78,7 +78,7 @@ func TestSharesAreEven(t *testing.T) {
 	}
 }
 
-// fewestMoves is what leaving everything it may keep to whoever owns most costs.
+// fewestMoves is the number of moves if the instances with the most lanes keep as many as they may.
 func fewestMoves(t Table, lanes, owners int) int {
 	owned := make(map[string]int)
 	total := 0

@@ -20,7 +20,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// settle is what passing a lane from one to another may take: some rounds, each after a pause.
+// settle is how long it may take to pass a lane from one instance to another: some rounds, each after a pause.
 const settle = 20 * time.Millisecond
 
 var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
@@ -237,8 +237,8 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: what a clean stop frees has another owner a moment later, who begins where the first left
-// off.
+// TestStopHandsOverAtOnce: the lanes that a clean stop frees have another owner a moment later, which begins at the
+// first one's cursor.
 func TestStopHandsOverAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
@@ -394,8 +394,8 @@ func TestStartAtOnce(t *testing.T) {
 	})
 }
 
-// TestServerAway: while the server is away nobody acts for longer than an owner may, and nobody takes over; when it is
-// back, everybody goes on with the lease it had.
+// TestServerAway: while the server is away no owner acts beyond its grace, and none is replaced; when it is back,
+// everybody goes on with the lease it had.
 func TestServerAway(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4)), startPeer(t, s, lanes(4))
@@ -493,7 +493,7 @@ func TestAloneIsCutOff(t *testing.T) {
 	})
 }
 
-// TestStaleAnswer: a server that does not show what was stored is not believed.
+// TestStaleAnswer: a server that does not show a stored message is not believed.
 func TestStaleAnswer(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
@@ -511,7 +511,7 @@ func TestStaleAnswer(t *testing.T) {
 	})
 }
 
-// TestSwapIsConditional: a table is replaced only by who has read it.
+// TestSwapIsConditional: a table is replaced only by an instance that has read it.
 func TestSwapIsConditional(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		ctx, b := context.Background(), store{conn: s.Connect(), Subjects: meeting}
@@ -546,8 +546,8 @@ func TestAnotherStreamsAcknowledgement(t *testing.T) {
 	})
 }
 
-// TestStreamDeleted: an instance that may create makes the stream anew, and everybody owns what it owned. Without the
-// right, owners go on all the same, and still own it when somebody has created it.
+// TestStreamDeleted: an instance that may create makes the stream again, and every instance keeps its lanes. Without
+// the right, owners go on all the same, and still own it when somebody has created it.
 func TestStreamDeleted(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {

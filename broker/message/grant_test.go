@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// granted reports whether a NATS permission admits a subject. It is written anew, so as not to share a fault with
-// Match.
+// granted reports whether a NATS permission admits a subject. It is written independently, so as not to share a fault
+// with Match.
 func granted(permission, subject string) bool {
 	want, have := strings.Split(permission, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -25,7 +25,7 @@ func granted(permission, subject string) bool {
 	return len(want) == len(have)
 }
 
-// hostile makes subjects of what could confuse a parser of ours, mostly such that a tenant may publish them.
+// hostile makes subjects of tokens that could confuse our parser, mostly subjects on which a tenant may publish.
 func hostile(rng *rand.Rand, prefix, tenant string) string {
 	roots := []string{"", "in", "at", "timer", "sys", "dead", "ctl"}
 	words := []string{
@@ -103,7 +103,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 	}
 }
 
-// checkAccepted checks what must hold for every request without a problem.
+// checkAccepted checks the rules for every request without a problem.
 func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Request) {
 	t.Helper()
 	if problem := p.CheckTarget(r.Target); problem != nil {

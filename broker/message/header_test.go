@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestReservedHeadersAreDropped: whatever a client writes, on its own subjects no reserved header comes out but ours,
-// read by nats-server or by nats.go, and the client's own survive.
+// TestReservedHeadersAreDropped: a client can write any header on its own subjects, but no reserved header comes out
+// except ours, read by nats-server or by nats.go, and the client's own survive.
 func TestReservedHeadersAreDropped(t *testing.T) {
 	for _, how := range poison.Ways {
 		for _, evil := range poison.Headers {
@@ -66,7 +66,8 @@ func TestMisspeltHeader(t *testing.T) {
 	}
 }
 
-// TestReservedHeadersAreDroppedBetweenLanes: the same after a hop, with what another version may have let through.
+// TestReservedHeadersAreDroppedBetweenLanes: the same after a hop, with headers that another version may have let
+// through.
 func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	hop := mustParse(t, "delay.1h.x", "X-Order: 42", "Delay-TTL: 90s").HopHeader()
 	for _, how := range poison.Ways {
@@ -85,7 +86,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	}
 }
 
-// TestInlineStatus: nats.go makes headers of what follows the version.
+// TestInlineStatus: nats.go makes headers of the text that follows the version.
 func TestInlineStatus(t *testing.T) {
 	h := decode(t, "NATS/1.0 409 Consumer Deleted\r\nX-Order: 42\r\n\r\n")
 	r, problem := policy.Parse(incoming("delay.1h.x", h))
@@ -114,7 +115,7 @@ func TestUserHeadersSurvive(t *testing.T) {
 	}
 }
 
-// TestUnsafeHeaderNames: what nats.go refuses to encode would be tried again for ever.
+// TestUnsafeHeaderNames: a message that nats.go refuses to encode would be tried again for ever.
 func TestUnsafeHeaderNames(t *testing.T) {
 	for c := range 256 {
 		name := "X" + string([]byte{byte(c)}) + "Y"

@@ -103,7 +103,7 @@ func TestLetterOfAnother(t *testing.T) {
 	_, problem = policy.Names.ParseLetter(in)
 	wantProblem(t, "undecodable", problem, message.BadHeaders, "decoded")
 
-	// What an earlier version wrote: no format, and no hop.
+	// A letter of an earlier version: no format, and no hop.
 	old := wire(t, good)
 	delete(old, "Delay-Format")
 	delete(old, "Delay-Hop")

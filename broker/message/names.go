@@ -96,7 +96,8 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// LevelFilter, InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are the subjects of streams.
+// LevelFilter is the subject of a level's stream. InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are
+// likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }

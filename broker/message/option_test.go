@@ -162,7 +162,7 @@ func TestExpiresAfterTheLastYear(t *testing.T) {
 	wantProblem(t, "expires in the year 10000", problem, message.BadOption, "9999")
 }
 
-// TestHeaderTwice: the second may be smuggled, in whatever case, so neither is believed.
+// TestHeaderTwice: one of the two may be forged, in any case of letters, so neither is believed.
 func TestHeaderTwice(t *testing.T) {
 	values := map[string]string{
 		message.HeaderUntil: "2026-11-20T12:00:00Z", message.HeaderExpires: "10m", message.HeaderDeliver: "core",

@@ -75,91 +75,93 @@ func TestClientSubjects(t *testing.T) {
 	}
 }
 
-// TestWrongTimes holds what people and programs write for a time. None of it may reach a target.
+// wrongTimes are subjects whose time cannot be read or granted, with the words that the sentence must have.
+var wrongTimes = []struct {
+	subject string
+	code    message.Code
+	hints   []string // what the sentence names
+}{
+	// A dot cut the time in two.
+	{"delayat.1732060800.123.orders.x", message.BadTime, []string{`"1732060800"`, `"123"`, "dot", "Delay-Until"}},
+	{"delayat.1732060800.123", message.BadTime, []string{`"123"`}},
+	{"delayat.1732060800.123456.x", message.BadTime, []string{`"123456"`}},
+	{"delayat.1.732060800123e+09.orders.x", message.BadTime, []string{`"732060800123e+09"`}}, // Go's print of a float
+	{"delayat.1.7320608e9.orders.x", message.BadTime, []string{`"7320608e9"`}},
+	{"delayat.1.7320608E+9.orders.x", message.BadTime, []string{`"7320608E+9"`}},
+	{"delayat.1732060800.5s.x", message.BadTime, []string{`"5s"`}},
+	{"delayat.2026-11-20T10:00:00.000Z.orders.x", message.BadTime, []string{`"2026-11-20T10:00:00"`, `"000Z"`}},
+	{"delayat.2026-11-20T10:00:00.000z.x", message.BadTime, []string{`"000z"`}},
+	{"delayat.2026-11-20T10:00:00.123+01:00.x", message.BadTime, []string{`"123+01:00"`}},
+	{"delayat.2026-11-20T10:00:00.123-0100.x", message.BadTime, []string{`"123-0100"`}},
+	{"delayin.1.5s.x", message.BadTime, []string{`"1"`, `"5s"`}},
+	{"delayin.1.5h.x", message.BadTime, []string{`"5h"`}},
+	{"delayin.1.500ms.x", message.BadTime, []string{`"500ms"`}},
+	{"delayin.1.5h30m.x", message.BadTime, []string{`"1"`}},
+	{"delayin.10s.5s.x", message.BadTime, []string{`"5s"`}},
+	{"delay.1.5s.x", message.BadTime, []string{`"1"`, "1s for seconds"}},
+	// No time at all.
+	{"delayat.tomorrow.x", message.BadTime, []string{`"tomorrow"`, "RFC 3339"}},
+	{"delayat.2026-11-20.x", message.BadTime, []string{`"2026-11-20"`}},
+	{"delayat.2026-11-20T10:00:00.x", message.BadTime, []string{"zone"}},
+	{"delayat.2026-11-20T10:00:00,5Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00:00,000Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T1:00:00Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T9:00:00Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00:60Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T24:00:00Z.x", message.BadTime, nil},
+	{"delayat.2026-02-29T10:00:00Z.x", message.BadTime, nil},
+	{"delayat.2026-11-31T10:00:00Z.x", message.BadTime, nil},
+	{"delayat.2026-11-20t10:00:00z.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00:00+0100.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00:00+01.x", message.BadTime, nil},
+	{"delayat.2026-11-20T10:00:00ZZ.x", message.BadTime, nil},
+	{"delayat.20261120T100000Z.x", message.BadTime, nil},
+	{"delayat.10000-01-01T00:00:00Z.x", message.BadTime, nil},
+	{"delayat.9999-12-31T23:59:59-00:01.x", message.BadTime, nil}, // in UTC the year 10000, which no header can say
+	{"delayat.0000-01-01T00:00:00+00:01.x", message.BadTime, nil},
+	{"delayat.-1732060800.x", message.BadTime, []string{`"-1732060800"`}},
+	{"delayat.+1732060800.x", message.BadTime, nil},
+	{"delayat.1732060800s.x", message.BadTime, nil},
+	{"delayat.1e9.x", message.BadTime, nil},
+	{"delayat.0x10.x", message.BadTime, nil},
+	{"delayat.1732060800123456.x", message.BadTime, nil},    // microseconds
+	{"delayat.1732060800123456789.x", message.BadTime, nil}, // nanoseconds
+	{"delayat." + strings.Repeat("9", 40) + ".x", message.BadTime, nil},
+	{"delayat.30m.x", message.BadTime, []string{`"30m"`}},
+	{"delayin.x", message.BadTime, []string{`"x"`}},
+	{"delayin.30.x", message.BadTime, []string{"30s for seconds"}},
+	{"delayin.-5s.x", message.BadTime, []string{`"-"`}},
+	{"delayin.30M.x", message.BadTime, []string{"lower case"}},
+	{"delayin.30m1h.x", message.BadTime, []string{"order"}},
+	{"delayin.1y.x", message.BadTime, []string{`"y" is no unit`}},
+	{"delayin." + strings.Repeat("1", 60) + "s.x", message.BadTime, []string{"61 bytes"}},
+	{"delayin.2026-11-20T10:00:00Z.x", message.BadTime, nil},
+	{"delay.in.30m.x", message.BadTime, []string{`"in"`}},
+	{"delay.level.x", message.BadTime, []string{`"level"`}},
+	{"delay.30m\x00.x", message.BadTime, nil},
+	{"delay..x", message.BadTime, nil},
+	{"delayin..x", message.BadTime, nil},
+	{"delayat..x", message.BadTime, nil},
+	// Too far.
+	{"delayin.366d1ms.x", message.TooFar, []string{"366d", "DELAY_MAX_DELAY"}},
+	{"delay.367d.x", message.TooFar, nil},
+	{"delayin.106751d.x", message.TooFar, nil},
+	{"delayat.2030-01-01T00:00:00Z.x", message.TooFar, []string{"2030-01-01T00:00:00Z"}},
+	{"delayat.9999-12-31T23:59:59Z.x", message.TooFar, []string{"9999-12-31"}},
+	{"delayat.99999999999.x", message.TooFar, []string{"5138"}},
+	{"delayat.99999999999999.x", message.TooFar, nil},
+	// None of ours.
+	{"", message.BadTarget, nil},
+	{"orders.x", message.BadTarget, nil},
+	{"delaytimer.key.orders.x", message.BadTarget, nil},
+	{"delaysys.claim.key.orders.x", message.BadTarget, nil},
+	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
+}
+
+// TestWrongTimes reads wrong times as people and programs write them. None of them may reach a target.
 func TestWrongTimes(t *testing.T) {
-	tests := []struct {
-		subject string
-		code    message.Code
-		hints   []string // what the sentence names
-	}{
-		// A dot cut the time in two.
-		{"delayat.1732060800.123.orders.x", message.BadTime, []string{`"1732060800"`, `"123"`, "dot", "Delay-Until"}},
-		{"delayat.1732060800.123", message.BadTime, []string{`"123"`}},
-		{"delayat.1732060800.123456.x", message.BadTime, []string{`"123456"`}},
-		{"delayat.1.732060800123e+09.orders.x", message.BadTime, []string{`"732060800123e+09"`}}, // Go's print of a float
-		{"delayat.1.7320608e9.orders.x", message.BadTime, []string{`"7320608e9"`}},
-		{"delayat.1.7320608E+9.orders.x", message.BadTime, []string{`"7320608E+9"`}},
-		{"delayat.1732060800.5s.x", message.BadTime, []string{`"5s"`}},
-		{"delayat.2026-11-20T10:00:00.000Z.orders.x", message.BadTime, []string{`"2026-11-20T10:00:00"`, `"000Z"`}},
-		{"delayat.2026-11-20T10:00:00.000z.x", message.BadTime, []string{`"000z"`}},
-		{"delayat.2026-11-20T10:00:00.123+01:00.x", message.BadTime, []string{`"123+01:00"`}},
-		{"delayat.2026-11-20T10:00:00.123-0100.x", message.BadTime, []string{`"123-0100"`}},
-		{"delayin.1.5s.x", message.BadTime, []string{`"1"`, `"5s"`}},
-		{"delayin.1.5h.x", message.BadTime, []string{`"5h"`}},
-		{"delayin.1.500ms.x", message.BadTime, []string{`"500ms"`}},
-		{"delayin.1.5h30m.x", message.BadTime, []string{`"1"`}},
-		{"delayin.10s.5s.x", message.BadTime, []string{`"5s"`}},
-		{"delay.1.5s.x", message.BadTime, []string{`"1"`, "1s for seconds"}},
-		// No time at all.
-		{"delayat.tomorrow.x", message.BadTime, []string{`"tomorrow"`, "RFC 3339"}},
-		{"delayat.2026-11-20.x", message.BadTime, []string{`"2026-11-20"`}},
-		{"delayat.2026-11-20T10:00:00.x", message.BadTime, []string{"zone"}},
-		{"delayat.2026-11-20T10:00:00,5Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00:00,000Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T1:00:00Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T9:00:00Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00:60Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T24:00:00Z.x", message.BadTime, nil},
-		{"delayat.2026-02-29T10:00:00Z.x", message.BadTime, nil},
-		{"delayat.2026-11-31T10:00:00Z.x", message.BadTime, nil},
-		{"delayat.2026-11-20t10:00:00z.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00:00+0100.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00:00+01.x", message.BadTime, nil},
-		{"delayat.2026-11-20T10:00:00ZZ.x", message.BadTime, nil},
-		{"delayat.20261120T100000Z.x", message.BadTime, nil},
-		{"delayat.10000-01-01T00:00:00Z.x", message.BadTime, nil},
-		{"delayat.9999-12-31T23:59:59-00:01.x", message.BadTime, nil}, // in UTC the year 10000, which no header can say
-		{"delayat.0000-01-01T00:00:00+00:01.x", message.BadTime, nil},
-		{"delayat.-1732060800.x", message.BadTime, []string{`"-1732060800"`}},
-		{"delayat.+1732060800.x", message.BadTime, nil},
-		{"delayat.1732060800s.x", message.BadTime, nil},
-		{"delayat.1e9.x", message.BadTime, nil},
-		{"delayat.0x10.x", message.BadTime, nil},
-		{"delayat.1732060800123456.x", message.BadTime, nil},    // microseconds
-		{"delayat.1732060800123456789.x", message.BadTime, nil}, // nanoseconds
-		{"delayat." + strings.Repeat("9", 40) + ".x", message.BadTime, nil},
-		{"delayat.30m.x", message.BadTime, []string{`"30m"`}},
-		{"delayin.x", message.BadTime, []string{`"x"`}},
-		{"delayin.30.x", message.BadTime, []string{"30s for seconds"}},
-		{"delayin.-5s.x", message.BadTime, []string{`"-"`}},
-		{"delayin.30M.x", message.BadTime, []string{"lower case"}},
-		{"delayin.30m1h.x", message.BadTime, []string{"order"}},
-		{"delayin.1y.x", message.BadTime, []string{`"y" is no unit`}},
-		{"delayin." + strings.Repeat("1", 60) + "s.x", message.BadTime, []string{"61 bytes"}},
-		{"delayin.2026-11-20T10:00:00Z.x", message.BadTime, nil},
-		{"delay.in.30m.x", message.BadTime, []string{`"in"`}},
-		{"delay.level.x", message.BadTime, []string{`"level"`}},
-		{"delay.30m\x00.x", message.BadTime, nil},
-		{"delay..x", message.BadTime, nil},
-		{"delayin..x", message.BadTime, nil},
-		{"delayat..x", message.BadTime, nil},
-		// Too far.
-		{"delayin.366d1ms.x", message.TooFar, []string{"366d", "DELAY_MAX_DELAY"}},
-		{"delay.367d.x", message.TooFar, nil},
-		{"delayin.106751d.x", message.TooFar, nil},
-		{"delayat.2030-01-01T00:00:00Z.x", message.TooFar, []string{"2030-01-01T00:00:00Z"}},
-		{"delayat.9999-12-31T23:59:59Z.x", message.TooFar, []string{"9999-12-31"}},
-		{"delayat.99999999999.x", message.TooFar, []string{"5138"}},
-		{"delayat.99999999999999.x", message.TooFar, nil},
-		// None of ours.
-		{"", message.BadTarget, nil},
-		{"orders.x", message.BadTarget, nil},
-		{"delaytimer.key.orders.x", message.BadTarget, nil},
-		{"delaysys.claim.key.orders.x", message.BadTarget, nil},
-		{"delaydead.bad_time.orders.x", message.BadTarget, nil},
-	}
-	for _, tt := range tests {
+	for _, tt := range wrongTimes {
 		r, problem := parse(tt.subject)
 		wantProblem(t, tt.subject, problem, tt.code, tt.hints...)
 		if got, want := r.When(), at; got != want {

@@ -74,6 +74,38 @@ func TestSealSurvivesTheWire(t *testing.T) {
 	}
 }
 
+// tampering tries changes of a good message.
+type tampering struct {
+	t       *testing.T
+	policy  message.Policy
+	good    message.Incoming
+	changed int
+}
+
+// try parses a changed message: it must not be believed.
+func (x *tampering) try(what string, in message.Incoming) {
+	x.t.Helper()
+	x.changed++
+	r, problem := x.policy.Parse(in)
+	if problem == nil || problem.Code != message.BadInternal && problem.Code != message.UnknownKey {
+		x.t.Errorf("%s: got %v, want %s", what, problem, message.BadInternal)
+	}
+	if r.ID == full(x.t).ID {
+		x.t.Errorf("%s: it is believed to be the message %s", what, r.ID)
+	}
+}
+
+// with is the good message with a changed header.
+func (x *tampering) with(change func(h message.Header)) message.Incoming {
+	in := x.good
+	in.Header = make(message.Header)
+	for name, values := range x.good.Header {
+		in.Header[name] = slices.Clone(values)
+	}
+	change(in.Header)
+	return in
+}
+
 // TestTamperedIsNobodys changes each byte of a message in turn: its subject, each header that counts, its body, its
 // seal.
 func TestTamperedIsNobodys(t *testing.T) {
@@ -81,17 +113,8 @@ func TestTamperedIsNobodys(t *testing.T) {
 	p := sealing(k)
 	const subject = "delaysys.hop.2h.orders.expire"
 	good := hopOf(t, k, full(t), subject, "the body")
-	changed := 0
-	try := func(what string, in message.Incoming) {
-		changed++
-		r, problem := p.Parse(in)
-		if problem == nil || problem.Code != message.BadInternal && problem.Code != message.UnknownKey {
-			t.Errorf("%s: got %v, want %s", what, problem, message.BadInternal)
-		}
-		if r.ID == full(t).ID {
-			t.Errorf("%s: it is believed to be the message %s", what, r.ID)
-		}
-	}
+	x := &tampering{t: t, policy: p, good: good}
+	try, with := x.try, x.with
 	flip := func(s string, i int) string { return s[:i] + string(s[i]^1) + s[i+1:] }
 	for i := range subject {
 		in := good
@@ -109,15 +132,6 @@ func TestTamperedIsNobodys(t *testing.T) {
 	try("no body", in)
 	in.Data = append(slices.Clone(good.Data), 0)
 	try("a longer body", in)
-	with := func(change func(h message.Header)) message.Incoming {
-		in := good
-		in.Header = make(message.Header)
-		for name, values := range good.Header {
-			in.Header[name] = slices.Clone(values)
-		}
-		change(in.Header)
-		return in
-	}
 	for name, values := range good.Header {
 		if strings.HasPrefix(name, "Nats-") {
 			continue
@@ -141,15 +155,15 @@ func TestTamperedIsNobodys(t *testing.T) {
 		seal[:9]} {
 		try("seal "+other, with(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
 	}
-	if changed < 300 {
-		t.Errorf("only %d changes were tried", changed)
+	if x.changed < 300 {
+		t.Errorf("only %d changes were tried", x.changed)
 	}
 	if _, problem := p.Parse(good); problem != nil {
 		t.Errorf("unchanged: %v", problem)
 	}
 }
 
-// TestSealIsForOnePurpose: what is sealed as something else of ours is no message, and the other way round.
+// TestSealIsForOnePurpose: the seal of other data is not that of a message, and the other way round.
 func TestSealIsForOnePurpose(t *testing.T) {
 	k := keysOf(secretOne)
 	const subject = "delaysys.owners.table"
@@ -307,7 +321,7 @@ func space(r rune) rune {
 	return r
 }
 
-// BenchmarkSeal is what a hop pays: once when it is written, once when it is read.
+// BenchmarkSeal is the cost of a hop: one seal when it is written, one check when it is read.
 func BenchmarkSeal(b *testing.B) {
 	k := keysOf(secretOne)
 	body := make([]byte, 256)

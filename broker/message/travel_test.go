@@ -33,7 +33,7 @@ func paced(r message.Request) message.Request {
 	return r
 }
 
-// TestRefusedInItsTurn: what was refused waits for its retry, and then for a new turn.
+// TestRefusedInItsTurn: a refused message waits for its retry, and then for a new turn.
 func TestRefusedInItsTurn(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
 	if r.Refused(at, at.Add(2*time.Hour)).Paced != "" {
@@ -70,7 +70,7 @@ func TestHopRoundTrip(t *testing.T) {
 	}
 }
 
-// TestHeadersDoNotGrow: what a hop says replaces what the last one said.
+// TestHeadersDoNotGrow: the headers of a hop replace those of the last one.
 func TestHeadersDoNotGrow(t *testing.T) {
 	r := full(t)
 	ids := make(map[string]bool)
@@ -178,7 +178,7 @@ func TestSubjectIsKept(t *testing.T) {
 	}
 }
 
-// TestHeadersAreFresh: what one message becomes does not change what it becomes next.
+// TestHeadersAreFresh: the headers made of one request do not change those made of it later.
 func TestHeadersAreFresh(t *testing.T) {
 	r := full(t)
 	want := maps.Clone(r.User)
@@ -195,7 +195,7 @@ func TestHeadersAreFresh(t *testing.T) {
 	}
 }
 
-// TestBadInternal: what the broker did not write is not believed, whoever may publish there.
+// TestBadInternal: a message that no broker wrote is not believed, even if its writer may publish there.
 func TestBadInternal(t *testing.T) {
 	r := full(t)
 	good := wire(t, r.HopHeader())

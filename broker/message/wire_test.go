@@ -19,7 +19,7 @@ import (
 
 const day = 24 * time.Hour
 
-// at is when the server stored what the tests publish.
+// at is when the server stored the messages of the tests.
 var at = time.Date(2026, 11, 20, 9, 0, 0, 123456789, time.UTC)
 
 var policy = message.Policy{Names: mustNames("delay"), MaxDelay: 366 * day}
@@ -181,7 +181,7 @@ func orProblem(p *message.Problem) *message.Problem {
 	return p
 }
 
-// checkProblem checks what every problem owes to whoever reads it.
+// checkProblem checks the rules for every problem.
 func checkProblem(t testing.TB, what string, p *message.Problem) {
 	t.Helper()
 	if n := len(p.Sentence); n < 20 || n > 600 {

@@ -2,7 +2,8 @@
 //
 // # Invariants
 //
-//   - A publish ends with exactly one final call of its function: with the answer, or with the reason why there is none.
+//   - A publish ends with exactly one final call of its function: with the answer, or with the reason why there is
+//     none.
 //   - An answer counts only under the token of its publish, a secret part of the reply subject. No token follows from
 //     another.
 //   - No goroutine waits for an answer, so a worker can have tens of thousands in flight.

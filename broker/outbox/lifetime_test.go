@@ -17,7 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDisconnect tells everything outstanding, at once; what is published meanwhile fails, and what comes after works.
+// TestDisconnect: a loss of the connection ends every publish at once. A publish meanwhile fails, and one after the
+// return works.
 func TestDisconnect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -128,7 +129,7 @@ func TestForgedAnswers(t *testing.T) {
 	})
 }
 
-// BenchmarkToken is what an answer that nobody can guess costs.
+// BenchmarkToken is the cost of a token that cannot be guessed.
 func BenchmarkToken(b *testing.B) {
 	box := Outbox{tokens: rand.NewChaCha8([32]byte{1})}
 	b.ReportAllocs()

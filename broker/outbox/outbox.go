@@ -16,15 +16,15 @@ import (
 	"delaybroker/wheel"
 )
 
-// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full
-// stream was seen after the flush had returned, in 140 of 2,000 tries.
+// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full stream was
+// seen after the flush had returned, in 140 of 2,000 tries.
 const linger = 50 * time.Millisecond
 
 const flushTimeout = 10 * time.Second
 
-// Func takes the result of a publish: exactly one of answer and err is set. It returns true to go on waiting, which it may
-// do after ErrSilent, or after an answer that it does not accept. It is called from the outbox's goroutines and must not
-// block.
+// Func takes the result of a publish: exactly one of answer and err is set. It returns true to go on waiting, which it
+// may do after ErrSilent, or after an answer that it does not accept. It is called from the outbox's goroutines and
+// must not block.
 type Func func(answer *nats.Msg, err error) (wait bool)
 
 // Outbox is an inbox shared by many publishes. It is safe for concurrent use.
@@ -46,9 +46,9 @@ type Outbox struct {
 	unanswered chan struct{} // one slot: listening is no longer empty
 }
 
-// token is the last part of a reply subject, and the only proof of an answer. A recipient of one message knows the inbox and
-// that message's token, and can have the server's answers to its own messages delivered on any subject. So no token may
-// follow from another.
+// token is the last part of a reply subject, and the only proof of an answer. A recipient of one message knows the
+// inbox and that message's token, and can have the server's answers to its own messages delivered on any subject. So no
+// token may follow from another.
 type token [16]byte
 
 const tokenChars = 22
@@ -80,7 +80,8 @@ type result struct {
 }
 
 // New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every recipient of a message
-// sees a reply subject of it, so neither another inbox nor another token may be guessed from that. Don't forget to Run it.
+// sees a reply subject of it, so neither another inbox nor another token may be guessed from that. Don't forget to Run
+// it.
 func New(nc *nats.Conn, prefix string) (*Outbox, error) {
 	var seed [32]byte
 	rand.Read(seed[:])
@@ -152,8 +153,8 @@ func (b *Outbox) add(deadline time.Time, f Func) (token, bool) {
 	return t, true
 }
 
-// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a question to the system for each token, and ten
-// times as fast.
+// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a question to the system for each token, and
+// ten times as fast.
 func (b *Outbox) drawLocked() (t token) {
 	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
 	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
@@ -274,7 +275,8 @@ func (b *Outbox) finishAll(err error) {
 	}
 }
 
-// listen finds publishes without an answer. It flushes, waits for linger, and tells ErrSilent to those without a result.
+// listen finds publishes without an answer. It flushes, waits for linger, and tells ErrSilent to those without a
+// result.
 func (b *Outbox) listen(ctx context.Context) {
 	for {
 		select {

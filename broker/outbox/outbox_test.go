@@ -30,7 +30,7 @@ func startBox(t *testing.T, s *natstest.Server) (*Outbox, *nats.Conn, context.Ca
 	return b, nc, stop
 }
 
-// log is what functions were told, and when.
+// log records the results that functions were told, and when.
 type log struct {
 	mu  sync.Mutex
 	all []string

@@ -61,18 +61,6 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 		}
 		defer s.end()
 	}
-	start := func(number int, address string) {
-		t.Helper()
-		b, err := newBroker(t.TempDir(), built.broker, number, nil, "1s,5s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.env = append(b.env, "NATS_URL=nats://"+address, "DELAY_JS_DOMAIN=hub", "DELAY_STREAM_REPLICAS=1")
-		t.Cleanup(b.end)
-		if err := b.run(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	nc, err := nats.Connect("nats://"+hubAddress, nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -82,17 +70,9 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start(1, leafAddress)
+	startOnHub(t, 1, leafAddress)
 
-	var mu sync.Mutex
-	seen := make(map[string]int)
-	if _, err := nc.Subscribe("orders.>", func(m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen[string(m.Data)]++
-	}); err != nil {
-		t.Fatal(err)
-	}
+	seen := newTally(t, nc, func(m *nats.Msg) string { return string(m.Data) })
 	publish := func(what string, count int) {
 		t.Helper()
 		for i := range count {
@@ -103,31 +83,79 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 	}
-	count := func(what string) (messages, deliveries int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for body, n := range seen {
-			if strings.HasPrefix(body, what) {
-				messages, deliveries = messages+1, deliveries+n
-			}
-		}
-		return messages, deliveries
-	}
 	publish("before", 5)
-	if n, d := count("before"); n != 5 || d != 5 {
+	if n, d := seen.count("before"); n != 5 || d != 5 {
 		t.Fatalf("before the cut: %d messages came %d times, want 5 and 5", n, d)
 	}
 	link.set(refusing)
-	start(2, hubAddress)
+	startOnHub(t, 2, hubAddress)
 	publish("meanwhile", 5)
-	if n, _ := count("meanwhile"); n != 5 {
+	if n, _ := seen.count("meanwhile"); n != 5 {
 		t.Errorf("while the link was down, %d messages came of 5", n)
 	}
 	link.set(passing)
 	time.Sleep(10 * time.Second)
 	publish("after", 20)
-	if n, d := count("after"); n != 20 || d != 20 {
+	if n, d := seen.count("after"); n != 20 || d != 20 {
 		t.Errorf("10s after the link was back: %d messages came %d times, want 20 and 20", n, d)
+	}
+}
+
+// startOnHub starts a broker that reaches the hub's JetStream through the server at an address.
+func startOnHub(t *testing.T, number int, address string) {
+	t.Helper()
+	b, err := newBroker(t.TempDir(), built.broker, number, nil, "1s,5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.env = append(b.env, "NATS_URL=nats://"+address, "DELAY_JS_DOMAIN=hub", "DELAY_STREAM_REPLICAS=1")
+	t.Cleanup(b.end)
+	if err := b.run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tally counts the messages on orders.>, by a key.
+type tally struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func newTally(t *testing.T, nc *nats.Conn, key func(*nats.Msg) string) *tally {
+	t.Helper()
+	c := &tally{seen: make(map[string]int)}
+	if _, err := nc.Subscribe("orders.>", func(m *nats.Msg) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.seen[key(m)]++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// count is the number of messages whose key begins so, and of their deliveries.
+func (c *tally) count(prefix string) (messages, deliveries int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, n := range c.seen {
+		if strings.HasPrefix(k, prefix) {
+			messages, deliveries = messages+1, deliveries+n
+		}
+	}
+	return messages, deliveries
+}
+
+// await waits until so many messages have come.
+func (c *tally) await(t *testing.T, most time.Duration, want int) {
+	t.Helper()
+	if err := await(most, func() error {
+		if n, _ := c.count(""); n < want {
+			return fmt.Errorf("%d of %d came", n, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -39,25 +39,7 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	var dead *server
-	var level string
-	for try := 1; dead == nil; try++ { // consumers are placed at random
-		if try > 10 {
-			t.Fatal("no lane's consumer was placed on a server of its own")
-		}
-		b := atServer(t, dir, try, c, c[0], strings.Join(levels, ","))
-		time.Sleep(6 * time.Second) // the lanes are idle, and their heartbeats slow
-		for _, l := range levels {
-			if s := onItsOwn(t, ctx, js, c, "DELAY_"+l); s != nil && s != c[0] {
-				dead, level = s, l
-			}
-		}
-		if dead == nil {
-			if _, err := b.terminate(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	dead, level := placeApart(t, ctx, js, dir, c, levels)
 	proof, err := dead.kill()
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +69,29 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 		t.Logf("%s: late by %s", body, d.Round(time.Millisecond))
 		if d > allowed {
 			t.Errorf("message %s on delay.%s was late by %s, want %s at most", body, level, d.Round(time.Millisecond), allowed)
+		}
+	}
+}
+
+// placeApart starts brokers, until the consumer of a level lives on a server that does nothing else for the level:
+// nats-server places consumers at random. It returns that server and the level.
+func placeApart(
+	t *testing.T, ctx context.Context, js jetstream.JetStream, dir string, c cluster, levels []string,
+) (*server, string) {
+	t.Helper()
+	for try := 1; ; try++ {
+		if try > 10 {
+			t.Fatal("no lane's consumer was placed on a server of its own")
+		}
+		b := atServer(t, dir, try, c, c[0], strings.Join(levels, ","))
+		time.Sleep(6 * time.Second) // the lanes are idle, and their heartbeats slow
+		for _, l := range levels {
+			if s := onItsOwn(t, ctx, js, c, "DELAY_"+l); s != nil && s != c[0] {
+				return s, l
+			}
+		}
+		if _, err := b.terminate(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -121,23 +126,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		rounds, count = 6, 6000
 	}
 	dir, c, js := newClusterOf(t)
-	var mu sync.Mutex
-	seen := make(map[string]int)
-	if _, err := js.Conn().Subscribe("orders.>", func(m *nats.Msg) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen[m.Header.Get(message.HeaderID)]++
-	}); err != nil {
-		t.Fatal(err)
-	}
-	number := func() (messages, deliveries int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, n := range seen {
-			messages, deliveries = messages+1, deliveries+n
-		}
-		return messages, deliveries
-	}
+	seen := newTally(t, js.Conn(), func(m *nats.Msg) string { return m.Header.Get(message.HeaderID) })
 	published := 0
 	for round := range rounds {
 		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
@@ -152,14 +141,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		}
 		<-js.PublishAsyncComplete()
 		published += count + 1
-		if err := await(8*time.Second, func() error {
-			if n, _ := number(); n < published-1 {
-				return fmt.Errorf("%d of %d came", n, published-1)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		seen.await(t, 8*time.Second, published-1)
 		s, err := js.Stream(t.Context(), intake)
 		if err != nil {
 			t.Fatal(err)
@@ -180,18 +162,11 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
-		if err := await(patience, func() error {
-			if n, _ := number(); n < published {
-				return fmt.Errorf("%d of %d came", n, published)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		seen.await(t, patience, published)
 		if _, err := successor.terminate(); err != nil {
 			t.Error(err)
 		}
-		if n, d := number(); d != n {
+		if n, d := seen.count(""); d != n {
 			t.Errorf("round %d: after clean stops %d messages came %d times", round, n, d)
 		}
 	}

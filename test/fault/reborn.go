@@ -274,7 +274,8 @@ func (r *rebirth) awaitAsked(before uint64) (now uint64, left bool, err error) {
 			return err
 		}
 		for _, c := range all {
-			if left = left || c.Name != r.consumer; c.Name == r.consumer {
+			left = left || c.Name != r.consumer
+			if c.Name == r.consumer {
 				now = c.Delivered.Consumer
 			}
 		}

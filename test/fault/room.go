@@ -94,7 +94,8 @@ func fillStoreForLong(w *world) (func() (string, error), error) {
 			if err != nil {
 				return err
 			}
-			if left = lanes["DELAY_"+pushLevel]; left > 0 {
+			left = lanes["DELAY_"+pushLevel]
+			if left > 0 {
 				return errors.New("not purged")
 			}
 			return nil

@@ -156,7 +156,8 @@ func (w *world) askPaused(ctx context.Context, s *server) (stale int, proof stri
 		if info.Cluster == nil || info.Cluster.Leader == s.name {
 			return fmt.Errorf("%s is led by none but %s", intake, s.name)
 		}
-		if last = info.State.LastSeq; first == 0 {
+		last = info.State.LastSeq
+		if first == 0 {
 			first = last
 		}
 		if last == first {

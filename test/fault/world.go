@@ -72,6 +72,23 @@ func (w *world) start(p plan) (err error) {
 	if err := w.createTarget(ctx); err != nil {
 		return fmt.Errorf("create the target's stream: %w", err)
 	}
+	if err := w.startBrokers(p); err != nil {
+		return err
+	}
+	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
+	for _, b := range w.brokers {
+		b.events = w.log // from here on: the first start also makes the streams
+	}
+	for _, s := range w.cluster {
+		if err := w.witness(s); err != nil {
+			return fmt.Errorf("witness on %s: %w", s.name, err)
+		}
+	}
+	return w.startClients(ctx, p)
+}
+
+// startBrokers starts the brokers of a plan.
+func (w *world) startBrokers(p plan) error {
 	for i := range p.brokers {
 		b, err := newBroker(w.dir, p.programs.broker, i+1, w.cluster, p.ladder.levels)
 		if err != nil {
@@ -85,15 +102,11 @@ func (w *world) start(p plan) (err error) {
 			return err
 		}
 	}
-	w.log.Add(history.Event{Op: history.Run, Conditions: p.conditions(w.cluster)})
-	for _, b := range w.brokers {
-		b.events = w.log // from here on: the first start also makes the streams
-	}
-	for _, s := range w.cluster {
-		if err := w.witness(s); err != nil {
-			return fmt.Errorf("witness on %s: %w", s.name, err)
-		}
-	}
+	return nil
+}
+
+// startClients starts the publishers, and the attacker if the plan has one.
+func (w *world) startClients(ctx context.Context, p plan) error {
 	for i := range publishers {
 		name := fmt.Sprintf("p%d", i)
 		nc, err := w.connect(w.cluster.urls(i), name)

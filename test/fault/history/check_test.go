@@ -141,165 +141,168 @@ func TestCore(t *testing.T) {
 	}
 }
 
+// mutants are changes of a sound history, and the kind of violation that each must be found as.
+var mutants = []struct {
+	name   string
+	change func([]Event) []Event
+	want   Kind
+}{
+	{"the first delivery is missing", func(e []Event) []Event { return without(e, arrived("p0-0")) }, Lost},
+	{"a delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-6")) }, Lost},
+	{"the last delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-14")) }, Lost},
+	{"it was seen and not stored", func(e []Event) []Event {
+		return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Op == Stored })
+	}, Lost},
+	{"one server lacks one", func(e []Event) []Event {
+		return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Server == "n2" && e.Op == Stored })
+	}, LostOnServer},
+	{"one server has another time", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) {
+			if e.Server == "n3" {
+				e.Stored++
+			}
+		})
+		return e
+	}, LostOnServer},
+	{"one is early by a nanosecond", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.Stored-- })
+		return e
+	}, Early},
+	{"one for a given time is early by a nanosecond", func(e []Event) []Event {
+		of(e, Stored, "p0-2", func(e *Event) { e.Stored-- })
+		return e
+	}, Early},
+	{"due was rounded down, and kept", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.Due--; e.Stored-- })
+		return e
+	}, Early},
+	{"due was rounded up", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.Due += ms; e.Stored += ms })
+		return e
+	}, WrongDue},
+	{"it says that it was accepted before it was published", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) {
+			e.Accepted -= 3 * ms
+			e.Due -= 3 * ms
+			e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 11, At: time.Unix(0, e.Accepted)}.String()
+		})
+		return e
+	}, WrongDue},
+	{"a copy within the window", func(e []Event) []Event { return again(e, "p0-5", time.Minute) }, Duplicate},
+	{"seen twice", func(e []Event) []Event {
+		return append(e, Event{Op: Seen, ID: "p0-5", Subject: "orders.a", Server: "n1"})
+	}, Repeated},
+	{"stored and never published", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.ID = "p7-1" })
+		return e
+	}, Unexpected},
+	{"seen and never published", func(e []Event) []Event {
+		return append(e, Event{Op: Seen, ID: "p7-1", Subject: "orders.a", Server: "n1"})
+	}, Unexpected},
+	{"its publish failed", func(e []Event) []Event {
+		of(e, Publish, "p1-3", func(e *Event) {
+			if e.Phase == Unknown {
+				e.Phase = Fail
+			}
+		})
+		return e
+	}, Unexpected},
+	{"another payload", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" })
+		return e
+	}, WrongPayload},
+	{"another target", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" })
+		return e
+	}, WrongTarget},
+	{"another's Delay-Id", func(e []Event) []Event {
+		var other Event
+		of(e, Stored, "p0-6", func(e *Event) { other = *e })
+		of(e, Stored, "p0-5", func(e *Event) { e.DelayID = other.DelayID })
+		return e
+	}, WrongID},
+	{"a Delay-Id that is none", func(e []Event) []Event {
+		of(e, Stored, "p0-5", func(e *Event) { e.DelayID = "" })
+		return e
+	}, WrongID},
+	{"the copy has another Delay-Id", func(e []Event) []Event {
+		e = again(e, "p0-5", time.Hour)
+		of(e, Stored, "p0-5", func(e *Event) {
+			if e.Sequence == 100 {
+				e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 99, At: time.Unix(0, e.Accepted)}.String()
+			}
+		})
+		return e
+	}, WrongID},
+	{"a dead letter", func(e []Event) []Event {
+		return append(e, Event{Op: Dead, ID: "p0-5", Text: "bad_time"})
+	}, DeadLetter},
+	{"late beyond the bound", func(e []Event) []Event {
+		of(e, Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) })
+		return e
+	}, TooLate},
+	{"a lane is not empty", func(e []Event) []Event {
+		e[len(e)-1].Count = 1
+		return e
+	}, LeftBehind},
+	{"one server was not read", func(e []Event) []Event {
+		return without(e, func(e Event) bool { return e.Op == Read && e.Server == "n2" })
+	}, Incomplete},
+	{"nothing proves the fault", func(e []Event) []Event {
+		return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == OK })
+	}, Incomplete},
+	{"the fault did not end", func(e []Event) []Event {
+		return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == Healed })
+	}, Incomplete},
+	{"too little was published after the fault", func(e []Event) []Event {
+		return without(e, func(e Event) bool {
+			return e.Op == Publish && e.At > start+2300*ms ||
+				e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
+		})
+	}, Incomplete},
+	{"sent twice long after the last fault", func(e []Event) []Event {
+		e[0].Conditions.Clean = false
+		for i := range e {
+			if e[i].Op == Fault { // as if it had been earlier
+				e[i].At -= int64(20 * time.Second)
+			}
+		}
+		return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
+	}, Settled},
+	{"core subscribers did not see it", func(e []Event) []Event {
+		e = without(e, arrived("p0-5"))
+		of(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
+		return e
+	}, Lost},
+	{"core subscribers saw it early", func(e []Event) []Event {
+		e = coreOnly(e, "p0-5")
+		of(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
+		return e
+	}, Early},
+	{"core subscribers saw it late", func(e []Event) []Event {
+		e = coreOnly(e, "p0-5")
+		of(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
+		of(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
+		return e
+	}, TooLate},
+	{"a broker was ready late", func(e []Event) []Event {
+		e[0].Conditions.Ready = time.Second
+		return append(e, Event{Op: Ready, Text: "b1", Delay: time.Second + 1})
+	}, TooSlow},
+	{"one is late in a run that allows for little", func(e []Event) []Event {
+		e[0].Conditions.Late = 2 * time.Second
+		of(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
+		return e
+	}, TooLate},
+	{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
+		NotKept},
+	{"it has no beginning", func(e []Event) []Event { return e[1:] }, Incomplete},
+	{"it is empty", func([]Event) []Event { return nil }, Incomplete},
+}
+
 // TestMutants: every error of a history is noticed, under its own kind.
 func TestMutants(t *testing.T) {
-	for _, mutant := range []struct {
-		name   string
-		change func([]Event) []Event
-		want   Kind
-	}{
-		{"the first delivery is missing", func(e []Event) []Event { return without(e, arrived("p0-0")) }, Lost},
-		{"a delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-6")) }, Lost},
-		{"the last delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-14")) }, Lost},
-		{"it was seen and not stored", func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Op == Stored })
-		}, Lost},
-		{"one server lacks one", func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Server == "n2" && e.Op == Stored })
-		}, LostOnServer},
-		{"one server has another time", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) {
-				if e.Server == "n3" {
-					e.Stored++
-				}
-			})
-			return e
-		}, LostOnServer},
-		{"one is early by a nanosecond", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.Stored-- })
-			return e
-		}, Early},
-		{"one for a given time is early by a nanosecond", func(e []Event) []Event {
-			of(e, Stored, "p0-2", func(e *Event) { e.Stored-- })
-			return e
-		}, Early},
-		{"due was rounded down, and kept", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.Due--; e.Stored-- })
-			return e
-		}, Early},
-		{"due was rounded up", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.Due += ms; e.Stored += ms })
-			return e
-		}, WrongDue},
-		{"it says that it was accepted before it was published", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) {
-				e.Accepted -= 3 * ms
-				e.Due -= 3 * ms
-				e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 11, At: time.Unix(0, e.Accepted)}.String()
-			})
-			return e
-		}, WrongDue},
-		{"a copy within the window", func(e []Event) []Event { return again(e, "p0-5", time.Minute) }, Duplicate},
-		{"seen twice", func(e []Event) []Event {
-			return append(e, Event{Op: Seen, ID: "p0-5", Subject: "orders.a", Server: "n1"})
-		}, Repeated},
-		{"stored and never published", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.ID = "p7-1" })
-			return e
-		}, Unexpected},
-		{"seen and never published", func(e []Event) []Event {
-			return append(e, Event{Op: Seen, ID: "p7-1", Subject: "orders.a", Server: "n1"})
-		}, Unexpected},
-		{"its publish failed", func(e []Event) []Event {
-			of(e, Publish, "p1-3", func(e *Event) {
-				if e.Phase == Unknown {
-					e.Phase = Fail
-				}
-			})
-			return e
-		}, Unexpected},
-		{"another payload", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" })
-			return e
-		}, WrongPayload},
-		{"another target", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" })
-			return e
-		}, WrongTarget},
-		{"another's Delay-Id", func(e []Event) []Event {
-			var other Event
-			of(e, Stored, "p0-6", func(e *Event) { other = *e })
-			of(e, Stored, "p0-5", func(e *Event) { e.DelayID = other.DelayID })
-			return e
-		}, WrongID},
-		{"a Delay-Id that is none", func(e []Event) []Event {
-			of(e, Stored, "p0-5", func(e *Event) { e.DelayID = "" })
-			return e
-		}, WrongID},
-		{"the copy has another Delay-Id", func(e []Event) []Event {
-			e = again(e, "p0-5", time.Hour)
-			of(e, Stored, "p0-5", func(e *Event) {
-				if e.Sequence == 100 {
-					e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 99, At: time.Unix(0, e.Accepted)}.String()
-				}
-			})
-			return e
-		}, WrongID},
-		{"a dead letter", func(e []Event) []Event {
-			return append(e, Event{Op: Dead, ID: "p0-5", Text: "bad_time"})
-		}, DeadLetter},
-		{"late beyond the bound", func(e []Event) []Event {
-			of(e, Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) })
-			return e
-		}, TooLate},
-		{"a lane is not empty", func(e []Event) []Event {
-			e[len(e)-1].Count = 1
-			return e
-		}, LeftBehind},
-		{"one server was not read", func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.Op == Read && e.Server == "n2" })
-		}, Incomplete},
-		{"nothing proves the fault", func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == OK })
-		}, Incomplete},
-		{"the fault did not end", func(e []Event) []Event {
-			return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == Healed })
-		}, Incomplete},
-		{"too little was published after the fault", func(e []Event) []Event {
-			return without(e, func(e Event) bool {
-				return e.Op == Publish && e.At > start+2300*ms ||
-					e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
-			})
-		}, Incomplete},
-		{"sent twice long after the last fault", func(e []Event) []Event {
-			e[0].Conditions.Clean = false
-			for i := range e {
-				if e[i].Op == Fault { // as if it had been earlier
-					e[i].At -= int64(20 * time.Second)
-				}
-			}
-			return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
-		}, Settled},
-		{"core subscribers did not see it", func(e []Event) []Event {
-			e = without(e, arrived("p0-5"))
-			of(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
-			return e
-		}, Lost},
-		{"core subscribers saw it early", func(e []Event) []Event {
-			e = coreOnly(e, "p0-5")
-			of(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
-			return e
-		}, Early},
-		{"core subscribers saw it late", func(e []Event) []Event {
-			e = coreOnly(e, "p0-5")
-			of(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
-			of(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
-			return e
-		}, TooLate},
-		{"a broker was ready late", func(e []Event) []Event {
-			e[0].Conditions.Ready = time.Second
-			return append(e, Event{Op: Ready, Text: "b1", Delay: time.Second + 1})
-		}, TooSlow},
-		{"one is late in a run that allows for little", func(e []Event) []Event {
-			e[0].Conditions.Late = 2 * time.Second
-			of(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
-			return e
-		}, TooLate},
-		{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
-			NotKept},
-		{"it has no beginning", func(e []Event) []Event { return e[1:] }, Incomplete},
-		{"it is empty", func([]Event) []Event { return nil }, Incomplete},
-	} {
+	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
 			if r := Check(mutant.change(sound())); r.Count(mutant.want) == 0 {
 				t.Errorf("not noticed as %q: %v", mutant.want, r.Violations)
