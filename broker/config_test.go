@@ -25,6 +25,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
 			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
 			Problem: "want at most 7s500ms, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered"}},
+		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
 		{Config{ShutdownGrace: 2 * time.Hour}, FieldError{Field: "ShutdownGrace", Value: "2h0m0s", Problem: "want 1s to 1h"}},
 		{Config{MaxPending: -1}, FieldError{Field: "MaxPending", Value: "-1", Problem: "want a whole number from 1, or 0 for no bound"}},
 		{Config{Secrets: []string{"0123456789abcdef", "short"}}, FieldError{

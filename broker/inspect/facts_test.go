@@ -37,7 +37,11 @@ func TestGatherChangesNothing(t *testing.T) {
 		f.finds(t, "storage", Fine, "a trial was accepted")
 		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all that the broker needs")
-		for _, l := range f.lanes.Lanes {
+		v, err := i.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range v.Lanes {
 			if l.info.State.LastSeq != 0 {
 				t.Errorf("%s holds %d messages", l.Stream, l.info.State.LastSeq)
 			}

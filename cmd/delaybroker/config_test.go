@@ -147,6 +147,7 @@ func TestProblemInWords(t *testing.T) {
 			` or a clean stop would repeat what is being answered`},
 		{"DELAY_SECRET", "short", `DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
 		{"DELAY_MAX_PENDING", "0", `DELAY_MAX_PENDING="0": want a whole number from 1, or none`},
+		{"DELAY_DELIVER", "maybe", `DELAY_DELIVER="maybe": delivery mode "maybe": want auto, stream, core or request`},
 		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},
 	} {
 		clearEnv(t)
