@@ -47,7 +47,7 @@ func (s *sightings) count() (messages, copies int) {
 	return len(s.seen), copies
 }
 
-// TestCoreSubscribersOfManySubjects has 100,000 messages for as many subjects of core subscribers, all due at one instant,
+// TestCoreSubscribersOfManySubjects has 50,000 messages for as many subjects of core subscribers, all due at one instant,
 // and then as many again as fast as they can be published: each comes once. Nothing is pretended about time here, because
 // what a look at the account's streams takes is the point.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
@@ -55,7 +55,7 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	b := startBroker(t, s, broker.Config{})
 	c := newClient(t, s)
 	seen := c.sight("ui.>")
-	const each = 100_000
+	const each = 50_000
 	at := time.Now().Add(8 * time.Second)
 	var last nats.PubAckFuture
 	js, err := c.nc.JetStream(nats.PublishAsyncMaxPending(10_000))

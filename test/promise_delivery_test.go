@@ -136,27 +136,28 @@ func TestSilentService(t *testing.T) {
 // stream's acknowledgement.
 func TestServiceRepliesWithJSON(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]string{
-		"a field called stream":  `{"stream":"camera-7","state":"recording"}`,
-		"and one called seq":     `{"stream":"camera-7","seq":12}`,
-		"an err_code of its own": `{"error":{"err_code":17,"description":"already done"}}`,
-		"one that is a status":   `{"error":{"err_code":503}}`,
-		"other":                  `{"id":7}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				startBroker(t, s, broker.Config{Attempts: 3})
-				c := newClient(t, s)
-				in := c.service("svc", func(int) *nats.Msg { return &nats.Msg{Data: []byte(answer)} })
-				c.publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
-				time.Sleep(time.Hour)
-				if got := len(in.all()); got != 1 {
-					t.Errorf("the service was called %d times, want once", got)
-				}
-				c.checkNoDead()
-			})
-		})
-	}
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 3})
+		c := newClient(t, s)
+		services := make(map[string]*inbox)
+		for name, answer := range map[string]string{
+			"stream":         `{"stream":"camera-7","state":"recording"}`,
+			"stream_and_seq": `{"stream":"camera-7","seq":12}`,
+			"err_code":       `{"error":{"err_code":17,"description":"already done"}}`,
+			"status":         `{"error":{"err_code":503}}`,
+			"other":          `{"id":7}`,
+		} {
+			services[name] = c.service("svc."+name, func(int) *nats.Msg { return &nats.Msg{Data: []byte(answer)} })
+			c.publish("delay.5s.svc."+name, "x", message.HeaderDeliver, "request")
+		}
+		time.Sleep(time.Hour)
+		for name, in := range services {
+			if got := len(in.all()); got != 1 {
+				t.Errorf("the service %s was called %d times, want once", name, got)
+			}
+		}
+		c.checkNoDead()
+	})
 }
 
 // TestExpires delivers up to the last nanosecond and not after it.
@@ -332,7 +333,7 @@ func TestTooLargeToRetry(t *testing.T) {
 func TestRateAfterOutage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const rate, outage, flood = 5, 3 * time.Minute, 2000
+		const rate, outage, flood = 2, 3 * time.Minute, 800
 		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
 		c := newClient(t, s)
 		start := time.Now()
@@ -365,7 +366,7 @@ func TestRateAfterOutage(t *testing.T) {
 func TestRateWithInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const flood, rate, instances = 500, 50, 3
+		const flood, rate, instances = 200, 20, 3
 		for range instances {
 			startBroker(t, s, broker.Config{MaxOwners: instances, Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
 		}

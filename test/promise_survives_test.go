@@ -171,11 +171,11 @@ func TestLadderChange(t *testing.T) {
 	})
 }
 
-// TestNoHeadOfLineBlocking puts 50,000 far messages in front of a near one, with room for few of them in memory.
+// TestNoHeadOfLineBlocking puts 20,000 far messages in front of a near one, and allows 1,000 of them in memory.
 func TestNoHeadOfLineBlocking(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const count = 50_000
+		const count = 20_000
 		startBroker(t, s, broker.Config{HoldMessages: 1000})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
@@ -217,7 +217,7 @@ func TestOldestDueFirst(t *testing.T) {
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		first.stop()
-		const count = 3000
+		const count = 1500
 		rng := rand.New(rand.NewPCG(7, 7))
 		for i := range count {
 			c.publish(fmt.Sprintf("delayin.%dms.orders.x", 1+rng.IntN(600_000)), fmt.Sprint(i))

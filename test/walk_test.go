@@ -32,7 +32,13 @@ func TestWalkIsTheTruth(t *testing.T) {
 		t.Skip("this is the run that it looks at")
 	}
 	walk := theWalk(t)
-	without, with := statements(t, "none"), statements(t, "one")
+	binary := filepath.Join(t.TempDir(), "walk.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary,
+		"-coverpkg=delaybroker/broker/...,delaybroker/wheel,delaybroker/levels", ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	without, with := statements(t, binary, "none"), statements(t, binary, "one")
 	passed := make(map[string]bool)
 	for statement := range with {
 		if without[statement] {
@@ -112,11 +118,10 @@ func theWalk(t *testing.T) string {
 }
 
 // statements are those of the engine that ran in TestOneMessage.
-func statements(t *testing.T, messages string) map[string]bool {
+func statements(t *testing.T, binary, messages string) map[string]bool {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), messages)
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "^TestOneMessage$", "-count=1",
-		"-coverpkg=delaybroker/broker/...,delaybroker/wheel,delaybroker/levels", "-coverprofile="+profile, ".")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestOneMessage$", "-test.coverprofile="+profile)
 	cmd.Env = append(os.Environ(), walkMessages+"="+messages)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
