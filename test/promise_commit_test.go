@@ -13,9 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCommitOfAnOldLook holds back the answer by which a broker makes sure of a stream before it purges, as a stopped
-// process or a slow network does. Meanwhile the stream is created again, and takes as many messages. The purge must not
-// take those.
+// TestCommitOfAnOldLook: before it purges a stream, a broker checks that the stream is still the one it read. The test
+// delays the answer to that check. Meanwhile it deletes the stream, creates it again and stores as many messages. The
+// purge must not remove those.
 func TestCommitOfAnOldLook(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
@@ -24,7 +24,8 @@ func TestCommitOfAnOldLook(t *testing.T) {
 		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
 			question := strings.TrimPrefix(m.Subject, "X.API.")
 			if question != "STREAM.MSG.GET.DELAY_10s" || !armed.CompareAndSwap(true, false) {
-				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
+					Data: m.Data})
 				return
 			}
 			go func() {

@@ -15,15 +15,17 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestForbiddenToTheBroker has targets that the broker's own user may not publish to. NATS drops such a publish, and says so
-// apart from all answers: it is a refusal in every mode, and no core subscriber that does not answer.
+// TestForbiddenToTheBroker: the broker's user has no right to publish to some targets. NATS drops such a delivery and
+// reports it asynchronously. That counts as a refusal in every mode, and not as a core subscriber without a reply.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
 		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
+			{Username: "broker", Password: "b",
+				Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"},
+					Deny: []string{"secret.>"}}}},
 			{Username: "client", Password: "c"},
 		}})
 		startBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
@@ -49,7 +51,8 @@ func TestForbiddenToTheBroker(t *testing.T) {
 			t.Errorf("%d dead letters, want %d", got, want)
 		}
 		for _, l := range letters {
-			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") || l.Header.Get(message.HeaderAttempts) != "2" {
+			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") ||
+				l.Header.Get(message.HeaderAttempts) != "2" {
 				t.Errorf("%s: after %s attempts: %s", l.Subject, l.Header.Get(message.HeaderAttempts), why)
 			}
 		}
@@ -57,15 +60,17 @@ func TestForbiddenToTheBroker(t *testing.T) {
 	})
 }
 
-// TestForbiddenAndHeardLate: nats.go tells of a refusal when its error handler has time, long after the silence. Whoever
-// logs what it says may take a while.
+// TestForbiddenAndHeardLate: nats.go calls its error handlers one after another, so a slow handler delays the report of
+// a refusal. The refusal still counts.
 func TestForbiddenAndHeardLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
 		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
+			{Username: "broker", Password: "b",
+				Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"},
+					Deny: []string{"secret.>"}}}},
 			{Username: "client", Password: "c"},
 		}})
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })

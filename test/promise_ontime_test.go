@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNeverEarlyOnTime publishes once to every level, and sees each message at the nanosecond it is due.
+// TestNeverEarlyOnTime publishes one message to every level, and receives each at the nanosecond it is due.
 func TestNeverEarlyOnTime(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,10 +38,11 @@ func TestNeverEarlyOnTime(t *testing.T) {
 	})
 }
 
-// TestChains lets messages pass many levels and arrive at the nanosecond all the same.
+// TestChains: messages that pass several levels arrive at the nanosecond they are due.
 func TestChains(t *testing.T) {
 	t.Parallel()
-	for _, subject := range []string{"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d", "delayin.30d", "delayin.50ms"} {
+	for _, subject := range []string{"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d",
+		"delayin.30d", "delayin.50ms"} {
 		t.Run(subject, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -71,8 +72,8 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestOneLevelAgainAndAgain passes one level many times inside its duplicate window: each hop needs an id of its own, or
-// the second is answered "duplicate" and the message is lost.
+// TestOneLevelAgainAndAgain: a message passes one level several times within its duplicate window. Each hop needs its
+// own id; otherwise the server answers "duplicate" to the second one, and the message is lost.
 func TestOneLevelAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -98,7 +99,7 @@ func cut(subject string) (root, token string, ok bool) {
 	return subject, "", false
 }
 
-// TestAbsoluteTimes asks for moments instead of durations, in every spelling.
+// TestAbsoluteTimes uses points in time instead of durations, in every notation.
 func TestAbsoluteTimes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -115,7 +116,8 @@ func TestAbsoluteTimes(t *testing.T) {
 		c.publish("delayat."+at(10*time.Second).UTC().Format(time.RFC3339)+".orders.a", "a")
 		c.publish(fmt.Sprintf("delayat.%d.orders.b", at(20*time.Second).Unix()), "b")
 		c.publish(fmt.Sprintf("delayat.%d.orders.c", at(30*time.Second+7*time.Millisecond).UnixMilli()), "c")
-		c.publish("delay.10s.orders.d", "d", message.HeaderUntil, at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
+		c.publish("delay.10s.orders.d", "d", message.HeaderUntil,
+			at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
 		c.publish("delay.15m.orders.e", "e", "delay-until", fmt.Sprint(at(16*time.Minute).UnixMilli()))
 		checkExactly(t, in, at(10*time.Second), 1)
 		checkExactly(t, in, at(20*time.Second), 2)
@@ -137,7 +139,8 @@ func TestRandomDelays(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		due := make(map[string]time.Time, count)
 		for i := range count {
-			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) + time.Millisecond
+			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) +
+				time.Millisecond
 			body := fmt.Sprint(i)
 			c.publish("delayin."+levels.FormatDuration(wait)+".orders.expire", body)
 			due[body] = time.Now().Add(wait)
@@ -155,7 +158,8 @@ func TestRandomDelays(t *testing.T) {
 			}
 			seen[a.Body] = true
 			if want := due[a.Body]; !a.At.Equal(want) || !a.Due.Equal(want) {
-				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want, a.At.Sub(want))
+				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want,
+					a.At.Sub(want))
 			}
 			if i > 0 && a.Due.Before(got[i-1].Due) {
 				t.Errorf("%s came after one that was due later", a.Body)

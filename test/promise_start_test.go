@@ -13,9 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestStartWithoutALeader starts a broker while a stream is listed by name only, as in an election: it waits for its
-// leader, creates nothing anew, and does not take it for missing. When that lasts, the others are served, and so is the one
-// without a leader, when it has one.
+// TestStartWithoutALeader starts a broker while a stream has no leader, so that the server lists it by name only. The
+// broker does not take the stream for missing. It waits for a while, then serves the other streams, and this one when
+// it has a leader.
 func TestStartWithoutALeader(t *testing.T) {
 	for name, tt := range map[string]struct{ away, ready time.Duration }{
 		"an election":     {away: 4500 * time.Millisecond, ready: 5 * time.Second},
@@ -30,7 +30,8 @@ func TestStartWithoutALeader(t *testing.T) {
 				if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
 					question := strings.TrimPrefix(m.Subject, "X.API.")
 					if question != "STREAM.LIST" || !hidden || time.Since(start) >= tt.away {
-						_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+						_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
+							Data: m.Data})
 						return
 					}
 					go func() { _ = m.Respond(withoutLeader(t, api, m.Data, "DELAY_10s")) }()
@@ -59,14 +60,15 @@ func TestStartWithoutALeader(t *testing.T) {
 				c.publish("delay.10s.orders.y", "")
 				time.Sleep(time.Minute)
 				if got := in.all(); len(got) != 2 || !got[1].At.Equal(due) {
-					t.Errorf("%d of 2 came; the second when it was due: %v", len(got), len(got) == 2 && got[1].At.Equal(due))
+					t.Errorf("%d of 2 came; the second when it was due: %v", len(got), len(got) == 2 &&
+						got[1].At.Equal(due))
 				}
 			})
 		})
 	}
 }
 
-// withoutLeader is the server's list of streams, one of which nobody describes.
+// withoutLeader returns the server's list of streams, with this one listed by name only.
 func withoutLeader(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
 	answer, err := nc.Request("$JS.API.STREAM.LIST", request, time.Second)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package clients shows that other languages need no library of ours. It runs their NATS clients, as they come from their
-// package managers, against a broker in a process of its own.
+// Package clients shows that other languages need no library of ours. It runs their NATS clients, as they come from
+// their package managers, against a broker in a process of its own.
 //
 //	JavaScript  demo.mjs and the snippet run here, and have to in CI
 //	Go          the snippet runs here
@@ -35,7 +35,8 @@ func TestJavaScript(t *testing.T) {
 	url := startBroker(t)
 	out := run(t, dir, url, "node", "demo.mjs")
 	t.Logf("\n%s", out)
-	if strings.Count(out, " ms after it was due\n") != 8 || !strings.HasSuffix(out, "ok: duration header level subject, never early\n") {
+	if strings.Count(out, " ms after it was due\n") != 8 ||
+		!strings.HasSuffix(out, "ok: duration header level subject, never early\n") {
 		t.Errorf("the demonstration did not see four messages twice:\n%s", out)
 	}
 }
@@ -189,8 +190,8 @@ func installJavaScript(t *testing.T) string {
 	return dir
 }
 
-// lacking ends a test that cannot run on this machine. Go alone is enough for a laptop; in CI a test that quietly does not
-// run is one that is not there.
+// lacking ends a test that cannot run on this machine. Go alone is enough for a laptop; in CI a test that quietly does
+// not run is one that is not there.
 func lacking(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -203,7 +204,8 @@ func lacking(t *testing.T, what string) {
 func startBroker(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary,
+		"delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := exec.Command(binary)

@@ -19,7 +19,8 @@ func TestImage(t *testing.T) {
 		t.Fatalf("the Dockerfile has %d stages, want one that builds and one that is the image", len(stages))
 	}
 	build, image := stages[0], stages[1]
-	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod", "--mount=type=cache,target=/root/.cache/go-build"} {
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod",
+		"--mount=type=cache,target=/root/.cache/go-build"} {
 		if !strings.Contains(build.get("RUN"), want) {
 			t.Errorf("the build has no %s", want)
 		}
@@ -39,7 +40,8 @@ func TestImage(t *testing.T) {
 			t.Errorf("%s is %q, want %q", instruction, got, want)
 		}
 	}
-	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") || !strings.HasSuffix(from, ":nonroot") {
+	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") ||
+		!strings.HasSuffix(from, ":nonroot") {
 		t.Errorf("the image is from %q, want certificates and no shell", from)
 	}
 	if !slices.Contains(image.all("COPY"), "--from=build --chown="+user+":"+user+" /out/data "+dataDir) {
@@ -101,7 +103,8 @@ func TestLinkedVariablesExist(t *testing.T) {
 	}
 	known := settings(t)
 	for name, setting := range map[string]string{
-		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN", "defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
+		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN",
+		"defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
 	} {
 		if got, want := known[setting], linked[name]; got != want {
 			t.Errorf("the default of %s in the image is %q, want %q", setting, got, want)

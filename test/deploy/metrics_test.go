@@ -79,8 +79,9 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s says too little", a.Alert)
 			}
 			result := checkExpr(t, a.Alert, a.Expr, shown)
-			// A text can only name what the expression leaves over.
-			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(a.Annotations.Summary+a.Annotations.Description, -1) {
+			// The text may only use labels that the result of the expression has.
+			text := a.Annotations.Summary + a.Annotations.Description
+			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
 				if result != nil && !slices.Contains(result, l[1]) {
 					t.Errorf("%s speaks of the label %s, and its result has %v", a.Alert, l[1], result)
 				}
@@ -146,7 +147,9 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for name := range shown {
-		if known := []string{"delaybroker_early_checks_total", "delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] && !slices.Contains(known, name) {
+		if known := []string{"delaybroker_early_checks_total",
+			"delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] &&
+			!slices.Contains(known, name) {
 			t.Errorf("nothing on the dashboard shows %s", name)
 		}
 	}
@@ -157,7 +160,8 @@ func TestMetricsThatAreTold(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
 	name := regexp.MustCompile(`\bdelaybroker_[a-z_]*[a-z]\b`)
-	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml", "dashboard.json"} {
+	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml",
+		"dashboard.json"} {
 		for _, n := range name.FindAllString(read(t, file), -1) {
 			if shown[family(n, shown)] == nil {
 				t.Errorf("%s speaks of %s, and there is no such metric", file, n)
@@ -170,7 +174,8 @@ func TestMetricsThatAreTold(t *testing.T) {
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
 	d := readDeployment(t, "kubernetes-shared.yaml")
-	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422", "prometheus.io/path": "/metrics"}
+	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422",
+		"prometheus.io/path": "/metrics"}
 	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
 		t.Errorf("annotations are %v, want %v", got, want)
 	}
@@ -184,8 +189,10 @@ func shownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
 		return broker.Status{
-			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1}},
-			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1}, Outcomes: map[string]uint64{"delivered": 1},
+			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true,
+				NextDue: time.Now(), MaxBytes: 1}},
+			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1},
+			Outcomes: map[string]uint64{"delivered": 1},
 			Lateness: map[layout.Kind]broker.Histogram{layout.Level: {}},
 		}
 	}})

@@ -43,7 +43,8 @@ func buildImage(t *testing.T) string {
 	flags := buildFlags(t)
 	build.once.Do(func() {
 		build.binary = filepath.Join(binaries, "delaybroker")
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", build.binary, "delaybroker/cmd/delaybroker")
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", build.binary,
+			"delaybroker/cmd/delaybroker")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("%w\n%s", err, out)

@@ -19,20 +19,22 @@ import (
 )
 
 // BenchmarkInstances measures what one, two and three brokers that share the work do, on one server and on a cluster of
-// three with as many replicas: how late messages are at a rate that all of them carry, and how many a second arrive when
-// 30,000 are due at one instant.
+// three with as many replicas: how late messages are at a rate that all of them carry, and how many a second arrive
+// when 30,000 are due at one instant.
 //
 //	go test -run '^$' -bench Instances -benchtime 1x ./test/rivals
 //
-// It takes three and a half minutes. A lane has one owner, so the load is spread over lanes: half of it goes to the levels
-// 1s, 3s, 5s and 7s, half to the plain durations between them, which pass the intake. What is due at one instant was
-// published with its time to those four levels, and by then waits in three: a quarter in 3s, a half in 7s, a quarter in
-// 10s. Who owns which is left to the brokers, as it would be. Streams and servers stay while brokers join; each row is
-// measured after the lanes are shared out. CPU is that of all servers, and of each broker, for one message.
+// It takes three and a half minutes. A lane has one owner, so the load is spread over lanes: half of it goes to the
+// levels 1s, 3s, 5s and 7s, half to the plain durations between them, which pass the intake. What is due at one instant
+// was published with its time to those four levels, and by then waits in three: a quarter in 3s, a half in 7s, a
+// quarter in 10s. Who owns which is left to the brokers, as it would be. Streams and servers stay while brokers join;
+// each row is measured after the lanes are shared out. CPU is that of all servers, and of each broker, for one message.
 func BenchmarkInstances(b *testing.B) {
 	const most, load, count = 3, 6 * time.Second, 30_000
-	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice", "CPU µs/msg"}}
-	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice", "CPU µs/msg"}}
+	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms",
+		"achieved/s", "lost", "twice", "CPU µs/msg"}}
+	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice",
+		"CPU µs/msg"}}
 	for _, servers := range []int{1, 3} {
 		rate := 5_000
 		if servers > 1 {
@@ -48,11 +50,13 @@ func BenchmarkInstances(b *testing.B) {
 					for b.Loop() {
 						lanes := f.grow(b, n)
 						r := f.steady(b, rate, rate*int(load/time.Second))
-						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50), millis(r.p99), millis(r.max), millis(r.min),
+						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50),
+							millis(r.p99), millis(r.max), millis(r.min),
 							thousands(int(r.rate)), thousands(r.lost), thousands(r.twice), r.cpu.String())
 						r = f.drain(b, count)
 						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.min), millis(r.p50), millis(r.max),
-							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice), r.cpu.String())
+							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice),
+							r.cpu.String())
 					}
 				})
 			}
@@ -83,7 +87,8 @@ func startFleet(b *testing.B, servers int) *fleet {
 func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	b.Helper()
 	for len(f.brokers) < n {
-		f.brokers = append(f.brokers, startBroker(f.b, append(env, "NATS_URL="+f.servers.urls(), "DELAY_PROVISION=create")...))
+		f.brokers = append(f.brokers, startBroker(f.b,
+			append(env, "NATS_URL="+f.servers.urls(), "DELAY_PROVISION=create")...))
 	}
 	js, err := jetstream.New(f.nc)
 	if err != nil {

@@ -33,7 +33,8 @@ var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *loa
 
 // full is a stream that refuses everything. The number in what fills it is nobody's.
 var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
-	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
+	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
+		MaxMsgs: 1})
 	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, 8)); err != nil {
 		l.b.Fatalf("fill: %v", err)
 	}
@@ -59,11 +60,12 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
 // It takes five minutes. Every message that the broker accepted is looked for afterwards: in its target's stream, among
-// the dead letters, and in the lanes. One that is nowhere is lost, and fails the benchmark. Alone is measured twice, first
-// and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one and
-// the same. Where others use the machine too, real-time priority (chrt -r 1 in front) brings the two together.
+// the dead letters, and in the lanes. One that is nowhere is lost, and fails the benchmark. Alone is measured twice,
+// first and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one
+// and the same. Where others use the machine too, real-time priority (chrt -r 1 in front) brings the two together.
 func BenchmarkIsolation(b *testing.B) {
-	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "dead", "retried", "waiting", "lost"}}
+	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others",
+		"delivered", "dead", "retried", "waiting", "lost"}}
 	type run struct {
 		name    string
 		beside  []neighbour
@@ -71,7 +73,8 @@ func BenchmarkIsolation(b *testing.B) {
 		others  fates
 	}
 	runs := []run{
-		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}}, {beside: []neighbour{silent}},
+		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
+		{beside: []neighbour{silent}},
 		{beside: []neighbour{well, well, well}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
 	}
 	for i := range runs {
@@ -94,7 +97,8 @@ func BenchmarkIsolation(b *testing.B) {
 		if alone > 0 {
 			ratio = strconv.FormatFloat(float64(r.healthy.p99)/float64(alone), 'f', 2, 64)
 		}
-		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99), millis(r.healthy.max), ratio,
+		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99),
+			millis(r.healthy.max), ratio,
 			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
 			thousands(r.others.retried), thousands(r.others.waiting), thousands(r.others.lost))
 	}
@@ -177,7 +181,8 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	for _, place := range []struct {
 		stream string // or how its name begins
 		fate   *int
-	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried}, {"DELAY_", &f.waiting}} {
+	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried},
+		{"DELAY_", &f.waiting}} {
 		for _, name := range streams {
 			if strings.HasPrefix(name, place.stream) {
 				note(name, place.fate)
@@ -207,7 +212,8 @@ func (l *load) numbers(stream string) []uint64 {
 		l.b.Fatalf("look at %s: %v", stream, err)
 	}
 	var all []uint64
-	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs), func(nats.Header) (none time.Time) { return }) {
+	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs),
+		func(nats.Header) (none time.Time) { return }) {
 		all = append(all, a.number)
 	}
 	return all

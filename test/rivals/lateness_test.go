@@ -50,12 +50,13 @@ var embedded = func() delayer {
 	return d
 }()
 
-// scheduler is what nats-server does by itself: ADR-51. It wants a subject for each schedule, and the target in the same
-// stream. The time asked for travels in a header of ours, since the server's own is gone when the message arrives.
+// scheduler is what nats-server does by itself: ADR-51. It wants a subject for each schedule, and the target in the
+// same stream. The time asked for travels in a header of ours, since the server's own is gone when the message arrives.
 var scheduler = delayer{
-	name:    "scheduler",
-	start:   func(b *testing.B) processes { return processes{startServer(b)} },
-	stream:  jetstream.StreamConfig{Name: "SCHEDULES", Subjects: []string{"schedules.*", "orders.>"}, AllowMsgSchedules: true},
+	name:  "scheduler",
+	start: func(b *testing.B) processes { return processes{startServer(b)} },
+	stream: jetstream.StreamConfig{Name: "SCHEDULES", Subjects: []string{"schedules.*", "orders.>"},
+		AllowMsgSchedules: true},
 	subject: "orders.x",
 	wait:    func(n int, delay time.Duration) *nats.Msg { return schedule(n, time.Now().Add(delay)) },
 	at:      schedule,
@@ -86,12 +87,13 @@ func startBoth(b *testing.B) processes {
 //	go test -run '^$' -bench Lateness -benchtime 1x ./test/rivals
 //
 // It takes two minutes. Server, broker and publisher are processes of their own, connected over TCP loopback, and the
-// rivals take turns at each rate: compare within one run, and take the ratio. What we deliver was due a second after its
-// stream stored it, what the scheduler delivers a second after it was published. The time of the CPU is that of the
+// rivals take turns at each rate: compare within one run, and take the ratio. What we deliver was due a second after
+// its stream stored it, what the scheduler delivers a second after it was published. The time of the CPU is that of the
 // server and, where it is another process, of the broker, from the first publish until the last arrival is stored.
 func BenchmarkLateness(b *testing.B) {
 	const delay, load = time.Second, 4 * time.Second
-	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice", "CPU µs/msg"}}
+	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice",
+		"CPU µs/msg"}}
 	for _, rate := range []int{1_000, 10_000, 20_000, 40_000} {
 		for _, d := range []delayer{broker, embedded, scheduler} {
 			b.Run(fmt.Sprintf("rate=%d/%s", rate, d.name), func(b *testing.B) {
@@ -128,7 +130,8 @@ func BenchmarkInstant(b *testing.B) {
 				if r.published.After(due) {
 					b.Error("it was due before it was published")
 				}
-				t.row(d.name, millis(r.min), millis(r.p50), millis(r.max), thousands(r.lost), thousands(r.twice), r.cpu.String())
+				t.row(d.name, millis(r.min), millis(r.p50), millis(r.max), thousands(r.lost), thousands(r.twice),
+					r.cpu.String())
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 
 const (
 	bodySize = 256
-	// outstanding bounds the publishes without an acknowledgement. A server that is too slow for a rate shows as a lower
-	// rate, not as a queue.
+	// outstanding bounds the publishes without an acknowledgement. A server that is too slow for a rate shows as a
+	// lower rate, not as a queue.
 	outstanding = 20_000
 )
 
@@ -65,8 +65,8 @@ func (l *load) stream(cfg jetstream.StreamConfig) {
 // message makes the n-th message, as of now. Its reply subject and body are set for it.
 type message func(n int) *nats.Msg
 
-// run publishes count messages at a rate, or as fast as it can at the rate 0, awaits their acknowledgements, and returns
-// the rate it achieved.
+// run publishes count messages at a rate, or as fast as it can at the rate 0, awaits their acknowledgements, and
+// returns the rate it achieved.
 func (l *load) run(rate, count int, next message) float64 {
 	l.b.Helper()
 	const pace = time.Millisecond
@@ -136,7 +136,8 @@ func (l *load) await(stream, subject string, want int) int {
 // arrivals reads so many messages of a subject.
 func (l *load) arrivals(stream, subject string, there int, due func(nats.Header) time.Time) []arrival {
 	l.b.Helper()
-	consumer, err := l.js.OrderedConsumer(context.Background(), stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	consumer, err := l.js.OrderedConsumer(context.Background(), stream,
+		jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
 	if err != nil {
 		l.b.Fatalf("read %s: %v", stream, err)
 	}
@@ -155,7 +156,8 @@ func (l *load) arrivals(stream, subject string, there int, due func(nats.Header)
 		if err != nil {
 			l.b.Fatalf("read %s: %v", stream, err)
 		}
-		all = append(all, arrival{stored: meta.Timestamp, due: due(m.Headers()), number: binary.BigEndian.Uint64(m.Data())})
+		all = append(all, arrival{stored: meta.Timestamp, due: due(m.Headers()),
+			number: binary.BigEndian.Uint64(m.Data())})
 	}
 	return all
 }

@@ -14,11 +14,12 @@ import (
 //	go test -run '^$' -bench Pending -benchtime 1x ./test/rivals
 //
 // It takes two minutes, and reads /proc. Memory is what is resident, garbage included, of the broker and of its server,
-// before and a few seconds after the last message was stored. Then the broker is killed, and started again: ready is from
-// the start of the process until it says so, idle the share of a core that each uses over the next twenty seconds.
+// before and a few seconds after the last message was stored. Then the broker is killed, and started again: ready is
+// from the start of the process until it says so, idle the share of a core that each uses over the next twenty seconds.
 func BenchmarkPending(b *testing.B) {
 	const count, settle, watch = 1_000_000, 5 * time.Second, 20 * time.Second
-	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms", "broker idle %", "server idle %"}}
+	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms",
+		"broker idle %", "server idle %"}}
 	for _, v := range []struct {
 		name   string
 		levels []string
@@ -48,7 +49,8 @@ func BenchmarkPending(b *testing.B) {
 				broker.kill()
 				server.kill()
 
-				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore), whole(serverAfter),
+				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore),
+					whole(serverAfter),
 					millis(ready), percent(brokerIdle), percent(serverIdle))
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(brokerAfter-brokerBefore, "broker-MB")
