@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -69,9 +68,8 @@ func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err
 	if err != nil {
 		return err // an import without its export
 	}
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		err = scene(&stage{Server: natstest.RunWith(t, *opts), modes: modes})
+	bubble(t, *opts, func(_ *testing.T, s *natstest.Server) {
+		err = scene(&stage{Server: s, modes: modes})
 	})
 	return err
 }

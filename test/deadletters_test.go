@@ -141,17 +141,16 @@ func TestResentHasAllItsRetries(t *testing.T) {
 // again. The message arrives once, although the target's duplicate window is over.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "all",
-			Users: []*server.User{
-				{Username: "all", Password: "a"},
-				{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
-					Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
-				}}},
-			},
-		})
+	opts := server.Options{
+		NoAuthUser: "all",
+		Users: []*server.User{
+			{Username: "all", Password: "a"},
+			{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
+				Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
+			}}},
+		},
+	}
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		c := newClient(t, s)
 		c.publish("delayin.0s.orders.expire", "body")
@@ -192,7 +191,6 @@ func TestResentOnce(t *testing.T) {
 // right to create consumers would do the same, with the deliver subject.
 func TestTenantReadsItsDeadLetters(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	tenant := func(name string) *server.User {
 		return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>",
@@ -201,11 +199,11 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 				"_INBOX_" + name + ".>"}},
 		}}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "broker",
-			Users: []*server.User{{Username: "broker", Password: "b"}, tenant("orders"), tenant("payments")},
-		})
+	opts := server.Options{
+		NoAuthUser: "broker",
+		Users:      []*server.User{{Username: "broker", Password: "b"}, tenant("orders"), tenant("payments")},
+	}
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		operator := newClient(t, s)
 		captured := operator.subscribe("payments.>")

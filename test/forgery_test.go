@@ -28,15 +28,12 @@ import (
 // asTenants runs a broker and the tenants of tenants.conf. The tenant "orders" has some more rights to publish.
 func asTenants(t *testing.T, cfg broker.Config, more []string, f func(t *testing.T, admin, orders, payments *client)) {
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
 	for _, u := range opts.Users {
 		if u.Username == "orders" {
 			u.Permissions.Publish.Allow = append(u.Permissions.Publish.Allow, more...)
 		}
 	}
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = ladder(t, "1s 3s 5s 1m"), 3
 		startBroker(t, s, cfg, natstest.Everything())
 		as := func(name, password string) *client {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -23,6 +24,30 @@ import (
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
+
+// bubble runs f under fake time, on a server with these options and JetStream.
+func bubble(t *testing.T, opts server.Options, f func(t *testing.T, s *natstest.Server)) {
+	t.Helper()
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) { f(t, natstest.RunWith(t, opts)) })
+}
+
+// proxy passes JetStream API requests on to the server, except those that take answers itself. A broker with the API
+// prefix "X.API" sends its requests here.
+func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.Msg) bool) {
+	t.Helper()
+	api := s.Connect(nats.Name("api"))
+	if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
+		question := strings.TrimPrefix(m.Subject, "X.API.")
+		if !take(question, m) {
+			_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
+				Data: m.Data})
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // instance is a running broker.
 type instance struct {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -87,9 +86,8 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 // try runs the scene of the role in a bubble, without some of the lines.
 func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{Server: natstest.RunWith(t, opts), role: r, maxOwners: 2}
+	bubble(t, opts, func(t *testing.T, on *natstest.Server) {
+		s := &stage{Server: on, role: r, maxOwners: 2}
 		s.all = s.Connect(natstest.Everything())
 		s.js = s.JetStream(s.all)
 		if err = s.prepare(); err != nil {

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,14 +18,10 @@ import (
 func TestCommitOfAnOldLook(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
-		api := s.Connect(nats.Name("api"))
 		var armed atomic.Bool
-		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-			question := strings.TrimPrefix(m.Subject, "X.API.")
+		proxy(t, s, func(question string, m *nats.Msg) bool {
 			if question != "STREAM.MSG.GET.DELAY_10s" || !armed.CompareAndSwap(true, false) {
-				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
-					Data: m.Data})
-				return
+				return false
 			}
 			go func() {
 				answer, err := c.nc.Request("$JS.API."+question, m.Data, time.Second)
@@ -50,9 +45,8 @@ func TestCommitOfAnOldLook(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				_ = m.Respond(answer.Data)
 			}()
-		}); err != nil {
-			t.Fatal(err)
-		}
+			return true
+		})
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
 		in := c.subscribe("orders.>")
 		c.many("delay.10s.orders.old", 50)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -15,19 +14,20 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// secretTargets denies the user "broker" to publish below "secret".
+func secretTargets() server.Options {
+	publish := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}
+	return server.Options{Users: []*server.User{
+		{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
+		{Username: "client", Password: "c"},
+	}}
+}
+
 // TestForbiddenToTheBroker: the broker's user has no right to publish to some targets. NATS drops such a delivery and
 // reports it asynchronously. That counts as a refusal in every mode, and not as a core subscriber without a reply.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b",
-				Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"},
-					Deny: []string{"secret.>"}}}},
-			{Username: "client", Password: "c"},
-		}})
+	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
 		secret, open := c.subscribe("secret.>"), c.subscribe("open.>")
@@ -64,15 +64,7 @@ func TestForbiddenToTheBroker(t *testing.T) {
 // a refusal. The refusal still counts.
 func TestForbiddenAndHeardLate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b",
-				Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"},
-					Deny: []string{"secret.>"}}}},
-			{Username: "client", Password: "c"},
-		}})
+	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })
 		startBroker(t, s, broker.Config{Attempts: 1}, nats.UserInfo("broker", "b"), slow)
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))

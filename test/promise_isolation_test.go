@@ -48,12 +48,12 @@ func (c *client) silent(subject string) {
 func TestSilentTargetSlowsNobody(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{HoldMessages: 8 << 10})
+		startBroker(t, s, broker.Config{HoldMessages: 2 << 10})
 		c := newClient(t, s)
 		c.silent("silent.x")
 		c.target("ORDERS", "orders.>")
 		for range 60 {
-			c.many("delayin.100ms.silent.x", 1000, message.HeaderDeliver, "stream")
+			c.many("delayin.100ms.silent.x", 250, message.HeaderDeliver, "stream")
 			time.Sleep(time.Second)
 		}
 		start := time.Now()

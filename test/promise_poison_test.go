@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -20,12 +19,8 @@ import (
 // The healthy messages are on time.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir,
-			MaxControlLine: 16 << 10})
+	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")

@@ -58,8 +58,7 @@ var backupKinds = map[string]func(*natstest.Server, *client, string) natstest.Ba
 	"backup": func(_ *natstest.Server, c *client, stream string) natstest.Backup {
 		return natstest.BackUp(c.t, c.nc, stream)
 	},
-	"backup before 2.15": func(s *natstest.Server, c *client,
-		stream string) natstest.Backup {
+	"backup before 2.15": func(s *natstest.Server, c *client, stream string) natstest.Backup {
 		return s.BackUpFiles(c.nc, stream)
 	},
 }
@@ -148,7 +147,8 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 					t.Fatalf("arrived %q, want %q", got, want)
 				}
 				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-					t.Errorf("the third is %s with id %s, %s after the restore; want a copy of the first at once, with id %s", got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
+					t.Errorf("the third is %s with id %s, %s after the restore; want the first again at once, with id %s",
+						got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
 				}
 				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
 					t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -40,19 +39,14 @@ func TestRightsRevoked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			natstest.DropTimers()
-			synctest.Test(t, func(t *testing.T) {
-				users := func(deny ...string) []*server.User {
-					return []*server.User{
-						{Username: "broker", Password: "b",
-							Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"},
-								Deny: deny}}},
-						{Username: "client", Password: "c"},
-					}
+			users := func(deny ...string) []*server.User {
+				publish := &server.SubjectPermission{Allow: []string{">"}, Deny: deny}
+				return []*server.User{
+					{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
+					{Username: "client", Password: "c"},
 				}
-				s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir,
-					Users: users()})
+			}
+			bubble(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
 				log := newCountingLog()
 				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
 					nats.UserInfo("broker", "b"))

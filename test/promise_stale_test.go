@@ -2,7 +2,6 @@ package test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,25 +19,20 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 	for _, lasts := range []time.Duration{0, 300 * time.Millisecond, 5 * time.Second, 9 * time.Second} {
 		t.Run(lasts.String(), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				api := s.Connect(nats.Name("api"))
 				var mu sync.Mutex // guards the variables below
 				var past []byte   // an older answer of the leader
 				var until time.Time
 				lies := 0
-				if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-					question := strings.TrimPrefix(m.Subject, "X.API.")
+				proxy(t, s, func(question string, m *nats.Msg) bool {
 					mu.Lock()
 					defer mu.Unlock()
-					if question == "STREAM.INFO.DELAY_10s" && time.Now().Before(until) {
-						lies++
-						_ = m.Respond(past)
-						return
+					if question != "STREAM.INFO.DELAY_10s" || !time.Now().Before(until) {
+						return false
 					}
-					_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
-						Data: m.Data})
-				}); err != nil {
-					t.Fatal(err)
-				}
+					lies++
+					_ = m.Respond(past)
+					return true
+				})
 				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")

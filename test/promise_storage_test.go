@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -203,11 +202,7 @@ func (c *client) checkWithin(stream string, count int, latest time.Time) {
 // meanwhile.
 func TestStorageOfServerFull(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir,
-			JetStreamMaxStore: 1 << 20})
+	bubble(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
 		first := startBroker(t, s, broker.Config{Log: quiet})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
@@ -365,7 +360,7 @@ func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest
 		schedule(3, 10*time.Second)
 		time.Sleep(outage)
 		if got, want := fired(), "3"; got != want {
-			t.Errorf("ten minutes after there was room again, of four schedules %q have fired; nats-server 2.15.2 fires %q",
+			t.Errorf("with room for ten minutes, of four schedules %q have fired; nats-server 2.15.2 fires %q",
 				got, want)
 		}
 		s.Restart(time.Second)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -21,12 +20,8 @@ import (
 // dead letter with a reason, and healthy traffic beside it is on time.
 func TestForbiddenTargets(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir,
-			MaxControlLine: 16 << 10})
+	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		few := ladder(t, "1s 5s")
 		startBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
 		startBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow",

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -32,9 +31,7 @@ func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, *opts)
+	bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
 		for name, prefix := range prefixes {
 			startBroker(t, s, broker.Config{Prefix: prefix, Ladder: ladder(t, "1s 1m")},
 				nats.UserInfo(name+"-broker", name[:1]+"b"), nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
@@ -157,9 +154,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 func TestRefusalIsSilence(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, natstest.Everything())
 		said := make(chan error, 1)
 		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
@@ -198,9 +193,7 @@ func TestAnswersGoAnywhere(t *testing.T) {
 		"permissions/isolated-accounts.conf": "own payments.held",
 	} {
 		opts := natstest.Options(t, file)
-		opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-		synctest.Test(t, func(t *testing.T) {
-			s := natstest.RunWith(t, opts)
+		bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 			brokers := [][]nats.Option{{natstest.Everything()}}
 			if file != tenantsConf {
 				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")},

@@ -20,9 +20,7 @@ import (
 func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
 		admin := connected(t, s.Connect(natstest.Everything()))
 		all := admin.subscribe(">")
@@ -115,7 +113,8 @@ func TestOwnersShareLanes(t *testing.T) {
 		a := startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
 		b := startBroker(t, s, broker.Config{Ladder: l,
 			Leaser: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
-		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
+			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
 		if got := streams(a) + " | " + streams(b); got != want {
 			t.Errorf("they own %s, want %s", got, want)
 		}
