@@ -1,5 +1,5 @@
-// Package deploy checks the files that put the broker somewhere: that every setting in them exists and is accepted,
-// that probes ask where the program listens, and that data which has to last is on something that does.
+// Package deploy checks the files for deployments: every setting in them exists and is accepted, probes ask where the
+// program listens, and data that must last is on a volume that lasts.
 package deploy
 
 import (
@@ -26,7 +26,7 @@ const (
 	dataDir = "/data"
 )
 
-// TestSettingsExist finds each variable that a file mentions, in a comment too, among the program's settings.
+// TestSettingsExist checks that each variable in a file, comments included, is a setting of the program.
 func TestSettingsExist(t *testing.T) {
 	t.Parallel()
 	known := settings(t)
@@ -45,7 +45,7 @@ func TestSettingsExist(t *testing.T) {
 	}
 }
 
-// TestNoInjectedNames keeps the settings apart from what Kubernetes puts into the environment for a service named
+// TestNoInjectedNames: no setting has a name that Kubernetes itself puts into the environment for a service named
 // "delay".
 func TestNoInjectedNames(t *testing.T) {
 	t.Parallel()
@@ -57,8 +57,8 @@ func TestNoInjectedNames(t *testing.T) {
 	}
 }
 
-// TestSettingsAccepted gives the program the settings of each file. It reports every problem at once, so one that is
-// made here ends it before it touches anything, and has to be the only one.
+// TestSettingsAccepted starts the program with the settings of each file and one wrong setting of the test. The program
+// reports every problem and exits before it does anything. It must report this problem and no other.
 func TestSettingsAccepted(t *testing.T) {
 	t.Parallel()
 	for name, env := range environments(t) {
@@ -68,7 +68,7 @@ func TestSettingsAccepted(t *testing.T) {
 			cmd.Env = []string{"DELAY_LOG_LEVEL=made-here"}
 			for _, n := range slices.Sorted(maps.Keys(env)) {
 				value := env[n]
-				if n == "NATS_CREDS" { // is read
+				if n == "NATS_CREDS" { // the program reads this file
 					value = filepath.Join(t.TempDir(), "user.creds")
 					if err := os.WriteFile(value, nil, 0o600); err != nil {
 						t.Fatal(err)
@@ -202,7 +202,7 @@ func checkContainer(t *testing.T, p pod, c container) {
 	t.Errorf("NATS_CREDS is %q, and nothing is mounted read-only there", creds)
 }
 
-// TestCompose checks both variants: beside NATS, and with NATS inside.
+// TestCompose checks both variants: a separate NATS server, and an embedded one.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
@@ -296,9 +296,9 @@ func TestUnit(t *testing.T) {
 	for _, want := range []string{
 		"Unit/Description", "Install/WantedBy=multi-user.target",
 		"Service/ExecStart=/usr/local/bin/delaybroker serve", "Service/Restart=on-failure",
-		"Service/RestartPreventExitStatus=2", // of a configuration that cannot be right
+		"Service/RestartPreventExitStatus=2", // a wrong configuration: another start would not help
 		"Service/DynamicUser=yes", "Service/StateDirectory=delaybroker",
-		"Service/WorkingDirectory=%S/delaybroker", // the embedded server's data is below it
+		"Service/WorkingDirectory=%S/delaybroker", // parent of the embedded server's data
 		"Service/ProtectSystem=strict", "Service/ProtectHome=yes", "Service/PrivateTmp=yes",
 		"Service/PrivateDevices=yes",
 		"Service/NoNewPrivileges=yes", "Service/CapabilityBoundingSet=", "Service/MemoryDenyWriteExecute=yes",
@@ -324,7 +324,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// reachable says what keeps others from reaching a listener.
+// reachable returns what keeps others from reaching a listener.
 func reachable(address, wantPort string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -356,7 +356,7 @@ func mebibytes(t *testing.T, quantity string) int {
 	return n
 }
 
-// grace is how long the broker's stop may take: the drain, and a second for probes.
+// grace is how long a stop of the broker may take: the drain, and one second for probes.
 func grace(t *testing.T) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(settings(t)["DELAY_SHUTDOWN_GRACE"])
@@ -366,7 +366,7 @@ func grace(t *testing.T) time.Duration {
 	return d + time.Second
 }
 
-// natsOptions reads a configuration as nats-server does.
+// natsOptions parses a configuration as nats-server does.
 func natsOptions(t *testing.T, text string) *server.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")

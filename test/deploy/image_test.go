@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestImage checks the Dockerfile, and that the program it builds does what the image needs.
+// TestImage checks the Dockerfile, and that the program built by it can do what the image needs.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	stages := readDockerfile(t)
@@ -69,7 +69,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestLinkedVariablesExist is here because the linker says nothing when there is no variable of the name it is given.
+// TestLinkedVariablesExist: the linker does not report a variable that does not exist, so this test does.
 func TestLinkedVariablesExist(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool)
@@ -112,7 +112,7 @@ func TestLinkedVariablesExist(t *testing.T) {
 	}
 }
 
-// TestHealthcheckExists runs the verb that the image and the compose file name.
+// TestHealthcheckExists runs the command that the image and the compose file use as their health check.
 func TestHealthcheckExists(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(buildImage(t), "healthcheck", "--help").CombinedOutput()
@@ -124,7 +124,7 @@ func TestHealthcheckExists(t *testing.T) {
 	}
 }
 
-// TestDockerignore finds every directory that the command is built from among those that reach the builder.
+// TestDockerignore checks that every directory with source code of the command is sent to the builder.
 func TestDockerignore(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(read(t, "../../.dockerignore"), "\n")

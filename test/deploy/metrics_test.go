@@ -20,7 +20,7 @@ import (
 	"delaybroker/broker/metrics"
 )
 
-// rules are alerts.yaml, as Prometheus reads it.
+// rules is alerts.yaml, in the form that Prometheus reads.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -36,7 +36,7 @@ type alert struct {
 	Annotations struct{ Summary, Description, Command string }
 }
 
-// dashboard is what matters of dashboard.json.
+// dashboard is the part of dashboard.json that the tests need.
 type dashboard struct {
 	Title      string
 	UID        string
@@ -56,7 +56,7 @@ type dashboard struct {
 	}
 }
 
-// TestAlerts parses every rule, and finds what it goes by in what a broker shows.
+// TestAlerts parses every rule, and checks that a broker exports the metrics and labels in it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
@@ -94,7 +94,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard does so for what Grafana is to ask.
+// TestDashboard does the same for the queries of the dashboard.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
@@ -155,7 +155,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestMetricsThatAreTold finds every metric that the documents or a comment in the files speak of.
+// TestMetricsThatAreTold checks that every metric named in the documents, or in comments of the files, exists.
 func TestMetricsThatAreTold(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
@@ -170,7 +170,7 @@ func TestMetricsThatAreTold(t *testing.T) {
 	}
 }
 
-// TestScrapeAnnotations sends Prometheus to where the program listens.
+// TestScrapeAnnotations checks that the annotations send Prometheus to the port where the program listens.
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
 	d := readDeployment(t, "kubernetes-shared.yaml")
@@ -214,7 +214,7 @@ func shownMetrics(t *testing.T) map[string][]string {
 	return all
 }
 
-// family is the metric that a series is of.
+// family is the metric to which a series belongs.
 func family(series string, shown map[string][]string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if base, ok := strings.CutSuffix(series, suffix); ok && shown[base] != nil {
@@ -224,7 +224,7 @@ func family(series string, shown map[string][]string) string {
 	return series
 }
 
-// grafana puts values for variables, which have to exist.
+// grafana replaces variables by values. Each variable must exist.
 func grafana(t *testing.T, expr string, variables map[string]bool) string {
 	t.Helper()
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
@@ -236,8 +236,8 @@ func grafana(t *testing.T, expr string, variables map[string]bool) string {
 	return expr
 }
 
-// checkExpr parses an expression as Prometheus does, and looks for its metrics and labels among those shown. It returns
-// the labels of the result where an aggregation says them, otherwise those of the metric.
+// checkExpr parses an expression as Prometheus does, and checks that its metrics and labels exist. It returns the
+// labels of the result: those of an aggregation if it names them, otherwise those of the metric.
 func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -275,14 +275,14 @@ func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []st
 	return result
 }
 
-// checkCommand finds a command of ours in the program.
+// checkCommand checks that the program has a command.
 func checkCommand(t *testing.T, where, command string) {
 	t.Helper()
 	words := strings.Fields(command)
 	switch {
 	case len(words) > 1 && words[0] == "nats":
 	case len(words) > 1 && words[0] == "delaybroker":
-		// Of a word that it does not know, the program shows the help for all.
+		// For an unknown command, the program prints the help for all commands.
 		out, err := exec.Command(buildImage(t), append(words[1:], "--help")...).CombinedOutput()
 		if usage := "\n  delaybroker " + words[1]; err != nil || !strings.Contains(string(out), usage) {
 			t.Errorf("%s: %s: %v, want its usage:\n%s", where, command, err, out)
