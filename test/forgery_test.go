@@ -354,7 +354,7 @@ func sortedKeys(m map[string]string) []string {
 }
 
 // TestSecretIsNeededWhereOthersSeal: the others would take the messages of a broker without their secret for forged, so
-// it refuses to start. A broker that may not provision, on streams that do not mention seals, works without a secret,
+// it refuses to start. A broker that provisions nothing, on streams that do not mention seals, works without a secret,
 // and logs what that means.
 func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 	t.Parallel()

@@ -228,7 +228,7 @@ func TestTTL(t *testing.T) {
 }
 
 // TestFloodOfOneTarget publishes 3,000 messages, due at one instant, for a target with a rate of 50 a second. They
-// arrive at exactly that rate, also across a restart of the broker. A hundred messages for other targets, due
+// arrive at exactly that rate, also across a restart of the broker. Two hundred messages for other targets, due
 // meanwhile, are all on time.
 func TestFloodOfOneTarget(t *testing.T) {
 	t.Parallel()
