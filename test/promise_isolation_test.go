@@ -52,9 +52,9 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 		c := newClient(t, s)
 		c.silent("silent.x")
 		c.target("ORDERS", "orders.>")
-		for range 60 {
-			c.many("delayin.100ms.silent.x", 250, message.HeaderDeliver, "stream")
-			time.Sleep(time.Second)
+		for range 30 { // in 3 s: none is refused yet, which takes 5 s
+			c.many("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
+			time.Sleep(100 * time.Millisecond)
 		}
 		start := time.Now()
 		c.publish("delayin.100ms.orders.x", "healthy")
