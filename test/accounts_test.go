@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -19,9 +18,9 @@ import (
 
 const accountsConf = "permissions/accounts.conf"
 
-// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants in accounts of their own, with the imports and exports
-// of permissions/accounts.conf: streams, core subscribers and refusals come through, whichever way the broker is told to
-// deliver.
+// TestTenantsShareBrokerAcrossAccounts runs one broker for tenants in accounts of their own, with the imports and
+// exports of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in
+// both settings of DELAY_DELIVER.
 func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	t.Parallel()
 	for _, modes := range []string{"auto", "*.stored.>=stream,*.core.>=core,auto"} {
@@ -31,7 +30,8 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	}
 }
 
-// TestEveryImportIsNeeded takes each import, export and threshold out of permissions/accounts.conf in turn.
+// TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn:
+// without it, the scene fails.
 func TestEveryImportIsNeeded(t *testing.T) {
 	t.Parallel()
 	conf, err := os.ReadFile(accountsConf)
@@ -61,22 +61,21 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	}
 }
 
-// onAccounts plays a scene on a server with a configuration of accounts.
+// onAccounts runs a scene on a server with this configuration file.
 func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
 	if err != nil {
 		return err // an import without its export
 	}
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		err = scene(&stage{Server: natstest.RunWith(t, *opts), modes: modes})
+	bubble(t, *opts, func(_ *testing.T, s *natstest.Server) {
+		err = scene(&stage{Server: s, modes: modes})
 	})
 	return err
 }
 
-// accountsWork sends everything both ways: a tenant's request and its acknowledgement, a delivery and its
-// acknowledgement, its refusal, and the dead letter.
+// accountsWork sends every kind of message across the accounts: a request and its acknowledgement, a delivery and its
+// acknowledgement, a refused delivery, and the dead letter.
 func accountsWork(s *stage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
@@ -113,7 +112,8 @@ func accountsWork(s *stage) error {
 			return err
 		}
 		for _, subject := range []string{
-			"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x", fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
+			"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
+			fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
 			"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x",
 		} {
 			wait, cancel := context.WithTimeout(ctx, time.Second)
@@ -123,20 +123,23 @@ func accountsWork(s *stage) error {
 				return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
 			}
 		}
-		if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil, jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
+			jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
 			return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
 		}
 	}
-	// The name of the other gets a tenant nowhere: one has no way there, and what the other means is its own.
+	// Naming the other tenant does not help. Payments has no import for the subjects of orders; for orders, a subject
+	// below "payments" is one of its own.
 	js := s.JetStream(s.as("payments", "p"))
-	if _, err := js.Publish(ctx, "delay.10s.orders.core.x", nil, jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+	if _, err := js.Publish(ctx, "delay.10s.orders.core.x", nil,
+		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return fmt.Errorf("payments may ask for orders: %v", err)
 	}
 	if _, err := s.JetStream(s.as("orders", "o")).Publish(ctx, "delay.10s.payments.core.x", nil); err != nil {
 		return err
 	}
 
-	time.Sleep(80 * time.Second) // the last was due twenty seconds ago, and nobody should expect an answer any more
+	time.Sleep(80 * time.Second) // 20 s after the last was due: no server should still wait for an answer
 	for _, account := range []string{"ORDERS", "PAYMENTS"} {
 		a, err := s.Server.Server().LookupAccount(account)
 		if err != nil {

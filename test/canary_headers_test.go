@@ -15,15 +15,15 @@ import (
 	"delaybroker/test/poison"
 )
 
-// notOurs are the headers that the server reads or writes and that belong to clients all the same.
+// notOurs are headers that the server reads or writes, but that belong to clients.
 var notOurs = map[string]string{
 	"Accept-Encoding":  "asks a monitoring endpoint for compression",
 	"Content-Encoding": "what such an endpoint answers with",
 }
 
-// TestCanaryHeaders reads the sources of the server and of the client for the names of headers. Each must be in
-// poison.Headers, so that an upgrade that brings a new one shows it here and the tests of reserved headers try it, and
-// none may be passed on by the broker.
+// TestCanaryHeaders reads the source code of the server and of nats.go for names of headers. Each must be in
+// poison.Headers, and the broker may pass none of them on. A new header in a new version of NATS fails this test; when
+// it is added to poison.Headers, the tests of reserved headers cover it.
 func TestCanaryHeaders(t *testing.T) {
 	t.Parallel()
 	listed := make(map[string]bool)
@@ -38,7 +38,8 @@ func TestCanaryHeaders(t *testing.T) {
 	policy := message.Policy{Names: names}
 	found := make(map[string]bool)
 	for _, pkg := range []string{
-		"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go", "github.com/nats-io/nats.go/jetstream", "github.com/nats-io/nats.go/micro",
+		"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go",
+		"github.com/nats-io/nats.go/jetstream", "github.com/nats-io/nats.go/micro",
 	} {
 		for name, where := range headersIn(t, pkg) {
 			found[name] = true
@@ -48,7 +49,8 @@ func TestCanaryHeaders(t *testing.T) {
 			if !listed[name] {
 				t.Errorf("%s: a header %s that poison.Headers does not have", where, name)
 			}
-			r, problem := policy.Parse(message.Incoming{Stream: "DELAY_1s", Subject: "delay.1s.x", Header: message.Header{name: {"forged"}}})
+			r, problem := policy.Parse(message.Incoming{Stream: "DELAY_1s", Subject: "delay.1s.x",
+				Header: message.Header{name: {"forged"}}})
 			for kind, h := range map[string]message.Header{"hop": r.HopHeader(), "delivery": r.TargetHeader()} {
 				if vs := h[name]; problem == nil && len(vs) > 0 && vs[0] == "forged" {
 					t.Errorf("%s: a header %s that the broker passes on to a %s", where, name, kind)
@@ -56,8 +58,9 @@ func TestCanaryHeaders(t *testing.T) {
 			}
 		}
 	}
-	// That it still finds them, however they are written there.
-	for _, name := range []string{"Nats-Rollup", "Nats-Trace-Dest", "Nats-Service-Error", "Nats-Last-Consumer", "Nmqtt-Pub", "KV-Operation", "Status", "Description"} {
+	// These names are written in different ways in the sources: the search must find them all.
+	for _, name := range []string{"Nats-Rollup", "Nats-Trace-Dest", "Nats-Service-Error", "Nats-Last-Consumer",
+		"Nmqtt-Pub", "KV-Operation", "Status", "Description"} {
 		if !found[name] {
 			t.Errorf("%s is not found in the sources any more", name)
 		}
@@ -67,12 +70,13 @@ func TestCanaryHeaders(t *testing.T) {
 var (
 	headerFunc = regexp.MustCompile(`^(get|slice|set|gen)Header$|^removeHeaderIf|^getHeaderKeyIndex$`)
 	headerName = regexp.MustCompile(`^(Nats|Nmqtt)-[A-Za-z-]*[A-Za-z]$`)
-	// inBlock are names in a literal such as "NATS/1.0\r\nNats-Stream: %s\r\n".
+	// inBlock matches names in a literal such as "NATS/1.0\r\nNats-Stream: %s\r\n".
 	inBlock = regexp.MustCompile(`(?:\r\n|^)([A-Za-z][A-Za-z-]+): ?`)
 )
 
-// headersIn are the names of headers in a package's sources, each with a place: what its header functions are called
-// with, what looks like one, constants that are called one, and what stands in a header block.
+// headersIn returns the names of headers in the source code of a package, each with its place. It looks at the
+// arguments of header functions, at strings that look like a header, at constants with names such as "xHdr", and at
+// literals that are a header block.
 func headersIn(t *testing.T, pkg string) map[string]string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
@@ -127,7 +131,8 @@ func headersIn(t *testing.T, pkg string) map[string]string {
 				}
 			case *ast.ValueSpec:
 				for i, name := range n.Names {
-					if low := strings.ToLower(name.Name); i < len(n.Values) && (strings.HasSuffix(low, "hdr") || strings.HasPrefix(low, "kvop")) {
+					if low := strings.ToLower(name.Name); i < len(n.Values) &&
+						(strings.HasSuffix(low, "hdr") || strings.HasPrefix(low, "kvop")) {
 						if s, ok := literal(n.Values[i]); ok && headerLike(s) {
 							note(s, n.Pos())
 						}
@@ -172,7 +177,8 @@ func called(e ast.Expr) string {
 	return ""
 }
 
-// headerLike tells names from the values that the same functions take.
+// headerLike reports whether a string looks like a name: the same functions also take values.
 func headerLike(s string) bool {
-	return s != "" && 'A' <= s[0] && s[0] <= 'Z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
+	return s != "" && 'A' <= s[0] && s[0] <= 'Z' &&
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
 }

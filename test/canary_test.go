@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCanary boots a server under fake time in a process of its own, because what an upgrade would break is that time
-// stands still for ever.
+// TestCanary starts a server under fake time, in a process of its own: if an upgrade of NATS breaks fake time, the
+// clock stands still and the process hangs.
 func TestCanary(t *testing.T) {
 	if os.Getenv("DELAYBROKER_CANARY") != "" {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -26,6 +26,6 @@ func TestCanary(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCanary$", "-test.timeout=60s")
 	child.Env = append(os.Environ(), "DELAYBROKER_CANARY=1")
 	if out, err := child.CombinedOutput(); err != nil {
-		t.Fatalf("a server does not run under fake time: see the rules in natstest, the first of them above all: %v\n%s", err, out)
+		t.Fatalf("no server runs under fake time; see the rules in natstest, above all the first: %v\n%s", err, out)
 	}
 }

@@ -21,17 +21,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// box is the dead letters as an operator on this connection sees them.
+// box is the store of dead letters, as an operator with this connection sees it.
 func (c *client) box() *deadletter.Store {
 	c.t.Helper()
 	names, err := message.NewNames("delay")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return deadletter.New(deadletter.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
+	return deadletter.New(deadletter.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API",
+		Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
 }
 
-// letters are all dead letters.
+// letters lists all dead letters.
 func (c *client) letters(box *deadletter.Store) []deadletter.Letter {
 	c.t.Helper()
 	var all []deadletter.Letter
@@ -53,7 +54,7 @@ func (c *client) letter(box *deadletter.Store) deadletter.Letter {
 	return all[0]
 }
 
-// impatient gives up after two refusals, and takes nobody's listening for a refusal.
+// impatient allows two attempts, and counts a message as delivered only when a stream acknowledges it.
 func impatient(t *testing.T) broker.Config {
 	t.Helper()
 	modes, err := deliver.ParseModes("stream")
@@ -63,8 +64,8 @@ func impatient(t *testing.T) broker.Config {
 	return broker.Config{Ladder: ladder(t, "1s 10s 1m"), Attempts: 2, Deliver: modes}
 }
 
-// TestResentKeepsItsID: a message whose target is missing becomes a dead letter; when the target is there and the letter
-// is resent, it arrives once, at once, under the id that it had from the beginning, and the letter is gone.
+// TestResentKeepsItsID: a message without a target becomes a dead letter. Once the target exists and the letter is
+// resent, the message arrives at once, one time, under its first id, and the letter is gone.
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -75,7 +76,8 @@ func TestResentKeepsItsID(t *testing.T) {
 		c.publish("delay.10s.orders.expire", "body", "X-Order", "42", "Nats-Msg-Id", "order-42")
 		time.Sleep(time.Hour)
 		l := c.letter(box)
-		if l.Code != message.Undelivered || string(l.Data) != "body" || l.User["X-Order"][0] != "42" || l.Letter.Target != "orders.expire" ||
+		if l.Code != message.Undelivered || string(l.Data) != "body" || l.User["X-Order"][0] != "42" ||
+			l.Letter.Target != "orders.expire" ||
 			!l.Due.Equal(start.Add(10*time.Second)) || !l.FirstFailure.Equal(l.Due) {
 			t.Errorf("the letter is %+v", l)
 		}
@@ -106,8 +108,8 @@ func TestResentKeepsItsID(t *testing.T) {
 	})
 }
 
-// TestResentHasAllItsRetries: the attempts begin anew, and a message that dies again is a letter again, also when it dies
-// before its first letter is removed.
+// TestResentHasAllItsRetries: a resent message has all its attempts again. When they fail too, it is a dead letter
+// again.
 func TestResentHasAllItsRetries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -128,27 +130,27 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		second := c.letter(box)
-		if second.ID != first.ID || second.Hop <= first.Hop || !second.FirstFailure.Equal(died) || !second.At.Equal(died.Add(time.Second)) {
+		if second.ID != first.ID || second.Hop <= first.Hop || !second.FirstFailure.Equal(died) ||
+			!second.At.Equal(died.Add(time.Second)) {
 			t.Errorf("died again at %s: %+v, want it one second after %s", second.At, second, died)
 		}
 	})
 }
 
-// TestResentOnce: an operator who is cut off between the publish and the removal resends again, and the message arrives
-// once although the target would store it twice.
+// TestResentOnce: an operator loses the connection between the publish and the removal of the letter, and resends it
+// again. The message arrives once, although the target's duplicate window is over.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "all",
-			Users: []*server.User{
-				{Username: "all", Password: "a"},
-				{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
-					Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
-				}}},
-			},
-		})
+	opts := server.Options{
+		NoAuthUser: "all",
+		Users: []*server.User{
+			{Username: "all", Password: "a"},
+			{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
+				Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
+			}}},
+		},
+	}
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		c := newClient(t, s)
 		c.publish("delayin.0s.orders.expire", "body")
@@ -161,7 +163,8 @@ func TestResentOnce(t *testing.T) {
 		}
 		cut := connected(t, s.Connect(nats.UserInfo("cut", "c")))
 		l := c.letter(c.box())
-		if err := cut.box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil || errors.Is(err, deadletter.ErrStays) {
+		if err := cut.box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
+			errors.Is(err, deadletter.ErrStays) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()
@@ -180,26 +183,27 @@ func TestResentOnce(t *testing.T) {
 	})
 }
 
-// TestTenantReadsItsDeadLetters: a tenant with the grants below sees its dead letters when they come, reads those that are
-// stored from a consumer that the operator made for it, and sees none of another tenant's.
+// TestTenantReadsItsDeadLetters: a tenant with the grants below sees its dead letters as they are stored, and can read
+// the stored ones from a consumer that the operator created for it. It sees no dead letter of another tenant.
 //
-// The consumer is one that pushes to a subject of the tenant's. The right to pull, or to get directly, is a way around all
-// other grants: the answer goes to whatever reply subject the request names, where the server publishes the tenant's own
-// payload for it. The right to make a consumer is another, by its deliver subject.
+// The consumer pushes to a subject of the tenant. A right to pull or to get messages directly would bypass all other
+// grants: the server publishes the answer, with a payload of the tenant, on any reply subject that the request names. A
+// right to create consumers would do the same, with the deliver subject.
 func TestTenantReadsItsDeadLetters(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	tenant := func(name string) *server.User {
 		return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>", "$JS.ACK.DELAY_DEAD." + name + ".>"}},
-			Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>", "_INBOX_" + name + ".>"}},
+			Publish: &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>",
+				"$JS.ACK.DELAY_DEAD." + name + ".>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>",
+				"_INBOX_" + name + ".>"}},
 		}}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "broker",
-			Users: []*server.User{{Username: "broker", Password: "b"}, tenant("orders"), tenant("payments")},
-		})
+	opts := server.Options{
+		NoAuthUser: "broker",
+		Users:      []*server.User{{Username: "broker", Password: "b"}, tenant("orders"), tenant("payments")},
+	}
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		operator := newClient(t, s)
 		captured := operator.subscribe("payments.>")
@@ -207,7 +211,8 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		live := make(map[string]*inbox)
 		for _, name := range []string{"orders", "payments"} {
 			if _, err := operator.js.CreatePushConsumer(context.Background(), "DELAY_DEAD", jetstream.ConsumerConfig{
-				Durable: name, FilterSubject: "delaydead.*." + name + ".>", DeliverSubject: "_INBOX_" + name + ".dead", AckPolicy: jetstream.AckExplicitPolicy,
+				Durable: name, FilterSubject: "delaydead.*." + name + ".>", DeliverSubject: "_INBOX_" + name + ".dead",
+				AckPolicy: jetstream.AckExplicitPolicy,
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +220,8 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			live[name] = tenants[name].subscribe("delaydead.*." + name + ".>")
 		}
 		others := []*inbox{ // refused, and so silent
-			tenants["orders"].subscribe("delaydead.>"), tenants["orders"].subscribe("delaydead.*.payments.>"), tenants["orders"].subscribe("_INBOX_payments.>"),
+			tenants["orders"].subscribe("delaydead.>"), tenants["orders"].subscribe("delaydead.*.payments.>"),
+			tenants["orders"].subscribe("_INBOX_payments.>"),
 		}
 		for name, c := range tenants {
 			c.publish("delayin.0s."+name+".expire", "refused of "+name)
@@ -245,7 +251,8 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 
 		orders := tenants["orders"]
 		for _, api := range []string{
-			"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.payments", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.orders", "$JS.ACK.DELAY_DEAD.orders.1.1.1.1.0",
+			"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.payments", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.orders",
+			"$JS.ACK.DELAY_DEAD.orders.1.1.1.1.0",
 			"$JS.API.DIRECT.GET.DELAY_DEAD.delaydead.bad_time.orders.expire", "$JS.API.STREAM.MSG.GET.DELAY_DEAD",
 		} {
 			for _, words := range []string{`{"batch":1}`, `{"seq":1}`, "+NXT", ""} {
@@ -254,7 +261,8 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 				}
 			}
 		}
-		if _, err := orders.js.CreatePushConsumer(expiring(t), "DELAY_DEAD", jetstream.ConsumerConfig{DeliverSubject: "payments.capture"}); err == nil {
+		if _, err := orders.js.CreatePushConsumer(expiring(t), "DELAY_DEAD",
+			jetstream.ConsumerConfig{DeliverSubject: "payments.capture"}); err == nil {
 			t.Error("orders can make a consumer")
 		}
 		if accepts(orders.js, "delaydead.expired.orders.x", "forged") {
@@ -272,7 +280,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 	})
 }
 
-// pushed takes what a consumer pushes while somebody listens.
+// pushed subscribes for a minute, and returns what the consumer pushes meanwhile.
 func (c *client) pushed(subject string) []arrival {
 	c.t.Helper()
 	in := &inbox{}
@@ -294,7 +302,7 @@ func (c *client) pushed(subject string) []arrival {
 	return in.all()
 }
 
-// told are arrivals as words, sorted.
+// told are arrivals as text, sorted.
 func told(all []arrival) []string {
 	var words []string
 	for _, a := range all {

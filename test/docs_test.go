@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// root is the module's, from here.
+// root is the directory of the module.
 const root = ".."
 
-// readTree returns the files below the module's root that have one of these endings, by their path from there. What git
-// ignores and what npm installs are no files of ours.
+// readTree returns the files of the module with these endings, by their path in it. It leaves out hidden directories,
+// what npm installs and the data of a broker.
 func readTree(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -49,12 +49,13 @@ func readTree(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// documents are all that is written for people, by path.
+// documents are all Markdown files, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := readTree(t, ".md")
 	for _, want := range []string{
-		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md", "test/README.md", "test/deploy/README.md",
+		"README.md", "broker/message/PROTOCOL.md", "cmd/delaybroker/OPERATIONS.md", "test/README.md",
+		"test/deploy/README.md",
 		"test/fault/README.md", "test/permissions/README.md", "test/rivals/README.md",
 	} {
 		if docs[want] == "" {
@@ -71,7 +72,7 @@ var (
 	span    = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// anchors are what a document's headings are called in links, as GitHub makes them.
+// anchors are the fragments by which GitHub links to a document's headings.
 func anchors(text string) map[string]bool {
 	all := make(map[string]bool)
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -114,8 +115,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentedNamesExist finds each file that the documents name, beside them or below the root, each test, and each
-// flag of ours that their commands have.
+// TestDocumentedNamesExist checks that what the documents name exists: files (beside the document or below the root),
+// tests, and our own command-line flags.
 func TestDocumentedNamesExist(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -125,7 +126,7 @@ func TestDocumentedNamesExist(t *testing.T) {
 	file := regexp.MustCompile(`^[\w./-]+\.(go|md|yaml|json|conf|service|mjs|py|rs|sh)$`)
 	folder := regexp.MustCompile(`(?:\./|\b)(?:broker|cmd|levels|test|wheel)/[\w./-]*\w`)
 	named := regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz|Example)[A-Z]\w*`)
-	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // the beginning of a name will do
+	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // the beginning of a name is enough
 	flag := regexp.MustCompile(`-((?:fault|memory)\.\w+)`)
 	for doc, text := range documents(t) {
 		exists := func(name string) bool {

@@ -22,21 +22,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file is what tenants try who share an account with others, with the rights of permissions/tenants.conf: NATS checks
-// where they publish, and not where the answers to that go.
+// This file is about tenants that share an account and have the rights of permissions/tenants.conf. NATS checks on
+// which subjects they publish, but not where the answers go.
 
-// asTenants runs a broker and the tenants of tenants.conf, orders with some more rights to publish.
+// asTenants runs a broker and the tenants of tenants.conf. The tenant "orders" has some more rights to publish.
 func asTenants(t *testing.T, cfg broker.Config, more []string, f func(t *testing.T, admin, orders, payments *client)) {
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
 	for _, u := range opts.Users {
 		if u.Username == "orders" {
 			u.Permissions.Publish.Allow = append(u.Permissions.Publish.Allow, more...)
 		}
 	}
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = ladder(t, "1s 3s 5s 1m"), 3
 		startBroker(t, s, cfg, natstest.Everything())
 		as := func(name, password string) *client {
@@ -46,9 +43,9 @@ func asTenants(t *testing.T, cfg broker.Config, more []string, f func(t *testing
 	})
 }
 
-// TestForgedAckTakesNothingAway: a tenant that sees the reply subject of its own delivery makes others of it, and has the
-// server's acknowledgement of its own requests put there. Another tenant's message, whose stream is silent just then, goes
-// on waiting for its own.
+// TestForgedAckTakesNothingAway: a tenant sees the reply subject of a delivery to itself, guesses others from it, and
+// has the server send the acknowledgements of its own requests there. Another tenant's message, whose stream does not
+// answer just then, still waits for its own acknowledgement.
 func TestForgedAckTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *client) {
@@ -79,7 +76,7 @@ func TestForgedAckTakesNothingAway(t *testing.T) {
 	})
 }
 
-// neighboursOf are what one may guess from a token: the numbers around it, in the notations there are.
+// neighboursOf returns guesses at other tokens: the numbers after this one, in several notations.
 func neighboursOf(token string) []string {
 	var all []string
 	for k := range uint64(100) {
@@ -100,8 +97,8 @@ func neighboursOf(token string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == token })
 }
 
-// TestOwnStreamAcknowledgesNoDelivery: a subscriber of a target sees the reply subject of each delivery to it. What one of
-// the broker's streams says there is no acknowledgement of the target's.
+// TestOwnStreamAcknowledgesNoDelivery: a subscriber of a target sees the reply subject of each delivery. It can have
+// one of the broker's own streams send an acknowledgement there. That does not count as the target's.
 func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *client) {
@@ -112,42 +109,51 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 		}
 		orders.publish("delay.5s.orders.x", "held", message.HeaderDeliver, "stream")
 		time.Sleep(10 * time.Minute)
-		letters := slices.DeleteFunc(admin.dead()[string(message.Undelivered)], func(a arrival) bool { return a.Body != "held" })
+		letters := slices.DeleteFunc(admin.dead()[string(message.Undelivered)],
+			func(a arrival) bool { return a.Body != "held" })
 		if len(letters) != 1 {
 			t.Errorf("%d dead letters, want one: no stream holds the subject", len(letters))
 		}
 	})
 }
 
-// TestRelayedMessagesAreNobodys: a tenant that may read its own stream names a subject of the broker's for the answer, or
-// the maker of a consumer does for what it delivers. What comes there so, with headers and body of the tenant's choice, is
-// not believed: it is delivered to nobody, and is no dead letter that can be resent unless somebody says so.
+// TestRelayedMessagesAreNobodys: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
+// reads its own stream and names that subject for the answer; or somebody creates a consumer that delivers there. The
+// broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
+// letters unless the operator insists.
 func TestRelayedMessagesAreNobodys(t *testing.T) {
 	t.Parallel()
 	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
 	asTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *client) {
-		if _, err := admin.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true}); err != nil {
+		if _, err := admin.js.CreateStream(context.Background(),
+			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true}); err != nil {
 			t.Fatal(err)
 		}
 		got := payments.subscribe("payments.>")
 		now := time.Now().UTC().Format(time.RFC3339Nano)
 		state := []string{
-			message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID, "DELAY_1m-1-1", message.HeaderDue, now, message.HeaderAccepted, now,
-			message.HeaderErrorCode, "undelivered", message.HeaderError, "x", message.HeaderSeal, "AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA",
+			message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID, "DELAY_1m-1-1", message.HeaderDue, now,
+			message.HeaderAccepted, now,
+			message.HeaderErrorCode, "undelivered", message.HeaderError, "x", message.HeaderSeal,
+			"AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA",
 		}
 		orders.publish("orders.own.x", "forged", state...)
 		orders.publish("orders.own.x", "forged", state[:len(state)-2]...)
-		hops := []string{"delaysys.hop.1s.payments.capture", "delaysys.hop.1m.payments.capture", "delaysys.retry.1s.payments.capture"}
+		hops := []string{"delaysys.hop.1s.payments.capture", "delaysys.hop.1m.payments.capture",
+			"delaysys.retry.1s.payments.capture"}
 		letter := "delaydead.undelivered.payments.capture"
 		for _, subject := range append(hops, letter) {
 			for seq := range 2 {
-				if err := orders.nc.PublishRequest("$JS.API.DIRECT.GET.ORDERS", subject, fmt.Appendf(nil, `{"seq":%d}`, seq+1)); err != nil {
+				if err := orders.nc.PublishRequest("$JS.API.DIRECT.GET.ORDERS", subject,
+					fmt.Appendf(nil, `{"seq":%d}`, seq+1)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		for i, subject := range append(hops, letter) {
-			if _, err := admin.js.CreatePushConsumer(context.Background(), "ORDERS", jetstream.ConsumerConfig{Name: fmt.Sprint("c", i), DeliverSubject: subject, AckPolicy: jetstream.AckNonePolicy}); err != nil {
+			if _, err := admin.js.CreatePushConsumer(context.Background(), "ORDERS",
+				jetstream.ConsumerConfig{Name: fmt.Sprint("c", i), DeliverSubject: subject,
+					AckPolicy: jetstream.AckNonePolicy}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,14 +176,16 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		box := deadletter.New(deadletter.Config{Conn: admin.nc, JetStream: admin.js, APIPrefix: "$JS.API", Policy: streams.Policy(), Lane: "1s"})
+		box := deadletter.New(deadletter.Config{Conn: admin.nc, JetStream: admin.js, APIPrefix: "$JS.API",
+			Policy: streams.Policy(), Lane: "1s"})
 		listed := 0
 		for l, err := range box.List(context.Background(), deadletter.Query{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			listed++
-			if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true}, time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
+			if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
+				time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
 				t.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
 			}
 		}
@@ -190,8 +198,8 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 	})
 }
 
-// TestUnknownKeyIsLookedFor: an instance that provisioned at the same time may have made a key that this one does not know.
-// It asks the streams before it lets go of the message.
+// TestUnknownKeyIsLookedFor: another instance that provisioned at the same time may have stored a key which this
+// instance has not read. It reads the keys again before it gives the message up.
 func TestUnknownKeyIsLookedFor(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -212,10 +220,13 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 		}
 		now := time.Now().UTC().Format(time.RFC3339Nano)
 		state := func(n int) []string {
-			return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID, fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now}
+			return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
+				fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now}
 		}
-		c.publishSealed(message.NewKeys([]string{theirs}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "theirs", state(1)...)
-		c.publishSealed(message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "nobody's", state(2)...)
+		c.publishSealed(message.NewKeys([]string{theirs}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "theirs",
+			state(1)...)
+		c.publishSealed(message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)),
+			"delaysys.hop.1s.orders.x", "nobody's", state(2)...)
 		c.publishSealed(c.keys("delay"), "delaysys.hop.1s.orders.x", "ours", state(3)...)
 		time.Sleep(time.Minute)
 		if got := bodies(in.all()); got != "ours theirs" {
@@ -227,7 +238,7 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 	})
 }
 
-// strip takes what is said of seals out of all streams, as older brokers make them.
+// strip removes these entries from the metadata of all streams, so that they look like those of an older broker.
 func (c *client) strip(names ...string) {
 	c.t.Helper()
 	list := c.js.ListStreams(context.Background())
@@ -245,8 +256,9 @@ func (c *client) strip(names ...string) {
 	}
 }
 
-// TestUpgradeFromUnsealed: what an older broker has stored is believed, and for an hour what it stores beside a newer one,
-// which writes what an older one can read meanwhile. Then nothing is believed without a seal.
+// TestUpgradeFromUnsealed: a newer broker trusts the messages that an older one stored without a seal. For one hour it
+// also trusts what the older broker stores beside it, and writes a format that the older one can read. After the hour,
+// messages without a seal are not trusted.
 func TestUpgradeFromUnsealed(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -266,9 +278,11 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 		time.Sleep(time.Until(start.Add(59 * time.Minute)))
 		unsealed(2, "beside")
 		c.publish("delayin.61s.orders.x", "hops")
-		if got := c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" || got[0].Header.Get(message.HeaderSeal) == "" {
+		if got := c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
+			got[0].Header.Get(message.HeaderSeal) == "" {
 			time.Sleep(time.Second)
-			if got = c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" || got[0].Header.Get(message.HeaderSeal) == "" {
+			if got = c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
+				got[0].Header.Get(message.HeaderSeal) == "" {
 				t.Errorf("a level holds %+v, want a message of format 1 with a seal", got)
 			}
 		}
@@ -276,7 +290,8 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 		unsealed(3, "after")
 		c.publish("delayin.61s.orders.x", "hops sealed")
 		time.Sleep(time.Second)
-		if got := c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "2" || got[0].Header.Get(message.HeaderSeal) == "" {
+		if got := c.arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "2" ||
+			got[0].Header.Get(message.HeaderSeal) == "" {
 			t.Errorf("a level holds %+v, want a message of format 2 with a seal", got)
 		}
 		time.Sleep(time.Hour)
@@ -289,8 +304,8 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 	})
 }
 
-// TestNoStreamTakesTheSecretAlong deletes each stream in turn: what is sealed stays believed, and the new stream says what
-// the others do.
+// TestNoStreamTakesTheSecretAlong deletes each kind of stream in turn. Sealed messages are still trusted, and the
+// stream that replaces the deleted one has the same secret in its metadata.
 func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -302,20 +317,22 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 			all := make(map[string]string)
 			list := c.js.ListStreams(context.Background())
 			for info := range list.Info() {
-				all[info.Config.Metadata["delaybroker.secret"]+" "+info.Config.Metadata["delaybroker.sealed"]] = info.Config.Name
+				marks := info.Config.Metadata
+				all[marks["delaybroker.secret"]+" "+marks["delaybroker.sealed"]] = info.Config.Name
 			}
 			return all
 		}
 		before := secrets()
 		for _, stream := range []string{"DELAY_OWNERS", "DELAY_INTAKE", "DELAY_DEAD", "DELAY_1s", "DELAY_RETRY_30s"} {
 			c.publish("delayin.70s.orders.x", stream)
-			time.Sleep(time.Second) // it lies in DELAY_1m now, sealed
+			time.Sleep(time.Second) // it is in DELAY_1m now, sealed
 			b.stop()
 			if err := c.js.DeleteStream(context.Background(), stream); err != nil {
 				t.Fatal(err)
 			}
 			b = startBroker(t, s, cfg)
-			if got := secrets(); fmt.Sprint(len(got), len(before)) != "1 1" || !slices.Equal(sortedKeys(got), sortedKeys(before)) {
+			if got := secrets(); fmt.Sprint(len(got), len(before)) != "1 1" ||
+				!slices.Equal(sortedKeys(got), sortedKeys(before)) {
 				t.Errorf("without %s: the streams say %v, want %v", stream, got, before)
 			}
 			time.Sleep(2 * time.Minute)
@@ -336,8 +353,9 @@ func sortedKeys(m map[string]string) []string {
 	return all
 }
 
-// TestSecretIsNeededWhereOthersSeal: a broker without the secret of the others would have all it moves taken for forged. One
-// that only verifies streams without a word of seals works, and says what that means.
+// TestSecretIsNeededWhereOthersSeal: the others would take the messages of a broker without their secret for forged, so
+// it refuses to start. A broker that provisions nothing, on streams that do not mention seals, works without a secret,
+// and logs what that means.
 func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -354,7 +372,8 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 			t.Errorf("a broker without the secret ended with %v, want %v", err, broker.ErrSecret)
 		}
 		without.close()
-		second := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m"), Secrets: []string{"a new one, while it is changed", secret[0]}})
+		second := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m"),
+			Secrets: []string{"a new one, while it is changed", secret[0]}})
 		time.Sleep(2 * time.Minute)
 		if got := bodies(in.all()); got != "sealed" {
 			t.Errorf("after the change of the secret came %q", got)
@@ -363,7 +382,8 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 
 		c.strip("delaybroker.sealed")
 		log := newCountingLog()
-		b, err := broker.New(broker.Links{Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(), Control: s.Connect()},
+		b, err := broker.New(broker.Links{Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(),
+			Control: s.Connect()},
 			broker.Config{Ladder: ladder(t, "1s 1m"), Log: slog.New(log)})
 		if err != nil {
 			t.Fatal(err)
@@ -388,14 +408,15 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 	})
 }
 
-// TestTenantsHearNoInbox: with the rights of tenants.conf, a tenant hears nothing of where the broker waits for answers, and
-// asks JetStream nothing.
+// TestTenantsHearNoInbox: with the rights of tenants.conf, a tenant cannot subscribe to the inboxes of the broker, and
+// cannot use the JetStream API.
 func TestTenantsHearNoInbox(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *client) {
 		heard := make(chan string, 1000)
 		subjects := []string{
-			">", "_INBOX.>", "_INBOX_read.>", "_INBOX_write.>", "_INBOX_deliver.>", "_INBOX_control.>", "_INBOX_payments.>", "$JS.EVENT.ADVISORY.>", "$JS.API.>",
+			">", "_INBOX.>", "_INBOX_read.>", "_INBOX_write.>", "_INBOX_deliver.>", "_INBOX_control.>",
+			"_INBOX_payments.>", "$JS.EVENT.ADVISORY.>", "$JS.API.>",
 			"delaysys.>", "delaydead.>", "delayctl.>", "delay.>",
 		}
 		for _, subject := range subjects {
@@ -404,9 +425,11 @@ func TestTenantsHearNoInbox(t *testing.T) {
 			}
 		}
 		orders.publish("delayin.10s.orders.x", "hops, and is delivered")
-		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE", "DIRECT.GET.DELAY_1s"} {
+		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE",
+			"DIRECT.GET.DELAY_1s"} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if _, err := orders.nc.RequestWithContext(ctx, "$JS.API."+subject, nil); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := orders.nc.RequestWithContext(ctx, "$JS.API."+subject, nil); !errors.Is(err,
+				context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want no answer", subject, err)
 			}
 			cancel()
@@ -418,33 +441,35 @@ func TestTenantsHearNoInbox(t *testing.T) {
 	})
 }
 
-// TestWhoSeesMetadataSeesTheSecret: with a right to look at streams comes the secret in their metadata, and DELAY_SECRET does
-// not.
+// TestWhoSeesMetadataSeesTheSecret: a user who may ask for information on streams sees a secret that is in their
+// metadata. A secret set by DELAY_SECRET is not there.
 func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
 	t.Parallel()
 	const own = "kept by the operator, not by NATS"
 	for _, secrets := range [][]string{nil, {own}} {
-		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"}, func(t *testing.T, admin, orders, _ *client) {
-			st, err := orders.js.Stream(context.Background(), "DELAY_INTAKE")
-			if err != nil {
-				t.Fatal(err)
-			}
-			metadata := st.CachedInfo().Config.Metadata
-			if has := metadata["delaybroker.secret"] != ""; has != (secrets == nil) {
-				t.Errorf("with DELAY_SECRET %q the metadata is %v", secrets, metadata)
-			}
-			if strings.Contains(fmt.Sprint(metadata), own) {
-				t.Errorf("the metadata holds DELAY_SECRET: %v", metadata)
-			}
-			if m, err := admin.js.Stream(context.Background(), "DELAY_INTAKE"); err != nil || m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
-				t.Errorf("nothing says from when messages are sealed: %v", err)
-			}
-		})
+		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"},
+			func(t *testing.T, admin, orders, _ *client) {
+				st, err := orders.js.Stream(context.Background(), "DELAY_INTAKE")
+				if err != nil {
+					t.Fatal(err)
+				}
+				metadata := st.CachedInfo().Config.Metadata
+				if has := metadata["delaybroker.secret"] != ""; has != (secrets == nil) {
+					t.Errorf("with DELAY_SECRET %q the metadata is %v", secrets, metadata)
+				}
+				if strings.Contains(fmt.Sprint(metadata), own) {
+					t.Errorf("the metadata holds DELAY_SECRET: %v", metadata)
+				}
+				if m, err := admin.js.Stream(context.Background(), "DELAY_INTAKE"); err != nil ||
+					m.CachedInfo().Config.Metadata["delaybroker.sealed"] == "" {
+					t.Errorf("nothing says from when messages are sealed: %v", err)
+				}
+			})
 	}
 }
 
-// TestAnotherStreamAcknowledgesNoLetter: a tenant that hears its dead letters sees where the broker waits for the answer of
-// their stream. While that says nothing, no other stream speaks for it.
+// TestAnotherStreamAcknowledgesNoLetter: a tenant sees its dead letters and, with them, the reply subject of each.
+// While the stream of dead letters is missing, an acknowledgement of another stream on that subject does not count.
 func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *client) {
@@ -452,7 +477,10 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := orders.nc.Subscribe("delaydead.*.orders.>", func(m *nats.Msg) {
-			_ = orders.nc.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("x"))
+			if string(m.Data) == "forged" {
+				return // the forged requests become dead letters too: answering those would never end
+			}
+			_ = orders.nc.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("forged"))
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -464,8 +492,8 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	})
 }
 
-// TestForgedCopyIsNotOurs: somebody has a message put where ours is about to go, under its id, with all it says. It is not
-// taken for the copy that the stream says it is.
+// TestForgedCopyIsNotOurs: somebody publishes a forged message where one of ours hops next, under the same id. The
+// server then says that ours is a duplicate. The broker looks at the stored message, and does not take it for its own.
 func TestForgedCopyIsNotOurs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -483,9 +511,11 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := message.Request{
-			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time, Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
+			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time,
+			Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
 		}
-		forged := &nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()), Data: []byte("forged")}
+		forged := &nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
+			Data: []byte("forged")}
 		if _, err := c.js.PublishMsg(context.Background(), forged); err != nil {
 			t.Fatal(err)
 		}

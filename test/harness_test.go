@@ -1,5 +1,5 @@
-// Package test holds the broker to its promises, end to end, on a real nats-server. Each file is named after what it
-// shows; most run under fake time, where a duration is exact.
+// Package test checks the broker's promises, end to end, on a real nats-server. Each file is named after its subject.
+// Most tests run under fake time, where durations are exact.
 package test
 
 import (
@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -23,6 +24,30 @@ import (
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
+
+// bubble runs f under fake time, on a server with these options and JetStream.
+func bubble(t *testing.T, opts server.Options, f func(t *testing.T, s *natstest.Server)) {
+	t.Helper()
+	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) { f(t, natstest.RunWith(t, opts)) })
+}
+
+// proxy passes JetStream API requests on to the server, except those that take answers itself. A broker with the API
+// prefix "X.API" sends its requests here.
+func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.Msg) bool) {
+	t.Helper()
+	api := s.Connect(nats.Name("api"))
+	if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
+		question := strings.TrimPrefix(m.Subject, "X.API.")
+		if !take(question, m) {
+			_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
+				Data: m.Data})
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // instance is a running broker.
 type instance struct {
@@ -34,7 +59,7 @@ type instance struct {
 	ended  bool
 }
 
-// startBroker runs a broker on connections of its own until the test ends, and waits until it is ready.
+// startBroker runs a broker on its own connections until the test ends. It returns when the broker is ready.
 func startBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
 	i := launchBroker(t, s, cfg, opts...)
@@ -52,7 +77,7 @@ func launchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...n
 	return launchVerifying(t, s, cfg, opts...)
 }
 
-// launchVerifying runs a broker that creates nothing unless its configuration says so.
+// launchVerifying runs a broker that creates streams only if its configuration says so.
 func launchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *instance {
 	t.Helper()
 	if cfg.Log == nil {
@@ -90,7 +115,8 @@ func (i *instance) stop() {
 	i.close()
 }
 
-// crash cuts the broker off at once, so that it can acknowledge, commit and deliver nothing more, and then ends it.
+// crash closes all connections at once, so that the broker can no longer acknowledge, commit or deliver, and then ends
+// it.
 func (i *instance) crash() {
 	i.t.Helper()
 	i.ended = true
@@ -105,7 +131,7 @@ func (i *instance) close() {
 	}
 }
 
-// client publishes delays and looks at what arrives.
+// client publishes requests and reads what arrives.
 type client struct {
 	t  testing.TB
 	nc *nats.Conn
@@ -117,7 +143,7 @@ func newClient(t testing.TB, s *natstest.Server) *client {
 	return &client{t: t, nc: nc, js: s.JetStream(nc)}
 }
 
-// connected is a client on a connection that exists.
+// connected makes a client of an existing connection.
 func connected(t testing.TB, nc *nats.Conn) *client {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -126,7 +152,7 @@ func connected(t testing.TB, nc *nats.Conn) *client {
 	return &client{t: t, nc: nc, js: js}
 }
 
-// target makes a stream for the subjects.
+// target creates a stream for these subjects.
 func (c *client) target(name string, subjects ...string) jetstream.Stream {
 	c.t.Helper()
 	s, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects})
@@ -160,7 +186,7 @@ type arrival struct {
 	Header  nats.Header
 }
 
-// arrivals reads a whole stream.
+// arrivals returns all messages of a stream.
 func (c *client) arrivals(stream string) []arrival {
 	c.t.Helper()
 	ctx := context.Background()
@@ -176,12 +202,13 @@ func (c *client) arrivals(stream string) []arrival {
 			continue // deleted
 		}
 		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
-		all = append(all, arrival{At: m.Time, Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+		all = append(all, arrival{At: m.Time, Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data),
+			Subject: m.Subject, Header: m.Header})
 	}
 	return all
 }
 
-// dead reads the dead letters by code.
+// dead returns the dead letters by code.
 func (c *client) dead() map[string][]arrival {
 	c.t.Helper()
 	byCode := make(map[string][]arrival)
@@ -192,7 +219,7 @@ func (c *client) dead() map[string][]arrival {
 	return byCode
 }
 
-// checkNoDead fails for every dead letter.
+// checkNoDead fails the test for every dead letter.
 func (c *client) checkNoDead() {
 	c.t.Helper()
 	for code, letters := range c.dead() {
@@ -200,7 +227,7 @@ func (c *client) checkNoDead() {
 	}
 }
 
-// checkEmpty fails for every stream of ours that still holds something.
+// checkEmpty fails the test for every stream of the broker that still holds messages.
 func (c *client) checkEmpty() { c.checkEmptyBut("") }
 
 func (c *client) checkEmptyBut(stream string) {
@@ -214,7 +241,7 @@ func (c *client) checkEmptyBut(stream string) {
 	}
 }
 
-// inbox collects what a core subscriber sees, with the time it saw it.
+// inbox is what a core subscriber received, with the times.
 type inbox struct {
 	mu   sync.Mutex
 	msgs []arrival
@@ -227,11 +254,12 @@ func (c *client) subscribe(subject string) *inbox {
 		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.msgs = append(in.msgs, arrival{At: time.Now(), Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+		in.msgs = append(in.msgs, arrival{At: time.Now(), Due: due, ID: m.Header.Get(message.HeaderID),
+			Body: string(m.Data), Subject: m.Subject, Header: m.Header})
 	}); err != nil {
 		c.t.Fatalf("subscribe %s: %v", subject, err)
 	}
-	// Not Flush: its timers come from a pool that other bubbles use.
+	// Not Flush: see natstest.DropTimers.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := c.nc.FlushWithContext(ctx); err != nil {
@@ -246,7 +274,7 @@ func (in *inbox) all() []arrival {
 	return slices.Clone(in.msgs)
 }
 
-// checkExactly sleeps until one nanosecond before due, sees count messages, sleeps one more, and sees one more.
+// checkExactly expects count messages one nanosecond before due, and one more when it is due.
 func checkExactly(t *testing.T, in *inbox, due time.Time, count int) {
 	t.Helper()
 	time.Sleep(time.Until(due) - 1)
@@ -265,7 +293,7 @@ func checkExactly(t *testing.T, in *inbox, due time.Time, count int) {
 	}
 }
 
-// ladder parses a setting of levels.
+// ladder parses a list of levels.
 func ladder(t testing.TB, spec string) levels.Ladder {
 	t.Helper()
 	l, err := levels.Parse(spec)
@@ -275,7 +303,7 @@ func ladder(t testing.TB, spec string) levels.Ladder {
 	return l
 }
 
-// bodies are what came, sorted, with a count for what came more than once.
+// bodies are the bodies of messages, sorted, each with a count if it came more than once.
 func bodies(all []arrival) string {
 	count := make(map[string]int)
 	for _, a := range all {
@@ -291,10 +319,10 @@ func bodies(all []arrival) string {
 	return strings.Join(words, " ")
 }
 
-// owns are the lanes of one instance.
+// owns is the configuration of an instance that owns these lanes and no others.
 func owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
-// streams are the lanes that an instance works.
+// streams are the lanes that an instance owns, separated by spaces.
 func streams(i *instance) string {
 	var names []string
 	for _, l := range i.broker.Status().Lanes {
@@ -305,7 +333,7 @@ func streams(i *instance) string {
 	return strings.Join(names, " ")
 }
 
-// keys are those of a broker, out of the metadata of its streams.
+// keys returns the keys of a broker, read from the metadata of its streams.
 func (c *client) keys(prefix string) *message.Keys {
 	c.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
@@ -318,7 +346,7 @@ func (c *client) keys(prefix string) *message.Keys {
 	return streams.Policy().Keys
 }
 
-// publishSealed stores a message as a broker does that has these keys.
+// publishSealed stores a message with a seal made by these keys.
 func (c *client) publishSealed(k *message.Keys, subject, body string, headers ...string) {
 	c.t.Helper()
 	h := make(message.Header)
@@ -326,7 +354,8 @@ func (c *client) publishSealed(k *message.Keys, subject, body string, headers ..
 		h[pair[0]] = []string{pair[1]}
 	}
 	k.SealMessage(subject, h, []byte(body), time.Now())
-	if _, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: []byte(body)}); err != nil {
+	if _, err := c.js.PublishMsg(context.Background(),
+		&nats.Msg{Subject: subject, Header: nats.Header(h), Data: []byte(body)}); err != nil {
 		c.t.Fatalf("publish on %s: %v", subject, err)
 	}
 }

@@ -2,9 +2,12 @@ package test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -15,13 +18,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// TestMain runs twice as many tests at a time as go test does by itself, unless -parallel says otherwise: tests in real
+// time mostly wait, and leave the processors to those in fake time.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	natstest.RemoveBroker()
 	os.Exit(code)
 }
 
-// freeAddress is one that nobody listens on, so that a broker can come back to it.
+// freeAddress returns an address on which nobody listens. A broker can return to it after a restart.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,16 +40,16 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// load publishes delays at a rate until it is stopped, and remembers what was accepted.
+// load publishes delays at a constant rate until it is stopped, and keeps what was accepted.
 type load struct {
 	t        testing.TB
 	js       jetstream.JetStream
-	subjects []string // published on in turn; the body is added to none
+	subjects []string // used in turn
 	stop     chan struct{}
 	done     chan struct{}
 
 	mu       sync.Mutex
-	accepted map[string]bool // bodies with an acknowledgement
+	accepted map[string]bool // bodies of those that were acknowledged
 	tried    map[string]bool
 }
 
@@ -87,21 +95,21 @@ func (l *load) run(rate int) {
 					l.mu.Lock()
 					l.accepted[body] = true
 					l.mu.Unlock()
-				case <-f.Err(): // may have been stored all the same
+				case <-f.Err(): // may be stored nevertheless
 				}
 			})
 		}
 	}
 }
 
-// end stops publishing and returns what was accepted.
+// end stops publishing and returns the bodies that were accepted.
 func (l *load) end() map[string]bool {
 	close(l.stop)
 	<-l.done
 	return l.accepted
 }
 
-// awaitCount waits until a stream holds so many messages, for at most the time given, and returns how many it holds.
+// awaitCount waits until a stream holds this many messages, for at most the time given, and returns how many it holds.
 func (c *client) awaitCount(stream string, want int, most time.Duration) int {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), most)
@@ -116,8 +124,8 @@ func (c *client) awaitCount(stream string, want int, most time.Duration) int {
 	return got
 }
 
-// checkHistory compares what arrived with what was accepted: nothing lost, nothing early, nothing that nobody sent, and
-// no copy twice.
+// checkHistory compares the messages that arrived with those that were accepted. None may be lost, early or unknown,
+// and none may come twice.
 func (l *load) checkHistory(got []arrival) {
 	l.t.Helper()
 	count := make(map[string]int)
@@ -142,7 +150,8 @@ func (l *load) checkHistory(got []arrival) {
 		}
 	}
 	if lost > 0 || twice > 0 {
-		l.t.Errorf("of %d accepted, %d were lost; of %d that came, %d came more than once", len(l.accepted), lost, len(count), twice)
+		l.t.Errorf("of %d accepted, %d were lost; of %d that came, %d came more than once", len(l.accepted), lost,
+			len(count), twice)
 	}
 	l.t.Logf("%d accepted, %d arrived, %d lost, %d twice", len(l.accepted), len(count), lost, twice)
 }

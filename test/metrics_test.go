@@ -20,7 +20,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// scrape is what an instance shows, by name and labels, without what is zero and what says nothing of messages.
+// scrape returns the metrics of an instance by name and labels. It leaves out zeros, and metrics that are not about
+// messages.
 func scrape(t *testing.T, i *instance) map[string]float64 {
 	t.Helper()
 	synctest.Wait()
@@ -31,7 +32,8 @@ func scrape(t *testing.T, i *instance) map[string]float64 {
 	all := make(map[string]float64)
 	for _, f := range families {
 		name, ours := strings.CutPrefix(f.GetName(), "delaybroker_")
-		if !ours || slices.Contains([]string{"build_info", "ready", "link_up", "lane_owned", "lane_live", "early_checks_total"}, name) {
+		if !ours || slices.Contains([]string{"build_info", "ready", "link_up", "lane_owned", "lane_live",
+			"early_checks_total"}, name) {
 			continue
 		}
 		for _, m := range f.Metric {
@@ -63,7 +65,8 @@ func scrape(t *testing.T, i *instance) map[string]float64 {
 	return all
 }
 
-// wantFigures fails unless these are all that is not zero, apart from what is named by its beginning.
+// wantFigures fails the test unless the metrics have these values. Metrics whose names begin with one of apart are not
+// compared.
 func wantFigures(t *testing.T, when string, got, want map[string]float64, apart ...string) {
 	t.Helper()
 	maps.DeleteFunc(got, func(key string, _ float64) bool {
@@ -81,12 +84,13 @@ func wantFigures(t *testing.T, when string, got, want map[string]float64, apart 
 	}
 }
 
-// sizes depend on how the broker and the server keep things.
+// sizes are metrics whose values depend on the storage formats of the broker and the server.
 var sizes = []string{"lane_held_bytes", "lane_stream_bytes", "lane_next_due"}
 
 func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m"), Deliver: deliver.Modes{Default: message.Stream}})
+		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m"),
+			Deliver: deliver.Modes{Default: message.Stream}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		wantFigures(t, "at the start", scrape(t, i), nil, sizes...)
@@ -109,9 +113,11 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 			"deliveries_total refused":           1,
 			"dead_letters_total bad_time":        1,
 
-			"lane_pending_messages DELAY_1m": 2, "lane_held_messages DELAY_1m": 2, "lane_span_messages DELAY_1m": 2, "lane_wheel_messages DELAY_1m": 2,
+			"lane_pending_messages DELAY_1m": 2, "lane_held_messages DELAY_1m": 2, "lane_span_messages DELAY_1m": 2,
+			"lane_wheel_messages DELAY_1m": 2,
 			// The one that was refused waits for its next attempt.
-			"lane_pending_messages DELAY_RETRY_1s": 1, "lane_held_messages DELAY_RETRY_1s": 1, "lane_span_messages DELAY_RETRY_1s": 1, "lane_wheel_messages DELAY_RETRY_1s": 1,
+			"lane_pending_messages DELAY_RETRY_1s": 1, "lane_held_messages DELAY_RETRY_1s": 1,
+			"lane_span_messages DELAY_RETRY_1s": 1, "lane_wheel_messages DELAY_RETRY_1s": 1,
 			"lane_overdue_seconds DELAY_RETRY_1s": 0.7,
 		}
 		wantFigures(t, "while one waits for its second attempt", scrape(t, i), want, sizes...)
@@ -129,14 +135,15 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 		maps.Copy(want, map[string]float64{
 			"lane_delivered_total DELAY_RETRY_1s": 1,
 			"deliveries_total delivered":          4,
-			"lateness_seconds retry count":        1, "lateness_seconds retry sum": 1, "lateness_seconds retry up to 1": 1,
+			"lateness_seconds retry count":        1, "lateness_seconds retry sum": 1,
+			"lateness_seconds retry up to 1": 1,
 		})
 		got := scrape(t, i)
 		wantFigures(t, "after the second attempt", got, want, append(sizes, "lane_commit_age")...)
 		time.Sleep(time.Second)
 		wantFigures(t, "when that is committed", scrape(t, i), want, sizes...)
 
-		// The servers go away. What falls due meanwhile is overdue, to the nanosecond, although nothing can be done about it.
+		// The server stops. The age of what becomes due meanwhile is exact, although nothing can be delivered.
 		s.Stop()
 		time.Sleep(61500 * time.Millisecond) // three seconds after they were published
 		got = scrape(t, i)
@@ -149,7 +156,8 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 				delete(want, key)
 			}
 		}
-		maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6, "lateness_seconds level count": 5})
+		maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6,
+			"lateness_seconds level count": 5})
 		got = scrape(t, i)
 		if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
 			t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)
@@ -163,7 +171,7 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 	})
 }
 
-// TestMetricsOfALaneThatIsNotRead publishes behind a lane that holds all it may.
+// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds as many messages as it may.
 func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -177,7 +185,8 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 		want := func(when string, pending, held float64) {
 			t.Helper()
 			got := scrape(t, i)
-			for key, want := range map[string]float64{"pending_messages": pending, "held_messages": held, "overdue_seconds": 0} {
+			for key, want := range map[string]float64{"pending_messages": pending, "held_messages": held,
+				"overdue_seconds": 0} {
 				if got := got["lane_"+key+" DELAY_1h"]; got != want {
 					t.Errorf("%s: %s is %v, want %v", when, key, got, want)
 				}
@@ -205,15 +214,17 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 	})
 }
 
-// TestMetricsOfDeliveriesPutOff has a target whose rate makes messages wait for their turn, which is no lateness that
-// anybody should be woken for, and a service that is silent, which is.
+// TestMetricsOfDeliveriesPutOff: messages that wait for their turn at a target with a rate do not count as late, and
+// raise no alert. Messages for a silent service count as late.
 func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := startBroker(t, s, broker.Config{
-			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"), Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"),
+			Rates:     deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
 			HoldBytes: 1 << 30,
-			Deliver:   deliver.Modes{Default: message.Stream, Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
+			Deliver: deliver.Modes{Default: message.Stream,
+				Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
 		})
 		c := newClient(t, s)
 		c.target("SLOW", "slow.>")
@@ -229,11 +240,13 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 		}
 		time.Sleep(2500 * time.Millisecond)
 		want("while one waits for its turn", map[string]float64{
-			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1, "lane_overdue_seconds DELAY_1s": 0,
+			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
+			"lane_overdue_seconds DELAY_1s": 0,
 		})
 		time.Sleep(time.Second)
 		want("when all had theirs", map[string]float64{
-			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0, "lane_retries_total DELAY_1s": 0,
+			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
+			"lane_retries_total DELAY_1s": 0,
 		})
 
 		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
@@ -245,13 +258,15 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 		})
 		time.Sleep(19500 * time.Millisecond) // twice more until, after 5 s of silence, those outstanding are refused
 		want("after some time", map[string]float64{
-			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more, "lane_retries_total DELAY_1s": share + more,
+			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
+			"lane_retries_total DELAY_1s":          share + more,
 			"lane_overdue_seconds DELAY_RETRY_30s": 20,
 		})
 	})
 }
 
-// TestMetricsOfALaneInDoubt: what falls due while it is not certain whose the lane is, is overdue.
+// TestMetricsOfALaneInDoubt: while an instance does not know whether it still owns a lane, messages that become due
+// there are overdue.
 func TestMetricsOfALaneInDoubt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -265,20 +280,22 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 		f.held.Store(false)
 		time.Sleep(time.Minute)
 		got := scrape(t, i)
-		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 || overdue < 59.5 || overdue > 59.6 {
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 ||
+			overdue < 59.5 || overdue > 59.6 {
 			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
 		}
 		f.held.Store(true)
 		lease.beats <- struct{}{}
 		time.Sleep(time.Second)
 		got = scrape(t, i)
-		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 || overdue != 0 {
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||
+			overdue != 0 {
 			t.Errorf("in doubt %v, overdue %v s when it is held again", doubt, overdue)
 		}
 	})
 }
 
-// TestMetricsOfLanesOfOthers says nothing of a lane but that it is not ours.
+// TestMetricsOfLanesOfOthers: of a lane that another instance owns, the metrics say only that it is not owned.
 func TestMetricsOfLanesOfOthers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -287,7 +304,8 @@ func TestMetricsOfLanesOfOthers(t *testing.T) {
 		c.publish("delay.1s.orders.a", "x")
 		c.publish("delay.5s.orders.a", "x")
 		synctest.Wait()
-		families, err := metrics.New(metrics.Source{Status: i.broker.Status, Ready: func() bool { return true }}).Gather()
+		families, err := metrics.New(metrics.Source{Status: i.broker.Status,
+			Ready: func() bool { return true }}).Gather()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,10 +11,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// soon is far more than a start takes on a busy machine, and less than the five seconds after which a counter is still.
+// soon is much longer than a start takes on a busy machine, and shorter than the 5 s without a heartbeat after which an
+// instance counts as dead.
 const soon = 4 * time.Second
 
-// TestEmbeddedShares: a broker that uses the server another one embeds shares its lanes: each message comes once.
+// TestEmbeddedShares: a second broker uses the server that the first one embeds. They share the lanes, and each message
+// comes once.
 func TestEmbeddedShares(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -38,13 +40,15 @@ func TestEmbeddedShares(t *testing.T) {
 	other.Terminate()
 }
 
-// TestKilledComesBackAtOnce: a broker that was killed is known where it comes back, without a setting, and owns its lanes
-// before anybody could tell from its counter that it was dead.
+// TestKilledComesBackAtOnce: a killed broker starts again at the same address, or on the same directory. It is
+// recognised there without any setting, and owns its lanes sooner than missing heartbeats would show that the old
+// process is dead.
 func TestKilledComesBackAtOnce(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	for name, env := range map[string][]string{
-		"address":   {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_HTTP_ADDR=" + freeAddress(t)},
+		"address": {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create",
+			"DELAY_HTTP_ADDR=" + freeAddress(t)},
 		"directory": {"NATS_URL=", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + freeAddress(t)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// cable carries TCP connections to one address, unless it is cut.
+// cable forwards TCP connections to one address until it is cut.
 type cable struct {
 	net.Listener
 	mu   sync.Mutex
@@ -71,7 +71,7 @@ func (c *cable) set(cut bool) {
 	}
 }
 
-// leafOf is a server without JetStream behind a cable to a hub.
+// leafOf starts a server without JetStream, as a leaf node connected to the hub by a cable.
 func leafOf(t *testing.T, hub *natstest.Server, cluster string) (*natstest.Server, *cable) {
 	t.Helper()
 	v, err := hub.Server().Varz(nil)
@@ -105,8 +105,9 @@ func newHub(t *testing.T) *natstest.Server {
 	})
 }
 
-// TestTwoOwnersEnd: an instance behind a leaf node is replaced while the link is down, and its own connection stays up.
-// When the link is back the two find out, and every message comes once. It runs in real time.
+// TestTwoOwnersEnd: an instance behind a leaf node is replaced while the link of the leaf node is down. Its own
+// connection stays up, so it does not notice. When the link is back, the two agree on the lanes, and every message
+// comes once. The test runs in real time.
 func TestTwoOwnersEnd(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)
@@ -133,7 +134,8 @@ func TestTwoOwnersEnd(t *testing.T) {
 		}
 		return lanes
 	}
-	for end := time.Now().Add(15 * time.Second); len(twice()) > 0 || streams(a) == ""; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(15 * time.Second); len(twice()) > 0 ||
+		streams(a) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the link is back, and a owns %q, b %q", streams(a), streams(b))
 		}
@@ -148,7 +150,8 @@ func TestTwoOwnersEnd(t *testing.T) {
 	}
 }
 
-// TestReplicasBehindLeaf: a broker in a cluster whose JetStream is a single server behind a leaf node stores one copy.
+// TestReplicasBehindLeaf: a broker connects to a cluster without JetStream, a leaf node of a single JetStream server.
+// Its streams have one replica.
 func TestReplicasBehindLeaf(t *testing.T) {
 	t.Parallel()
 	hub := newHub(t)

@@ -12,11 +12,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// What happens to DELAY_OWNERS stops no delivery. Package owners has a test for each kind of outage; these are the ones that
-// show in messages.
+// An outage of DELAY_OWNERS stops no delivery. Package lease tests each kind of outage; the tests here look at the
+// messages.
 
-// TestFullAccountDrains: an account that is full of messages for core subscribers is empty when they were due, however many
-// instances there are, and although one of them starts again meanwhile.
+// TestFullAccountDrains: an account is full of messages for core subscribers. They are all delivered when they are due,
+// by one instance or two, also when an instance crashes and starts again meanwhile.
 func TestFullAccountDrains(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -62,7 +62,8 @@ func TestFullAccountDrains(t *testing.T) {
 	}
 }
 
-// TestOwnersPurgedThenCrash: purging DELAY_OWNERS changes nothing for the instance that dies afterwards: it is replaced.
+// TestOwnersPurgedThenCrash: an instance crashes after DELAY_OWNERS was purged. The others take over its lanes as
+// usual.
 func TestOwnersPurgedThenCrash(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -101,8 +102,8 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 	})
 }
 
-// TestOwnersGone: without DELAY_OWNERS, and without the right to create it, everything is delivered on time and once. A
-// broker that starts then delivers, too.
+// TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Everything is delivered on time and once, also
+// by a broker that starts then.
 func TestOwnersGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// many is how many lanes the tests' ladder has, retries and the intake included.
+// manyLevels is the ladder of these tests; with it there are many lanes, the intake and the retry lanes included.
 const (
 	manyLevels = "1s 5s 10s 30s 1m 10m"
 	many       = 10
@@ -26,10 +26,10 @@ func member(t testing.TB, most int) broker.Config {
 	return broker.Config{Ladder: ladder(t, manyLevels), MaxOwners: most}
 }
 
-// ownedBy counts the lanes of each instance, and fails for a lane with two owners or none.
+// checkOwned compares how many lanes each instance owns, and fails for a lane with two owners or none.
 func checkOwned(t *testing.T, want []int, all ...*instance) {
 	t.Helper()
-	time.Sleep(50 * time.Millisecond) // for what was given up to be taken
+	time.Sleep(50 * time.Millisecond) // until lanes that were released have new owners
 	synctest.Wait()
 	owner := make(map[string]int)
 	var counts []int
@@ -53,8 +53,8 @@ func checkOwned(t *testing.T, want []int, all ...*instance) {
 	}
 }
 
-// TestInstancesShare: instances join one by one, own the same number of lanes 5 s later, and those beyond the bound
-// stand by until there is room.
+// TestInstancesShare: instances join one by one. Five seconds later they own equal numbers of lanes. Instances beyond
+// the allowed number stand by until another one leaves.
 func TestInstancesShare(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -82,13 +82,14 @@ func TestInstancesShare(t *testing.T) {
 	})
 }
 
-// TestTakeOverAfterCrash: of three instances one is cut off in the midst of traffic. Six seconds later everything that
-// was due is delivered; nothing is lost or early, and every copy has the id of the first.
+// TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
+// delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
 	t.Parallel()
-	for seed := range 5 {
+	for seed := range 3 { // each of the instances once
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3))}
+			instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)),
+				startBroker(t, s, member(t, 3))}
 			time.Sleep(10 * time.Second)
 			checkOwned(t, []int{3, 3, 4}, instances...)
 			c := newClient(t, s)
@@ -96,18 +97,19 @@ func TestTakeOverAfterCrash(t *testing.T) {
 			sent := 0
 			send := func(n int) {
 				for range n {
-					for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"} {
+					for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
+						"delay.30s"} {
 						c.publish(root+".orders.x", fmt.Sprint(sent))
 						sent++
 					}
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(200 * time.Millisecond)
 				}
 			}
-			send(100)
-			time.Sleep(time.Duration(seed) * 211 * time.Millisecond)
+			send(50)
+			time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
 			crashed := time.Now()
-			instances[seed%3].crash()
-			send(200)
+			instances[seed].crash()
+			send(100)
 			time.Sleep(time.Minute)
 			worst, seen, ids := time.Duration(0), make(map[string]bool), make(map[string]bool)
 			for _, a := range c.arrivals("ORDERS") {
@@ -136,24 +138,26 @@ func TestTakeOverAfterCrash(t *testing.T) {
 	}
 }
 
-// TestRollingRestart stops and replaces each of three instances under traffic: each message comes exactly once, and on
-// time but for the moment in which its lane changes hands.
+// TestRollingRestart stops and replaces each of three instances under load. Each message comes exactly once, and at
+// most 200 ms late while its lane changes its owner.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3))}
+		instances := []*instance{startBroker(t, s, member(t, 3)), startBroker(t, s, member(t, 3)),
+			startBroker(t, s, member(t, 3))}
 		time.Sleep(10 * time.Second)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		sent, stopped := 0, make(chan struct{})
 		go func() {
 			defer close(stopped)
-			for range 600 {
-				for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"} {
+			for range 300 {
+				for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
+					"delay.30s"} {
 					c.publish(root+".orders.x", fmt.Sprint(sent))
 					sent++
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(200 * time.Millisecond)
 			}
 		}()
 		for n := range instances {
@@ -191,7 +195,7 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// fickle owns every lane, but not all the time.
+// fickle is a leaser that grants every lane, and whose lease of the intake a test can put in doubt.
 type fickle struct {
 	lease.Static
 	held  atomic.Bool
@@ -224,8 +228,9 @@ func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 	return nil
 }
 
-// TestOwnerStopsInDoubt: while a lane is not held nothing in it is read, fired or committed; when it is held again, the
-// work goes on where it was. An owner that is asked to leave drains, says where it left off, and may come back.
+// TestOwnerStopsInDoubt: while the lease of a lane is in doubt, nothing in the lane is read, delivered or committed.
+// Afterwards the work continues where it stopped. An owner that has to release the lane drains, passes its position on,
+// and may acquire the lane again.
 func TestOwnerStopsInDoubt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -280,7 +285,7 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 	})
 }
 
-// doubting counts how often it was told to look.
+// doubting counts how often the broker asks it to check the ownership of lanes.
 type doubting struct {
 	lease.Static
 	told atomic.Int64

@@ -21,13 +21,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadUserOnCluster shows what readOnCluster is for: on a cluster, a reader at the tail asks the leader whether its
-// own consumer's replica has kept up, and begins anew when it gets no answer. It takes real servers and real time.
+// TestReadUserOnCluster shows why the reader needs readOnCluster. On a cluster, a reader at the end of a stream asks
+// the leader whether the replica with its consumer has all messages; without an answer it creates its consumer anew.
+// The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
 	t.Parallel()
 	url := runCluster(t, func() server.Options {
 		opts := natstest.Options(t, tenantsConf)
-		less := natstest.Options(t, tenantsConf, natstest.Grant{User: "delay-read", List: "publish", Subject: readOnCluster})
+		less := natstest.Options(t, tenantsConf,
+			natstest.Grant{User: "delay-read", List: "publish", Subject: readOnCluster})
 		for _, u := range less.Users {
 			if u.Username == "delay-read" {
 				u.Username = "delay-read-less"
@@ -51,7 +53,8 @@ func TestReadUserOnCluster(t *testing.T) {
 	for _, reader := range []string{"delay-read", "delay-read-less"} {
 		runReader(t, url, reader, func() { anew <- reader })
 	}
-	// Both asked after the same time, and only one of them was answered. Twice, so that the other has had its turn.
+	// Both readers ask after the same time, and only one gets an answer. The test waits for two events, so that the
+	// other reader has had time for a wrong one.
 	for range 2 {
 		select {
 		case reader := <-anew:
@@ -64,7 +67,7 @@ func TestReadUserOnCluster(t *testing.T) {
 	}
 }
 
-// runCluster starts three servers, each with options made for it, and returns their URLs when one leads all.
+// runCluster starts three servers, each with its own options, and returns their URLs when they have a leader.
 func runCluster(t *testing.T, options func() server.Options) (urls string) {
 	t.Helper()
 	var routes, all []string
@@ -122,7 +125,8 @@ func dial(t *testing.T, url, user, password string) *nats.Conn {
 	return nc
 }
 
-// runReader runs a broker with a certain user to read, and tells when it begins to read anew.
+// runReader runs a broker whose read connection has this user, and calls anew when the reader creates its consumer
+// anew.
 func runReader(t *testing.T, url, reader string, anew func()) {
 	t.Helper()
 	cfg, err := (&stage{}).config()
@@ -153,7 +157,7 @@ func runReader(t *testing.T, url, reader string, anew func()) {
 	}
 }
 
-// A listener hears a phrase in a log.
+// A listener calls a function for each log line with a phrase.
 type listener struct {
 	phrase string
 	heard  func()

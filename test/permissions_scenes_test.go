@@ -15,11 +15,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file is what the roles of permissions/tenants.conf are for. Whatever goes wrong is an error and not the end of
-// the test, which takes rights away to see it.
+// This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error instead of failing the
+// test, because tests remove rights and expect it to fail.
 
-// brokerWorks runs a broker as its four users through all that it asks of NATS on a single server: core subscribers and
-// streams as targets, hops, a refusal with its retry and dead letter, a duplicate to look at, a commit behind a message
+// brokerWorks runs a broker as its four users through everything that it asks of a single server: core subscribers and
+// streams as targets, hops, a refusal with its retry and dead letter, a duplicate to check, a commit behind a message
 // that waits, and a clean stop.
 func brokerWorks(s *stage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -38,7 +38,8 @@ func brokerWorks(s *stage) error {
 	defer stop()
 	var early *jetstream.PubAck
 	for _, subject := range []string{
-		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x", "delayin.9s.payments.late", "delayin.100ms.payments.early",
+		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x",
+		"delayin.9s.payments.late", "delayin.100ms.payments.early",
 	} {
 		if early, err = s.js.Publish(ctx, subject, nil); err != nil {
 			return err
@@ -54,7 +55,8 @@ func brokerWorks(s *stage) error {
 	}
 	time.Sleep(5 * time.Minute)
 	for subject, want := range map[string]int{
-		"payments.core": 1, "payments.early": 1, "payments.late": 1, "payments.twice": 1, "orders.stored.hop": 1, "orders.full.x": 2,
+		"payments.core": 1, "payments.early": 1, "payments.late": 1, "payments.twice": 1, "orders.stored.hop": 1,
+		"orders.full.x":                       2,
 		"delaydead.undelivered.orders.full.x": 1,
 	} {
 		if got := heard()[subject]; got != want {
@@ -67,8 +69,8 @@ func brokerWorks(s *stage) error {
 	return s.checkClean(ctx)
 }
 
-// shareLanes brings a second instance in. The first, which was alone, is called and goes on; they divide the lanes; and
-// when it stops, the second has all of them at once.
+// shareLanes starts a second instance. The two divide the lanes; when the first one stops, the second owns them all at
+// once.
 func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	second, stopSecond, err := s.runBroker()
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	return nil
 }
 
-// owned is how many lanes an instance works.
+// owned is how many lanes an instance owns.
 func owned(b *broker.Broker) int {
 	n := 0
 	for _, l := range b.Status().Lanes {
@@ -120,7 +122,7 @@ func owned(b *broker.Broker) int {
 	return n
 }
 
-// plantDuplicate stores a message that is to hop, and under the id that it will hop with somebody else's.
+// plantDuplicate stores a message that is going to hop, and another message under the id of that hop.
 func (s *stage) plantDuplicate(ctx context.Context) error {
 	ack, err := s.js.Publish(ctx, "delayin.2m.payments.twice", nil)
 	if err != nil {
@@ -135,11 +137,12 @@ func (s *stage) plantDuplicate(ctx context.Context) error {
 		return err
 	}
 	id := message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}
-	_, err = s.js.Publish(ctx, "delay.1m.payments.decoy", nil, jetstream.WithMsgID(message.Request{ID: id.String()}.NatsMsgID(1)))
+	_, err = s.js.Publish(ctx, "delay.1m.payments.decoy", nil,
+		jetstream.WithMsgID(message.Request{ID: id.String()}.NatsMsgID(1)))
 	return err
 }
 
-// checkClean wants nothing left in the lanes: no message and no consumer.
+// checkClean fails if the lanes still have messages or consumers.
 func (s *stage) checkClean(ctx context.Context) error {
 	list := s.js.ListStreams(ctx)
 	for info := range list.Info() {
@@ -147,13 +150,14 @@ func (s *stage) checkClean(ctx context.Context) error {
 			continue
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
-			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs, info.State.Consumers)
+			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs,
+				info.State.Consumers)
 		}
 	}
 	return list.Err()
 }
 
-// runBroker runs a broker as the four users until stop is called, which may be again.
+// runBroker runs a broker as its four users until stop is called. Stop may be called several times.
 func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 	cfg, err := s.config()
 	if err != nil {
@@ -161,7 +165,8 @@ func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 	}
 	cfg.Log = slog.New(slog.DiscardHandler)
 	links := broker.Links{
-		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"), Control: s.as("delay-control", "c"),
+		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"),
+		Control: s.as("delay-control", "c"),
 	}
 	if b, err = broker.New(links, cfg); err != nil {
 		return nil, nil, err
@@ -184,7 +189,7 @@ func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 	}
 }
 
-// listen counts what comes, by subject.
+// listen counts the messages received, by subject.
 func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[string]int, err error) {
 	var mu sync.Mutex // guards got
 	got := make(map[string]int)
@@ -208,7 +213,7 @@ func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[stri
 	}, nil
 }
 
-// clientWorks asks for a delay in every form, gets what it asked for, and hears of what became a dead letter.
+// clientWorks publishes a delay in every form, receives all deliveries, and sees its dead letter.
 func clientWorks(s *stage) error {
 	_, stop, err := s.runBroker()
 	if err != nil {
@@ -222,7 +227,8 @@ func clientWorks(s *stage) error {
 	}
 	js := s.JetStream(nc)
 	for _, root := range []string{
-		"delay.10s.", "delay.15m.", "delayin.1500ms.", fmt.Sprintf("delayat.%d.", time.Now().Add(time.Minute).Unix()), "delayin.soon.",
+		"delay.10s.", "delay.15m.", "delayin.1500ms.", fmt.Sprintf("delayat.%d.", time.Now().Add(time.Minute).Unix()),
+		"delayin.soon.",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		_, err := js.Publish(ctx, root+s.user+".x", nil, jetstream.WithRetryAttempts(0))

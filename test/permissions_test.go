@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,7 +20,7 @@ import (
 
 const tenantsConf = "permissions/tenants.conf"
 
-// A role is a user of permissions/tenants.conf, with what he must be able to do and must not.
+// A role is a user of permissions/tenants.conf, with what it must be able to do and must not.
 type role struct {
 	user, password string
 	can            func(*stage) error
@@ -30,31 +29,38 @@ type role struct {
 
 var roles = []role{
 	{"delay-read", "r", brokerWorks, []string{
-		"orders.x", "delay.1s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST", "$JS.API.STREAM.PURGE.DELAY_10s",
-		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.DELETE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
+		"orders.x", "delay.1s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST",
+		"$JS.API.STREAM.PURGE.DELAY_10s",
+		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.DELETE.ORDERS.x",
+		"$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	}},
 	{"delay-write", "w", brokerWorks, []string{"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.INFO.DELAY_10s"}},
 	{"delay-deliver", "d", brokerWorks, []string{
-		"delaysys.hop.10s.orders.x", "delaydead.expired.orders.x", "delay.10s.orders.x", "mail.x", "$JS.API.STREAM.LIST", "$JS.ACK.x", "$SYS.x", "_INBOX.x",
+		"delaysys.hop.10s.orders.x", "delaydead.expired.orders.x", "delay.10s.orders.x", "mail.x",
+		"$JS.API.STREAM.LIST", "$JS.ACK.x", "$SYS.x", "_INBOX.x",
 	}},
 	{"delay-control", "c", brokerWorks, []string{
-		"orders.x", "delay.10s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.CREATE.X", "$JS.API.STREAM.DELETE.DELAY_10s",
+		"orders.x", "delay.10s.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.CREATE.X",
+		"$JS.API.STREAM.DELETE.DELAY_10s",
 		"$JS.API.STREAM.PURGE.ORDERS", "$JS.API.STREAM.MSG.DELETE.ORDERS", "$JS.API.STREAM.MSG.GET.ORDERS",
 	}},
 	{"orders", "o", clientWorks, []string{
-		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x", "$JS.API.STREAM.LIST",
+		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x",
+		"$JS.API.STREAM.LIST",
 	}},
-	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x", "$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},
+	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x",
+		"$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},
 	{"provision", "s", provisioningWorks, []string{
-		"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.PURGE.DELAY_10s", "$JS.API.STREAM.CREATE.ORDERS", "$JS.API.STREAM.UPDATE.ORDERS",
+		"orders.x", "delay.10s.orders.x", "$JS.API.STREAM.PURGE.DELAY_10s", "$JS.API.STREAM.CREATE.ORDERS",
+		"$JS.API.STREAM.UPDATE.ORDERS",
 	}},
 }
 
-// readOnCluster is a right that a single server does not show the need of: see TestReadUserOnCluster.
+// readOnCluster is a right that a broker needs only on a cluster: see TestReadUserOnCluster.
 const readOnCluster = "$JS.API.STREAM.MSG.GET.*"
 
-// TestEveryGrantIsNeeded takes each line out of the permissions in turn, and wants what the role is for to fail, or what
-// it must not be able to do to succeed. The operator has a test of his own, next to his verbs.
+// TestEveryGrantIsNeeded removes each line from the permissions in turn. Without it, either the scene of the role
+// fails, or the role can do something that it must not. The test of the operator is in cmd/delaybroker.
 func TestEveryGrantIsNeeded(t *testing.T) {
 	t.Parallel()
 	for _, r := range roles {
@@ -77,12 +83,11 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 	}
 }
 
-// try plays the role in a bubble, without some of the lines.
+// try runs the scene of the role in a bubble, without some of the lines.
 func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{Server: natstest.RunWith(t, opts), role: r, maxOwners: 2}
+	bubble(t, opts, func(t *testing.T, on *natstest.Server) {
+		s := &stage{Server: on, role: r, maxOwners: 2}
 		s.all = s.Connect(natstest.Everything())
 		s.js = s.JetStream(s.all)
 		if err = s.prepare(); err != nil {
@@ -101,7 +106,7 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	return err
 }
 
-// A stage is a server with the users of tenants.conf, and what the scenes on it have in common.
+// A stage is a server with the users of tenants.conf, and what the scenes have in common.
 type stage struct {
 	*natstest.Server
 	role
@@ -111,10 +116,10 @@ type stage struct {
 	maxOwners int
 
 	mu      sync.Mutex
-	refused []string // what the server said to those who came by as
+	refused []string // what the server reported to connections made by as
 }
 
-// as connects as a user, with the inbox that is his.
+// as connects as a user, with the inbox prefix of that user.
 func (s *stage) as(user, password string) *nats.Conn {
 	_, inbox, isBroker := strings.Cut(user, "delay-")
 	if !isBroker {
@@ -128,7 +133,7 @@ func (s *stage) as(user, password string) *nats.Conn {
 		}))
 }
 
-// refuses reports whether the server lets the connection not publish on a subject. It says so apart, a while later.
+// refuses reports whether the server refuses a publish on a subject. It reports the refusal asynchronously.
 func (s *stage) refuses(nc *nats.Conn, subject string) bool {
 	if err := nc.Publish(subject, nil); err != nil {
 		return false
@@ -150,10 +155,11 @@ func (s *stage) config() (broker.Config, error) {
 		return broker.Config{}, err
 	}
 	modes, err := deliver.ParseModes(s.modes)
-	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes, MaxOwners: s.maxOwners}, err
+	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes,
+		MaxOwners: s.maxOwners}, err
 }
 
-// prepare makes the streams of the broker and of the tenants.
+// prepare creates the streams of the broker and of the tenants.
 func (s *stage) prepare() error {
 	cfg, err := s.config()
 	if err != nil {
@@ -174,7 +180,7 @@ func (s *stage) prepare() error {
 	return err
 }
 
-// provision is what "delaybroker provision" does.
+// provision does the same as "delaybroker provision".
 func (s *stage) provision(js jetstream.JetStream, cfg broker.Config) error {
 	cfg.Provision = true
 	streams, err := broker.StreamsOf(cfg)
@@ -187,7 +193,7 @@ func (s *stage) provision(js jetstream.JetStream, cfg broker.Config) error {
 	return err
 }
 
-// provisioningWorks makes another ladder of the one that is there, which moves subjects from one stream to another.
+// provisioningWorks replaces the ladder by another one. That moves subjects from one stream to another.
 func provisioningWorks(s *stage) error {
 	js := s.JetStream(s.as("provision", "s"))
 	cfg, err := s.config()

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,19 +12,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCommitOfAnOldLook holds back the answer by which a broker makes sure of a stream before it purges, as a stopped
-// process or a slow network does. Meanwhile the stream is created again, and takes as many messages. The purge must not
-// take those.
+// TestCommitOfAnOldLook: before it purges a stream, a broker checks that the stream is still the one it read. The test
+// delays the answer to that check. Meanwhile it deletes the stream, creates it again and stores as many messages. The
+// purge must not remove those.
 func TestCommitOfAnOldLook(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
-		api := s.Connect(nats.Name("api"))
 		var armed atomic.Bool
-		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-			question := strings.TrimPrefix(m.Subject, "X.API.")
+		proxy(t, s, func(question string, m *nats.Msg) bool {
 			if question != "STREAM.MSG.GET.DELAY_10s" || !armed.CompareAndSwap(true, false) {
-				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
-				return
+				return false
 			}
 			go func() {
 				answer, err := c.nc.Request("$JS.API."+question, m.Data, time.Second)
@@ -49,9 +45,8 @@ func TestCommitOfAnOldLook(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				_ = m.Respond(answer.Data)
 			}()
-		}); err != nil {
-			t.Fatal(err)
-		}
+			return true
+		})
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
 		in := c.subscribe("orders.>")
 		c.many("delay.10s.orders.old", 50)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -15,17 +14,20 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestForbiddenToTheBroker has targets that the broker's own user may not publish to. NATS drops such a publish, and says so
-// apart from all answers: it is a refusal in every mode, and no core subscriber that does not answer.
+// secretTargets denies the user "broker" to publish below "secret".
+func secretTargets() server.Options {
+	publish := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}
+	return server.Options{Users: []*server.User{
+		{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
+		{Username: "client", Password: "c"},
+	}}
+}
+
+// TestForbiddenToTheBroker: the broker's user has no right to publish to some targets. NATS drops such a delivery and
+// reports it asynchronously. That counts as a refusal in every mode, and not as a core subscriber without a reply.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
-			{Username: "client", Password: "c"},
-		}})
+	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
 		secret, open := c.subscribe("secret.>"), c.subscribe("open.>")
@@ -49,7 +51,8 @@ func TestForbiddenToTheBroker(t *testing.T) {
 			t.Errorf("%d dead letters, want %d", got, want)
 		}
 		for _, l := range letters {
-			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") || l.Header.Get(message.HeaderAttempts) != "2" {
+			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") ||
+				l.Header.Get(message.HeaderAttempts) != "2" {
 				t.Errorf("%s: after %s attempts: %s", l.Subject, l.Header.Get(message.HeaderAttempts), why)
 			}
 		}
@@ -57,17 +60,11 @@ func TestForbiddenToTheBroker(t *testing.T) {
 	})
 }
 
-// TestForbiddenAndHeardLate: nats.go tells of a refusal when its error handler has time, long after the silence. Whoever
-// logs what it says may take a while.
+// TestForbiddenAndHeardLate: nats.go calls its error handlers one after another, so a slow handler delays the report of
+// a refusal. The refusal still counts.
 func TestForbiddenAndHeardLate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: []*server.User{
-			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"secret.>"}}}},
-			{Username: "client", Password: "c"},
-		}})
+	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })
 		startBroker(t, s, broker.Config{Attempts: 1}, nats.UserInfo("broker", "b"), slow)
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))

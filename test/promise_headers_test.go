@@ -15,16 +15,18 @@ import (
 	"delaybroker/test/poison"
 )
 
-// userLines are a client's own headers, as lines: they go with every poisonous one, and come through as they are.
+// userLines are header lines of a client's own. They accompany every poisonous line, and must arrive unchanged.
 var userLines = []string{
 	"X-Order: 42", "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate: a=b,c=d",
-	"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90", "X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7",
+	"b3: 80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90",
+	"X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7",
 	"X-Multi: one", "X-Multi: two", "x-multi: three", "Nats: kept", "X-Status: kept",
 }
 
-// TestReservedHeaders publishes each reserved header in each way that hides one, on the raw wire, and looks at the raw
-// bytes of what became of it wherever it passes: in the next level, in a retry lane, at the target and among the dead
-// letters. Read as the server does and as its client does, there is no reserved header but ours, and each user header.
+// TestReservedHeaders publishes each reserved header in each spelling that might hide it, on the raw protocol. It then
+// reads the raw bytes of the message in every place: the next level, a retry lane, the target, and the dead letters.
+// Parsed as the server does and as nats.go does, they have no reserved headers except the broker's own, and all user
+// headers.
 func TestReservedHeaders(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,8 +40,10 @@ func TestReservedHeaders(t *testing.T) {
 		route := make(map[string]int)   // which publish
 		for _, way := range poison.Ways {
 			for _, line := range poison.Headers {
-				v := vector{line + ", " + way.Name, "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + way.Write(line) + "\r\n\r\n"}
-				for name, subject := range map[string]string{"hop ": "delayin.10s.orders.x", "retry ": "delay.1s.nobody.x"} {
+				v := vector{line + ", " + way.Name, "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" +
+					way.Write(line) + "\r\n\r\n"}
+				for name, subject := range map[string]string{"hop ": "delayin.10s.orders.x",
+					"retry ": "delay.1s.nobody.x"} {
 					body := name + v.what
 					sent[body] = v
 					route[body] = raw.publish(subject, v.block, body)
@@ -52,13 +56,14 @@ func TestReservedHeaders(t *testing.T) {
 			if accepted[body] = stored[n]; stored[n] {
 				continue
 			}
-			// Only the server's own headers in the server's own spelling may keep a stream from storing it.
-			if !slices.ContainsFunc(rawLines(sent[body].block, "\r\n"), func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
+			// A stream may refuse only the server's own headers, in the server's spelling.
+			if !slices.ContainsFunc(rawLines(sent[body].block, "\r\n"),
+				func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
 				t.Errorf("%q was not stored", body)
 			}
 		}
 
-		// check compares what a stream holds with what was accepted on one route.
+		// check compares the messages in a stream with those that were accepted for one route.
 		check := func(stream, route string, due time.Duration, set []string, suffix string) {
 			t.Helper()
 			seen := make(map[string]bool)
@@ -70,13 +75,15 @@ func TestReservedHeaders(t *testing.T) {
 					t.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
 				}
 				seen[m.body] = true
-				// The client's own id is handed on under a name of ours.
+				// The client's own id is passed on in a header of ours.
 				allowed := set
-				if slices.ContainsFunc(rawLines(sent[m.body].block, "\n"), func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
+				if slices.ContainsFunc(rawLines(sent[m.body].block, "\n"),
+					func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
 					allowed = append(slices.Clone(set), "delay-msg-id")
 				}
 				for _, eol := range []string{"\r\n", "\n"} {
-					checkRaw(t, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol), rawLines(m.block, eol), allowed, start.Add(due), suffix)
+					checkRaw(t, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol),
+						rawLines(m.block, eol), allowed, start.Add(due), suffix)
 				}
 			}
 			for body, ok := range accepted {
@@ -103,7 +110,8 @@ func TestReservedHeaders(t *testing.T) {
 		check("DELAY_RETRY_5s", "retry ", time.Second, slices.Concat(hop, failed, []string{"delay-retry-at"}), "/1")
 		time.Sleep(time.Minute)
 		check("ORDERS", "hop ", 10*time.Second, target, "")
-		check("DELAY_DEAD", "retry ", time.Second, slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
+		check("DELAY_DEAD", "retry ", time.Second,
+			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
 		c.checkEmptyLanes()
 		if letters := c.dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
 			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
@@ -124,7 +132,8 @@ func rawLines(block, eol string) []rawHeader {
 	return all
 }
 
-// folded is a name as the most forgiving reader might take it: in lower case, and without what is no letter of one.
+// folded is a name as a very tolerant parser might read it: in lower case, and without characters that are not part of
+// a name.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -137,8 +146,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// checkRaw fails for each reserved header that is not in the set, twice there, or not ours, and for each user header that
-// is not as it was sent.
+// checkRaw fails for each reserved header that is not in the set, occurs twice, or has a wrong value, and for each user
+// header that was changed.
 func checkRaw(t *testing.T, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
 	t.Helper()
 	reserved := make(map[string]string)
@@ -161,7 +170,8 @@ func checkRaw(t *testing.T, what string, lines []rawHeader, set []string, due ti
 			t.Errorf("%s: it has no %s", what, name)
 		}
 	}
-	if _, err := message.ParseID(reserved["delay-id"]); err != nil || reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
+	if _, err := message.ParseID(reserved["delay-id"]); err != nil ||
+		reserved["nats-msg-id"] != reserved["delay-id"]+suffix {
 		t.Errorf("%s: id %q as %q", what, reserved["delay-id"], reserved["nats-msg-id"])
 	}
 	if got, want := reserved["delay-due"], due.UTC().Format(time.RFC3339Nano); got != want {
@@ -177,15 +187,16 @@ func checkRaw(t *testing.T, what string, lines []rawHeader, set []string, due ti
 	}
 }
 
-// rawMessage is a stored message with its header block as it stands.
+// rawMessage is a stored message with its header block as bytes.
 type rawMessage struct{ subject, block, body string }
 
-// rawMessages reads a whole stream, from its leader.
+// rawMessages returns all messages of a stream, read from its leader.
 func (c *client) rawMessages(stream string) []rawMessage {
 	c.t.Helper()
 	var all []rawMessage
 	for next := uint64(1); ; {
-		m, err := c.nc.RequestWithContext(context.Background(), "$JS.API.STREAM.MSG.GET."+stream, fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, next))
+		m, err := c.nc.RequestWithContext(context.Background(), "$JS.API.STREAM.MSG.GET."+stream,
+			fmt.Appendf(nil, `{"seq":%d,"next_by_subj":">"}`, next))
 		if err != nil {
 			c.t.Fatalf("read %s: %v", stream, err)
 		}
@@ -209,7 +220,8 @@ func (c *client) rawMessages(stream string) []rawMessage {
 			}
 			return all
 		}
-		all = append(all, rawMessage{answer.Message.Subject, string(answer.Message.Header), string(answer.Message.Data)})
+		all = append(all, rawMessage{answer.Message.Subject, string(answer.Message.Header),
+			string(answer.Message.Data)})
 		next = answer.Message.Sequence + 1
 	}
 }

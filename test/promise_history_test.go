@@ -15,10 +15,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// What is done to streams under a running broker must not stop it: what was accepted and still exists arrives, and what
-// is accepted afterwards too.
+// Changes to streams under a running broker do not stop it. Messages that were accepted and still exist arrive, and so
+// do later ones.
 
-// TestConsumerDeleted takes the broker's consumers away.
+// TestConsumerDeleted deletes the broker's consumers.
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -63,7 +63,7 @@ func (c *client) deleteConsumers(stream string) {
 	}
 }
 
-// TestStreamPurged purges a level: what is purged and not yet read is gone, what comes later arrives.
+// TestStreamPurged purges a level. Messages that the broker had read still arrive, and so do later ones.
 func TestStreamPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -85,7 +85,7 @@ func TestStreamPurged(t *testing.T) {
 		c.publish("delay.1m.orders.x", "late")
 		time.Sleep(time.Until(start.Add(2 * time.Minute)))
 		got := bodies(c.arrivals("ORDERS"))
-		// What the broker had read before the purge still fires.
+		// The broker still delivers what it had read before the purge.
 		if want := "early0 early1 early2 early3 early4 early5 early6 early7 early8 early9 late"; got != want {
 			t.Errorf("arrived %q, want %q", got, want)
 		}
@@ -93,8 +93,8 @@ func TestStreamPurged(t *testing.T) {
 	})
 }
 
-// TestStreamRecreated deletes a level that was read far, and creates it again: the new stream counts from one, and a
-// cursor of the old one must purge nothing in it.
+// TestStreamRecreated deletes a level after many messages and creates it again. The sequences of the new stream begin
+// with one, and the position in the old stream must not purge anything there.
 func TestStreamRecreated(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -137,8 +137,8 @@ func TestStreamRecreated(t *testing.T) {
 	})
 }
 
-// TestServerRestored puts the server's data back to an earlier state, as a restore from backup or a power cut does: the
-// sequences that follow have been used before.
+// TestServerRestored sets the server's data back to an earlier state, as a restore from a backup or a power failure
+// does. The server then uses some sequences again.
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := t.TempDir(), t.TempDir()
 	natstest.DropTimers()
@@ -193,8 +193,9 @@ func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTim
 	})
 }
 
-// TestForgedHopID lets a client take the id of somebody's next hop. The level then answers "duplicate" to the hop, with
-// the client's sequence; to believe that would lose the message.
+// TestForgedHopID: a client publishes messages under the id of another message's next hop. The level then answers
+// "duplicate" to the hop, with the sequence of the client's message. If the broker believed that, the message would be
+// lost.
 func TestForgedHopID(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -218,15 +219,16 @@ func TestForgedHopID(t *testing.T) {
 			}
 		}
 		if len(victims) != 1 || !victims[0].At.Equal(start.Add(90*time.Second)) {
-			t.Errorf("the victim arrived %d times: %v; want once, at %s", len(victims), victims, start.Add(90*time.Second))
+			t.Errorf("the victim arrived %d times: %v; want once, at %s", len(victims), victims,
+				start.Add(90*time.Second))
 		}
 		c.checkNoDead()
 		c.checkEmpty()
 	})
 }
 
-// TestAckLost crashes the broker between a delivery and its commit: the copy that follows has the same ids, and a
-// target with a duplicate window stores one.
+// TestAckLost crashes the broker between a delivery and its commit. The copy that follows has the same ids, so a target
+// with a duplicate window stores one message.
 func TestAckLost(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -234,7 +236,7 @@ func TestAckLost(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		c.target("ORDERS", "orders.>")
-		// The first waits in front of the second, so that a purge cannot reach the second when it has arrived.
+		// The first message waits in front of the second, so that no purge can remove the second after its delivery.
 		c.publish("delayin.2s.orders.first", "first")
 		c.publish("delayin.1s.orders.second", "second")
 		time.Sleep(1500 * time.Millisecond)
@@ -256,8 +258,8 @@ func TestAckLost(t *testing.T) {
 	})
 }
 
-// TestUnacknowledgedStays crashes the broker while a target has not acknowledged. What is not acknowledged is still in
-// its lane, and is delivered when the target is there.
+// TestUnacknowledgedStays crashes the broker while a target has not acknowledged. The messages are still in their
+// lanes, and are delivered when the stream of the target exists.
 func TestUnacknowledgedStays(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -282,7 +284,8 @@ func TestUnacknowledgedStays(t *testing.T) {
 	})
 }
 
-// TestCleanStopNoDuplicates stops the broker in the same situation: nothing is repeated, not even for a core subscriber.
+// TestCleanStopNoDuplicates stops the broker in the situation of TestAckLost. No message comes twice, not even to a
+// core subscriber.
 func TestCleanStopNoDuplicates(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -17,17 +17,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// backlog is what TestMemoryOfABacklog leaves behind. With 5120, over all lanes of both manifests:
+// backlog is the size of the backlog in TestMemoryOfABacklog. The long run, with the lanes of both manifests and 5 GiB:
 //
 //	go test ./test -run TestMemoryOfABacklog -v -timeout 30m -memory.backlog 5120
 //
 // DELAYBROKER_BINARY may name a script that enters a control group with a hard limit before it becomes the broker.
 var backlog = flag.Int("memory.backlog", 320, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
 
-// TestMemoryOfABacklog starts a broker on many lanes full of what became due while it was away, several times what it may
-// have in memory, for targets that are healthy, silent, and refuse. It stays below the limits of the manifests, and the
-// healthy targets get everything.
+// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while it was away: several times as much
+// as it may keep in memory, for targets that are healthy, silent, and refusing. Its memory stays below the limits of
+// the manifests, and the healthy targets get everything.
 func TestMemoryOfABacklog(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name         string
 		limit, lanes int // in MiB
@@ -39,25 +40,28 @@ func TestMemoryOfABacklog(t *testing.T) {
 		{"shared, mixed messages", 256, 32, 0, 1 << 30},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true,
+				StoreDir: t.TempDir()})
 			var names []string
 			for i := range tt.lanes {
-				names = append(names, fmt.Sprintf("%ds", i+1))
+				names = append(names, fmt.Sprintf("%dms", 1001+i))
 			}
 			env := []string{
-				"NATS_URL=nats://" + s.Server().Addr().String(), "DELAY_PROVISION=create", "DELAY_LEVELS=" + strings.Join(names, ","),
+				"NATS_URL=nats://" + s.Server().Addr().String(), "DELAY_PROVISION=create",
+				"DELAY_LEVELS=" + strings.Join(names, ","),
 				fmt.Sprintf("GOMEMLIMIT=%dMiB", tt.limit*9/10),
 			}
 			natstest.StartBroker(t, env...).Terminate()
 			c := newClient(t, s)
 			c.target("ORDERS", "orders.>")
 			c.silent("silent.>")
-			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
+			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1,
+				Discard: jetstream.DiscardNew}
 			if _, err := c.js.CreateStream(t.Context(), refusing); err != nil {
 				t.Fatal(err)
 			}
 			healthy := c.leaveBehind(names, tt.size, tt.count)
-			time.Sleep(time.Duration(tt.lanes+1) * time.Second) // until the last is overdue
+			time.Sleep(2 * time.Second) // until the last is overdue
 			p := natstest.StartBroker(t, env...)
 			started := time.Now()
 			for arrived := uint64(0); arrived < healthy || time.Since(started) < 8*time.Second; {
@@ -71,7 +75,8 @@ func TestMemoryOfABacklog(t *testing.T) {
 				}
 			}
 			peak := peakOf(t, p.Pid)
-			t.Logf("%d MiB at the most, all for healthy targets delivered after %s", peak, time.Since(started).Round(time.Second))
+			t.Logf("%d MiB at the most, all for healthy targets delivered after %s", peak,
+				time.Since(started).Round(time.Second))
 			if peak > tt.limit {
 				t.Errorf("it took %d MiB, and has %d", peak, tt.limit)
 			}
@@ -79,8 +84,8 @@ func TestMemoryOfABacklog(t *testing.T) {
 	}
 }
 
-// leaveBehind publishes until the backlog is as large as was asked for, a third each to a healthy, a silent and a refusing
-// target, in turns over the lanes. It returns how many are for the healthy one.
+// leaveBehind publishes a backlog of the chosen size over the lanes in turn, a third each for a healthy, a silent and a
+// refusing target. It returns the number of messages for the healthy one.
 func (c *client) leaveBehind(lanes []string, size, most int) (healthy uint64) {
 	c.t.Helper()
 	targets := []string{"orders.x", "silent.x", "full.x"}
@@ -91,7 +96,8 @@ func (c *client) leaveBehind(lanes []string, size, most int) (healthy uint64) {
 		if length == 0 {
 			length = []int{100, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10}[n%6]
 		}
-		m := &nats.Msg{Subject: "delay." + lanes[n/18%len(lanes)] + "." + targets[n/6%3], Data: body[:length], Header: nats.Header{}}
+		m := &nats.Msg{Subject: "delay." + lanes[n/18%len(lanes)] + "." + targets[n/6%3], Data: body[:length],
+			Header: nats.Header{}}
 		if m.Header.Set("Trace", "one of some"); n/6%3 == 0 {
 			healthy++
 		} else {
@@ -108,7 +114,7 @@ func (c *client) leaveBehind(lanes []string, size, most int) (healthy uint64) {
 	return healthy
 }
 
-// peakOf is the most that a process has had in memory, in MiB.
+// peakOf is the largest resident memory that a process has had, in MiB.
 func peakOf(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

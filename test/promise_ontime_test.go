@@ -3,6 +3,8 @@ package test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,43 +15,53 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNeverEarlyOnTime publishes once to every level, and sees each message at the nanosecond it is due.
+// TestNeverEarlyOnTime publishes one message to every level, and receives each at the nanosecond it is due.
 func TestNeverEarlyOnTime(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{})
-		c := newClient(t, s)
-		in := c.subscribe("orders.>")
-		time.Sleep(123_456_789) // times need not be round
-		accepted := time.Now()
-		all := levels.Default().Levels()
-		for _, l := range all {
-			c.publish("delay."+l.Name+".orders.expire", l.Name)
-		}
-		for i, l := range all {
-			checkExactly(t, in, accepted.Add(l.Delay), i)
-		}
-		time.Sleep(time.Hour)
-		if got := len(in.all()); got != len(all) {
-			t.Errorf("%d messages in all, want %d", got, len(all))
-		}
-		c.checkNoDead()
-		c.checkEmpty()
-	})
+	all := levels.Default().Levels()
+	// Idle lanes cost processor time, under fake time too. So the levels of several days have a broker of their own.
+	far := slices.IndexFunc(all, func(l levels.Level) bool { return l.Delay > 24*time.Hour })
+	for _, part := range [][]levels.Level{all[:far], all[far:]} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			var names []string
+			for _, l := range part {
+				names = append(names, l.Name)
+			}
+			startBroker(t, s, broker.Config{Ladder: ladder(t, strings.Join(names, " "))})
+			c := newClient(t, s)
+			in := c.subscribe("orders.>")
+			time.Sleep(123_456_789) // times need not be round
+			accepted := time.Now()
+			for _, l := range part {
+				c.publish("delay."+l.Name+".orders.expire", l.Name)
+			}
+			for i, l := range part {
+				checkExactly(t, in, accepted.Add(l.Delay), i)
+			}
+			time.Sleep(time.Hour)
+			if got := len(in.all()); got != len(part) {
+				t.Errorf("%d messages in all, want %d", got, len(part))
+			}
+			c.checkNoDead()
+			c.checkEmpty()
+		})
+	}
 }
 
-// TestChains lets messages pass many levels and arrive at the nanosecond all the same.
+// TestChains: messages that pass several levels arrive at the nanosecond they are due.
 func TestChains(t *testing.T) {
 	t.Parallel()
-	for _, subject := range []string{"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d", "delayin.30d", "delayin.50ms"} {
+	for _, subject := range []string{
+		"delay.5h", "delayin.1h59m59s999ms", "delayin.1500ms", "delay.90s", "delay.2d", "delayin.10d", "delayin.50ms",
+	} {
 		t.Run(subject, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				if testing.Short() && subject == "delayin.30d" {
-					t.Log("short: 30 days become 3")
-					subject = "delayin.3d"
+				var cfg broker.Config
+				if subject == "delayin.10d" { // the longest level twice; few lanes, because idle lanes cost processor time
+					cfg = broker.Config{Ladder: ladder(t, "1s 1h 1d 4d"), RetryLadder: ladder(t, "30s")}
 				}
-				startBroker(t, s, broker.Config{})
+				startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
 				c.publish(subject+".orders.expire", "x")
@@ -71,8 +83,8 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestOneLevelAgainAndAgain passes one level many times inside its duplicate window: each hop needs an id of its own, or
-// the second is answered "duplicate" and the message is lost.
+// TestOneLevelAgainAndAgain: a message passes one level several times within its duplicate window. Each hop needs its
+// own id; otherwise the server answers "duplicate" to the second one, and the message is lost.
 func TestOneLevelAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -98,7 +110,7 @@ func cut(subject string) (root, token string, ok bool) {
 	return subject, "", false
 }
 
-// TestAbsoluteTimes asks for moments instead of durations, in every spelling.
+// TestAbsoluteTimes uses points in time instead of durations, in every notation.
 func TestAbsoluteTimes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -115,7 +127,8 @@ func TestAbsoluteTimes(t *testing.T) {
 		c.publish("delayat."+at(10*time.Second).UTC().Format(time.RFC3339)+".orders.a", "a")
 		c.publish(fmt.Sprintf("delayat.%d.orders.b", at(20*time.Second).Unix()), "b")
 		c.publish(fmt.Sprintf("delayat.%d.orders.c", at(30*time.Second+7*time.Millisecond).UnixMilli()), "c")
-		c.publish("delay.10s.orders.d", "d", message.HeaderUntil, at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
+		c.publish("delay.10s.orders.d", "d", message.HeaderUntil,
+			at(40*time.Second+123456789).UTC().Format(time.RFC3339Nano))
 		c.publish("delay.15m.orders.e", "e", "delay-until", fmt.Sprint(at(16*time.Minute).UnixMilli()))
 		checkExactly(t, in, at(10*time.Second), 1)
 		checkExactly(t, in, at(20*time.Second), 2)
@@ -126,18 +139,19 @@ func TestAbsoluteTimes(t *testing.T) {
 	})
 }
 
-// TestRandomDelays sends 10,000 messages of random delays: each comes once, in due order, when it is due.
+// TestRandomDelays sends 3,000 messages of random delays: each comes once, in due order, when it is due.
 func TestRandomDelays(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const count = 10_000
+		const count = 3000
 		startBroker(t, s, broker.Config{})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		rng := rand.New(rand.NewPCG(1, 2))
 		due := make(map[string]time.Time, count)
 		for i := range count {
-			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) + time.Millisecond
+			wait := time.Duration(rng.ExpFloat64()*float64(10*time.Minute)).Truncate(time.Millisecond) +
+				time.Millisecond
 			body := fmt.Sprint(i)
 			c.publish("delayin."+levels.FormatDuration(wait)+".orders.expire", body)
 			due[body] = time.Now().Add(wait)
@@ -155,7 +169,8 @@ func TestRandomDelays(t *testing.T) {
 			}
 			seen[a.Body] = true
 			if want := due[a.Body]; !a.At.Equal(want) || !a.Due.Equal(want) {
-				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want, a.At.Sub(want))
+				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want,
+					a.At.Sub(want))
 			}
 			if i > 0 && a.Due.Before(got[i-1].Due) {
 				t.Errorf("%s came after one that was due later", a.Body)

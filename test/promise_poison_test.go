@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -15,15 +14,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPoison stores everything that has hurt a consumer, a broker or a target elsewhere, with healthy traffic beside it.
-// Each poisonous message is delivered clean or becomes a dead letter with a reason, and the healthy ones are on time.
+// TestPoison publishes messages of kinds that have harmed consumers, brokers or targets elsewhere, with healthy traffic
+// beside them. Each poisonous message is delivered without the harmful part, or becomes a dead letter with a reason.
+// The healthy messages are on time.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		// A server that takes subjects of 5,000 bytes; one that does not closes the connection of who publishes them.
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, MaxControlLine: 16 << 10})
+	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
@@ -42,14 +39,17 @@ func TestPoison(t *testing.T) {
 		}
 		wantClean := 0
 
-		// Empty bodies that look like what the server says to a consumer.
-		for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted", "409 Server Shutdown"} {
-			clean("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n")
+		// Empty bodies, with headers that look like a status of the server.
+		for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted",
+			"409 Server Shutdown"} {
+			clean("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+
+				"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n")
 			raw.publish("delay.1s.orders.clean", "NATS/1.0 "+status+"\r\n\r\n", "")
 			wantClean += 2
 		}
-		// Headers that do not decode: believed absent they would lose a Delay-Until.
-		for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n", "NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
+		// Headers that cannot be parsed: to ignore them would lose a Delay-Until.
+		for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
+			"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
 			raw.publish("delay.1s.orders.bad", block, "bad")
 			dead[string(message.BadHeaders)]++
 		}
@@ -58,7 +58,7 @@ func TestPoison(t *testing.T) {
 		raw.publish("delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
 		dead[string(message.BadHeaders)]++
 
-		// Targets that are too long for the protocol, or none.
+		// Targets that are too long for the protocol, and requests without a target.
 		raw.publish("delay.1s."+strings.Repeat("x", 5000), "", "long")
 		dead[string(message.BadTarget)]++
 		bad(message.BadTarget, "delay.1s", "bare")
@@ -66,20 +66,24 @@ func TestPoison(t *testing.T) {
 		named := c.subscribe("headers.ok")
 		c.publish("delay.1s", "clean", message.HeaderTarget, "headers.ok")
 
-		// Times that cannot be read, or are said twice.
-		for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x", "delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
-			"delayin.15.orders.x", "delayat.2000-01-02T00:00:00.orders.x", "delayin.1h30.orders.x", "delayat.tomorrow.orders.x"} {
+		// Times that cannot be parsed, or occur twice.
+		for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x",
+			"delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
+			"delayin.15.orders.x", "delayat.2000-01-02T00:00:00.orders.x", "delayin.1h30.orders.x",
+			"delayat.tomorrow.orders.x"} {
 			bad(message.BadTime, subject, "bad")
 		}
 		bad(message.TooFar, "delayat.4102444800.orders.x", "bad")
 		bad(message.TimeTwice, "delayin.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z")
-		bad(message.TimeTwice, "delay.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z", "delay-until", "2000-01-03T00:00:00Z")
+		bad(message.TimeTwice, "delay.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z", "delay-until",
+			"2000-01-03T00:00:00Z")
 		bad(message.UntilEarly, "delay.1h.orders.x", "bad", message.HeaderUntil, "2000-01-01T00:00:05Z")
 		bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
 
-		// Forged state on the broker's own subjects, by somebody who was given too many rights.
+		// State forged on an internal subject, by a user with too many rights.
 		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
-		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue, "2000-01-01T00:00:00Z")
+		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue,
+			"2000-01-01T00:00:00Z")
 
 		// Healthy traffic beside it.
 		const healthy = 200
@@ -131,7 +135,8 @@ func TestPoison(t *testing.T) {
 		for code, all := range letters {
 			for _, a := range all {
 				if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
-					t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject, a.Header)
+					t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject,
+						a.Header)
 				}
 			}
 			if dead[code] == 0 {
@@ -142,7 +147,7 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// checkEmptyLanes is checkEmpty without the dead letters.
+// checkEmptyLanes is checkEmpty without the stream of dead letters.
 func (c *client) checkEmptyLanes() {
 	c.t.Helper()
 	for info := range c.js.ListStreams(context.Background()).Info() {

@@ -11,9 +11,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRestoredUnderABlockedReader restores a level in place while its reader waits for its owner, who holds enough, and
-// hears nothing of it. New messages take the sequences of old ones; from a backup of an older server, the stream says
-// that it is as old as before. What the owner commits then must not take the new ones.
+// TestRestoredUnderABlockedReader restores a level from a backup while its reader is paused, because its owner holds as
+// many messages as it may; so neither notices. New messages get the sequences of old ones. If the backup is of an older
+// server, even the stream's time of creation is the same. The owner's next commit must not remove the new messages.
 func TestRestoredUnderABlockedReader(t *testing.T) {
 	t.Parallel()
 	for name, backUp := range backupKinds {
@@ -43,7 +43,8 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 					count[strings.TrimPrefix(a.Subject, "orders.")]++
 				}
 				if count["new"] != later || count["before"] != 50 {
-					t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"], later, count["before"])
+					t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"],
+						later, count["before"])
 				}
 				c.checkNoDead()
 				c.checkEmpty()
@@ -52,16 +53,18 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 	}
 }
 
-// backupKinds are the forms of a backup: what servers give today, and what those before 2.15 gave.
+// backupKinds are the formats of a backup: that of current servers, and that of servers before 2.15.
 var backupKinds = map[string]func(*natstest.Server, *client, string) natstest.Backup{
 	"backup": func(_ *natstest.Server, c *client, stream string) natstest.Backup {
 		return natstest.BackUp(c.t, c.nc, stream)
 	},
-	"backup before 2.15": func(s *natstest.Server, c *client, stream string) natstest.Backup { return s.BackUpFiles(c.nc, stream) },
+	"backup before 2.15": func(s *natstest.Server, c *client, stream string) natstest.Backup {
+		return s.BackUpFiles(c.nc, stream)
+	},
 }
 
-// TestRestoredElsewhere restores the streams into an empty account on another server. What was pending arrives there when
-// it is due, under the ids that its publishers may know.
+// TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
+// the same ids.
 func TestRestoredElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, backUp := range backupKinds {
@@ -116,8 +119,8 @@ func TestRestoredElsewhere(t *testing.T) {
 	}
 }
 
-// TestRestoredOverLiveHistory restores a level in place under a running broker. What was delivered since the backup is
-// delivered again, at once and under the same ids; what is published afterwards arrives on time.
+// TestRestoredOverLiveHistory restores a level under a running broker. Messages that were delivered since the backup
+// are delivered again, at once and under the same ids. Later messages arrive on time.
 func TestRestoredOverLiveHistory(t *testing.T) {
 	t.Parallel()
 	for name, backUp := range backupKinds {
@@ -144,7 +147,8 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 					t.Fatalf("arrived %q, want %q", got, want)
 				}
 				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-					t.Errorf("the third is %s with id %s, %s after the restore; want the first once more, with id %s, at once", got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
+					t.Errorf("the third is %s with id %s, %s after the restore; want the first again at once, with id %s",
+						got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
 				}
 				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
 					t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)

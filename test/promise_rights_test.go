@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -15,41 +14,42 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRightsRevoked takes one right after the other from a running broker, by a reload of the server's configuration, and
-// gives it back five minutes later. Meanwhile messages become due. Nothing is lost, the log says what is the matter and
-// stays readable, and all goes on by itself when the right is there again.
+// TestRightsRevoked revokes one right of a running broker, by a reload of the server's configuration, and restores it
+// five minutes later. Messages become due meanwhile. No message is lost, the log names the problem and stays short, and
+// the broker continues without help when it has the right again.
 func TestRightsRevoked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		deny []string
-		anew bool          // the consumers are deleted meanwhile, so that others are needed
-		says string        // what the broker says; the refusal itself, with its subject, is the connection's to say
-		back time.Duration // at most so long after the right came back everything has arrived
+		anew bool          // the consumers are deleted meanwhile, so that the broker needs new ones
+		says string        // what the broker logs; the connection logs the refusal itself
+		back time.Duration // how long after the right is restored everything has arrived
 	}{
 		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "this lane is not read", 20 * time.Second},
 		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "this lane is not read", 20 * time.Second},
-		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time", 20 * time.Second},
+		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time",
+			20 * time.Second},
 		{"publish into lanes", []string{"delaysys.>"}, false, "a lane does not acknowledge", 10 * time.Second},
-		// The engine says nothing of a target that is silent; the connection says that it was refused.
+		// To the broker such a target is silent; the connection logs that the delivery was refused.
 		{"deliver", []string{"orders.>"}, false, "", time.Minute},
-		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "committing; trying again", 10 * time.Second},
+		{"purge", []string{"$JS.API.STREAM.PURGE.>", "$JS.API.STREAM.MSG.GET.>"}, false, "committing; trying again",
+			10 * time.Second},
 		{"everything", []string{">"}, true, "", time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			natstest.DropTimers()
-			synctest.Test(t, func(t *testing.T) {
-				users := func(deny ...string) []*server.User {
-					return []*server.User{
-						{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: deny}}},
-						{Username: "client", Password: "c"},
-					}
+			users := func(deny ...string) []*server.User {
+				publish := &server.SubjectPermission{Allow: []string{">"}, Deny: deny}
+				return []*server.User{
+					{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
+					{Username: "client", Password: "c"},
 				}
-				s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, Users: users()})
+			}
+			bubble(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
 				log := newCountingLog()
-				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)}, nats.UserInfo("broker", "b"))
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
+					nats.UserInfo("broker", "b"))
 				c := connected(t, s.Connect(nats.UserInfo("client", "c")))
 				c.target("ORDERS", "orders.>")
 				var want []string
@@ -86,7 +86,8 @@ func TestRightsRevoked(t *testing.T) {
 						latest = back.Add(tt.back)
 					}
 					if a.At.Before(a.Due) || a.At.After(latest) {
-						t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due), a.At.Sub(back))
+						t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
+							a.At.Sub(back))
 					}
 				}
 				if tt.says != "" && log.of(tt.says) == 0 {

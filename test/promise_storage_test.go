@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,22 +17,22 @@ import (
 )
 
 const (
-	// outage is longer than all the retries of a target that refuses would take: 1s, 5s and 18 times 30s.
-	outage = 20 * time.Minute
-	// resumes is how soon there is work again once there is room: the longest wait between two tries in place.
+	// outage is longer than all attempts at a target that refuses: 1s, 5s and 18 times 30s between them.
+	outage = 10 * time.Minute
+	// resumes is how soon the broker works again when there is room: the longest pause between two tries.
 	resumes = 3200 * time.Millisecond
 )
 
-// quiet is for hours in which nothing can be stored: what is logged then is shown by TestDeadLettersFull.
+// quiet is the log where nothing can be stored for hours. TestDeadLettersFull checks what is logged then.
 var quiet = slog.New(slog.DiscardHandler)
 
-// storage is what an account, or the server, may store.
+// storage is a limit that a test can reach and lift.
 type storage struct {
 	fill, lift func()
 	code       jetstream.ErrorCode // of the refusals
 }
 
-// accountStorage is the limit of the account for what is in files, accountMemory for what is in memory.
+// accountStorage is the account's limit for file storage, accountMemory that for memory storage.
 func accountStorage(c *client, s *natstest.Server) storage {
 	return accountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 0 })
 }
@@ -45,16 +44,19 @@ func accountMemory(c *client, s *natstest.Server) storage {
 func accountLimit(c *client, s *natstest.Server, reach func(*server.JetStreamAccountLimits)) storage {
 	limit := func(change func(*server.JetStreamAccountLimits)) {
 		c.t.Helper()
-		limits := server.JetStreamAccountLimits{MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
+		limits := server.JetStreamAccountLimits{MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1,
+			MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
 		change(&limits)
-		if err := s.Server().GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": limits}); err != nil {
+		all := map[string]server.JetStreamAccountLimits{"": limits}
+		if err := s.Server().GlobalAccount().UpdateJetStreamLimits(all); err != nil {
 			c.t.Fatalf("change the account's limits: %v", err)
 		}
 	}
-	return storage{code: 10002, fill: func() { limit(reach) }, lift: func() { limit(func(*server.JetStreamAccountLimits) {}) }}
+	return storage{code: 10002, fill: func() { limit(reach) },
+		lift: func() { limit(func(*server.JetStreamAccountLimits) {}) }}
 }
 
-// serverStorage is the limit of the server, which must be small: another stream takes it all, and gives it back.
+// serverStorage is the server's own limit, which must be small: another stream fills it.
 func serverStorage(c *client) storage {
 	c.target("OTHER", "other")
 	return storage{code: 10023, fill: func() {
@@ -68,13 +70,13 @@ func serverStorage(c *client) storage {
 	}}
 }
 
-// tryPublish is publish where a refusal is expected.
+// tryPublish is a publish that may be refused.
 func (c *client) tryPublish(subject, body string) error {
 	_, err := c.js.Publish(context.Background(), subject, []byte(body))
 	return err
 }
 
-// checkFull fails unless the account stores nothing.
+// checkFull fails unless the server refuses to store a message.
 func (c *client) checkFull(st storage) {
 	c.t.Helper()
 	err := c.tryPublish("orders.full", "x")
@@ -84,7 +86,7 @@ func (c *client) checkFull(st storage) {
 	}
 }
 
-// inLanes is how many messages wait in streams of the broker's that are read.
+// inLanes is the number of messages in all lanes of the broker.
 func (c *client) inLanes() int {
 	c.t.Helper()
 	n := 0
@@ -97,10 +99,10 @@ func (c *client) inLanes() int {
 	return n
 }
 
-// TestStorageFullAtDue reaches the storage limit of the account before messages are due, or have to move to another
-// level, and lifts it after longer than a target that refuses would be tried for. Until then nothing is purged. Then all
-// that was due is delivered at once, without a restart, and nothing is a dead letter: the target has refused nothing,
-// there was no room for its answer.
+// TestStorageFullAtDue: the account's storage limit is reached before messages are due, or before they have to hop, and
+// lifted after longer than all attempts at a target that refuses. Until then nothing is purged. Then everything that
+// was due is delivered at once, without a restart and without dead letters: there was no room for the messages, but no
+// target has refused them.
 func TestStorageFullAtDue(t *testing.T) {
 	const count = 20
 	tests := map[string]struct {
@@ -147,8 +149,8 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 }
 
-// TestStorageFullUntilDue lifts the limit a moment before the first of some messages is due that no level has taken
-// meanwhile: wherever in the wait for the next try that falls, none is late.
+// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. They all wait for their
+// hop and are tried again at intervals. None is late, wherever in such an interval the limit is lifted.
 func TestStorageFullUntilDue(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -180,14 +182,15 @@ func TestStorageFullUntilDue(t *testing.T) {
 	})
 }
 
-// checkWithin fails unless a stream has so many messages, each once, not before it was due nor after latest.
+// checkWithin fails unless a stream has this many messages, each once, none early and none after latest.
 func (c *client) checkWithin(stream string, count int, latest time.Time) {
 	c.t.Helper()
 	ids := make(map[string]bool)
 	for _, a := range c.arrivals(stream) {
 		ids[a.ID] = true
 		if a.At.Before(a.Due) || a.At.After(latest) {
-			c.t.Errorf("%s came %s after it was due, and %s after the last moment", a.Body, a.At.Sub(a.Due), a.At.Sub(latest))
+			c.t.Errorf("%s came %s after it was due, and %s after the last moment", a.Body, a.At.Sub(a.Due),
+				a.At.Sub(latest))
 		}
 	}
 	if all := c.arrivals(stream); len(ids) != count || len(all) != count {
@@ -195,14 +198,11 @@ func (c *client) checkWithin(stream string, count int, latest time.Time) {
 	}
 }
 
-// TestStorageOfServerFull is TestStorageFullAtDue with the limit of the server, and with a broker that is replaced
+// TestStorageOfServerFull is TestStorageFullAtDue with the server's limit, and with a broker that is replaced
 // meanwhile.
 func TestStorageOfServerFull(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 20})
+	bubble(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
 		first := startBroker(t, s, broker.Config{Log: quiet})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
@@ -229,8 +229,8 @@ func TestStorageOfServerFull(t *testing.T) {
 	})
 }
 
-// TestStorageFullForDeadLetters reaches the limit while dead letters and retries have to be stored. What they
-// come to is stored when there is room, and once; a target that is there by then gets its message.
+// TestStorageFullForDeadLetters: the limit is reached before dead letters and retries have to be stored. They are
+// stored once when there is room, and a target that exists by then gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -253,7 +253,8 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		}
 		account.lift()
 		time.Sleep(time.Minute)
-		for code, want := range map[message.Code]string{message.Expired: "late", message.Undelivered: "refused", message.BadTime: "bad"} {
+		for code, want := range map[message.Code]string{message.Expired: "late", message.Undelivered: "refused",
+			message.BadTime: "bad"} {
 			if got := bodies(c.dead()[string(code)]); got != want {
 				t.Errorf("dead letters %s: %q, want %q", code, got, want)
 			}
@@ -270,8 +271,8 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 	})
 }
 
-// TestTargetHasNoRoom reaches a limit that the target alone is subject to: it is in memory, the lanes are in files. That is no
-// refusal either, for however long. The messages wait in the longest retry lane meanwhile.
+// TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. However
+// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane.
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -293,9 +294,9 @@ func TestTargetHasNoRoom(t *testing.T) {
 	})
 }
 
-// TestRetriesHaveNoRoom is the other way round: the target does not exist for longer than all attempts would take, and no
-// retry lane has room. What is not stored is no attempt: when the target is there, it gets the message, whether the
-// lanes have room or not.
+// TestRetriesHaveNoRoom is the opposite: the target is missing for longer than all attempts take, and the retry lanes
+// have no room. An attempt does not count unless the retry is stored. When the target exists it gets the messages,
+// although the lanes still have no room.
 func TestRetriesHaveNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -315,17 +316,18 @@ func TestRetriesHaveNoRoom(t *testing.T) {
 	})
 }
 
-// memoryTarget makes a stream in memory for the subjects.
+// memoryTarget creates a stream in memory for these subjects.
 func (c *client) memoryTarget(name string, subjects ...string) {
 	c.t.Helper()
-	if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage}); err != nil {
+	if _, err := c.js.CreateStream(context.Background(),
+		jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage}); err != nil {
 		c.t.Fatalf("create stream %s: %v", name, err)
 	}
 }
 
-// TestSchedulerStuckWhenFull is not about the broker: it shows what the server's own scheduling does in its place, as
-// the README says. A schedule that comes due while the account is full is lost sight of until the server restarts, and
-// nobody is told. Should this fail after an upgrade, the server has learned it, and the README is to be corrected.
+// TestSchedulerStuckWhenFull does not test the broker. It shows what the README says about the server's own scheduling:
+// if the account is full when a schedule is due, the server forgets the schedule until its next restart, and reports
+// nothing. If this test fails after an upgrade, a newer server does better, and the README needs a correction.
 func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
@@ -334,7 +336,8 @@ func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest
 			t.Fatal(err)
 		}
 		schedule := func(n int, after time.Duration) {
-			c.publish(fmt.Sprintf("schedules.%d", n), fmt.Sprint(n), "Nats-Schedule", "@at "+time.Now().Add(after).UTC().Format(time.RFC3339Nano), "Nats-Schedule-Target", "orders.x")
+			c.publish(fmt.Sprintf("schedules.%d", n), fmt.Sprint(n), "Nats-Schedule",
+				"@at "+time.Now().Add(after).UTC().Format(time.RFC3339Nano), "Nats-Schedule-Target", "orders.x")
 		}
 		fired := func() string {
 			var there []arrival
@@ -357,7 +360,8 @@ func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest
 		schedule(3, 10*time.Second)
 		time.Sleep(outage)
 		if got, want := fired(), "3"; got != want {
-			t.Errorf("an hour after there was room again, of four schedules %q have fired; nats-server 2.15.2 fires %q", got, want)
+			t.Errorf("with room for ten minutes, of four schedules %q have fired; nats-server 2.15.2 fires %q",
+				got, want)
 		}
 		s.Restart(time.Second)
 		time.Sleep(time.Minute)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -16,26 +15,24 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestForbiddenTargets asks for delivery to each subject that nobody may reach: in every form of request, by a header
-// where headers may name every target, on the broker's own subjects with forged state, and outside DELAY_TARGETS. Nothing
-// is delivered, each request is a dead letter with a reason, and healthy traffic beside it is on time.
+// TestForbiddenTargets requests a delivery to each subject that is not allowed: in every form of request, by header,
+// with forged state on the internal subjects, and outside DELAY_TARGETS. Nothing is delivered, each request becomes a
+// dead letter with a reason, and healthy traffic beside it is on time.
 func TestForbiddenTargets(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		// A server that takes subjects of 5,000 bytes; one that does not closes the connection of who publishes them.
-		s := natstest.RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir, MaxControlLine: 16 << 10})
+	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
+	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		few := ladder(t, "1s 5s")
 		startBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
-		startBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow", Targets: []string{"orders.>", "mail.*.send", "exact"}})
+		startBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow",
+			Targets: []string{"orders.>", "mail.*.send", "exact"}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		in := c.subscribe(">")
 		raw := dialRaw(t, s)
 		start := time.Now()
 
-		codes := make(map[string][]message.Code) // by body, what it may become
+		codes := make(map[string][]message.Code) // by body, the possible codes of its dead letter
 		number := make(map[string]int)
 		targets := make(map[string]string)
 		keys := map[string]*message.Keys{"delaysys": c.keys("delay"), "narrowsys": c.keys("narrow")}
@@ -57,21 +54,24 @@ func TestForbiddenTargets(t *testing.T) {
 		}
 		all := poison.Targets(names.Roots())
 		for target := range all {
-			if !strings.ContainsAny(target, " \t\r\n") { // those would end the subject
+			if !strings.ContainsAny(target, " \t\r\n") { // white space would end the subject
 				ask("delay.1s."+target, "", target, message.BadTarget)
 				ask("delayin.1500ms."+target, "", target, message.BadTarget, message.BadTime)
-				ask(fmt.Sprintf("delayat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget, message.BadTime)
+				ask(fmt.Sprintf("delayat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget,
+					message.BadTime)
 				for _, kind := range []string{"hop", "retry"} {
 					ask("delaysys."+kind+".1s."+target, "", target, message.BadInternal)
 					ask("delaysys."+kind+".1s."+target, forged, target, message.BadTarget)
 				}
 			}
 			if trimmed := strings.TrimSpace(target); all[trimmed] != "" {
-				// A line feed in it makes a line that is no header.
-				ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget, message.BadHeaders)
+				// A line feed in a target makes a second line, which is not a header.
+				ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget,
+					message.BadHeaders)
 			}
 		}
-		for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send", "mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
+		for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send",
+			"mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
 			ask("narrow.1s."+target, "", target, message.BadTarget)
 			ask("narrowin.1500ms."+target, "", target, message.BadTarget)
 			ask(fmt.Sprintf("narrowat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget)
@@ -108,12 +108,12 @@ func TestForbiddenTargets(t *testing.T) {
 			if got := times[body]; got != want {
 				t.Errorf("%s is %d dead letters, want %d", body, got, want)
 			}
-			// Of subjects, the server refuses those with an empty token by itself.
+			// The server itself refuses only subjects with an empty token.
 			if !accepted[n] && !slices.Contains(strings.Split(targets[body], "."), "") {
 				t.Errorf("%s was not stored", body)
 			}
 		}
-		for _, target := range targets { // one that the server refuses in one form reaches the broker in another
+		for _, target := range targets { // each target must reach the broker in some form
 			if !refused[target] {
 				t.Errorf("nobody but the server refused %.60q", target)
 			}
@@ -122,8 +122,9 @@ func TestForbiddenTargets(t *testing.T) {
 			t.Errorf("%d targets were tried", got)
 		}
 		for _, a := range in.all() {
-			// Only what is delivered has an id and no state of the broker's.
-			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" && a.Subject != "orders.healthy" {
+			// Only a delivery has an id and none of the internal headers.
+			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" &&
+				a.Subject != "orders.healthy" {
 				t.Errorf("%q was delivered to %.60q", a.Body, a.Subject)
 			}
 		}
@@ -140,15 +141,16 @@ func TestForbiddenTargets(t *testing.T) {
 	})
 }
 
-// forged stands for a forgedState.
+// forged stands for a header block made by forgedState.
 const forged = "forged"
 
-// forgedState is the header block of a message on its way, by somebody who was given too many rights, and knows the secret.
-// Its id is nobody else's: who may do that can also make a dead letter look like a copy of another's.
+// forgedState is the header block of a message that hops, made by a user with too many rights who knows the secret. Its
+// id is not in use: such a user could also make a dead letter look like a copy of another one.
 func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
 	now := at.UTC().Format(time.RFC3339Nano)
 	h := message.Header{
-		message.HeaderFormat: {"1"}, message.HeaderHop: {"1"}, message.HeaderID: {fmt.Sprintf("FORGED-%d-%d", n+1, at.UnixNano())},
+		message.HeaderFormat: {"1"}, message.HeaderHop: {"1"},
+		message.HeaderID:  {fmt.Sprintf("FORGED-%d-%d", n+1, at.UnixNano())},
 		message.HeaderDue: {now}, message.HeaderAccepted: {now},
 	}
 	k.SealMessage(subject, h, []byte(body), at)

@@ -16,13 +16,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// rawConn speaks the protocol itself, to publish what no client library would.
+// rawConn speaks the NATS protocol directly, to publish what a client library would refuse.
 type rawConn struct {
 	t    testing.TB
 	conn net.Conn
 
-	mu      sync.Mutex // guards what follows
-	answers []string   // to each publish, in their order; empty while there is none
+	mu      sync.Mutex // guards answers
+	answers []string   // by number of the publish; empty while there is none
 }
 
 const rawInbox = "_INBOX.raw."
@@ -43,7 +43,8 @@ func dialRaw(t testing.TB, s *natstest.Server) *rawConn {
 		defer close(done)
 		c.listen()
 	}()
-	c.write("CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}\r\nSUB " + rawInbox + "* 1\r\n")
+	c.write(`CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}` +
+		"\r\nSUB " + rawInbox + "* 1\r\n")
 	return c
 }
 
@@ -53,7 +54,7 @@ func (c *rawConn) write(s string) {
 	}
 }
 
-// listen notes the answers until the connection is closed.
+// listen records the answers until the connection is closed.
 func (c *rawConn) listen() {
 	r := textproto.NewReader(bufio.NewReader(c.conn))
 	to := -1
@@ -80,7 +81,7 @@ func (c *rawConn) listen() {
 	}
 }
 
-// publish sends a message with a header block as it stands, none if it is empty, and returns its number.
+// publish sends a message with this header block, or without one if it is empty, and returns the number of the publish.
 func (c *rawConn) publish(subject, block, body string) int {
 	c.mu.Lock()
 	n := len(c.answers)
@@ -90,14 +91,15 @@ func (c *rawConn) publish(subject, block, body string) int {
 	if block == "" {
 		fmt.Fprintf(&b, "PUB %s %s%d %d\r\n%s\r\n", subject, rawInbox, n, len(body), body)
 	} else {
-		fmt.Fprintf(&b, "HPUB %s %s%d %d %d\r\n%s%s\r\n", subject, rawInbox, n, len(block), len(block)+len(body), block, body)
+		fmt.Fprintf(&b, "HPUB %s %s%d %d %d\r\n%s%s\r\n", subject, rawInbox, n, len(block), len(block)+len(body), block,
+			body)
 	}
 	c.write(b.String())
 	return n
 }
 
-// accepted waits until all publishes are answered that will be, and says of each whether a stream of the broker's stored
-// it. What a second of fake time has not answered, nobody will.
+// accepted waits for the answers to all publishes, and returns for each whether a stream stored it. After a second of
+// fake time there will be no more answers.
 func (c *rawConn) accepted() []bool {
 	c.t.Helper()
 	time.Sleep(time.Second)
@@ -106,7 +108,8 @@ func (c *rawConn) accepted() []bool {
 	defer c.mu.Unlock()
 	all := make([]bool, len(c.answers))
 	for i, a := range c.answers {
-		all[i] = strings.Contains(a, `"stream":"`) && strings.Contains(a, `"seq":`) && !strings.Contains(a, `"error"`) && !strings.Contains(a, `"duplicate"`)
+		all[i] = strings.Contains(a, `"stream":"`) && strings.Contains(a, `"seq":`) &&
+			!strings.Contains(a, `"error"`) && !strings.Contains(a, `"duplicate"`)
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// document reads one of those that are written for people, by its path from the module's root.
+// document returns the text of a document, by its path in the module.
 func document(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
@@ -25,8 +25,8 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestReadmeNamesTests finds tests for each promise of the README, in the list of all and in the files that the README
-// links to. That they exist, TestDocumentedNamesExist sees.
+// TestReadmeNamesTests checks that test/README.md has tests for each promise of the README, and that some of them are
+// in the files to which the README links. TestDocumentedNamesExist checks that the tests exist.
 func TestReadmeNamesTests(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile(`(?m)^\| \*\*(.+?)\.?\*\*.*\| (.*) \|$`)
@@ -57,7 +57,8 @@ func TestReadmeNamesTests(t *testing.T) {
 				continue
 			}
 			source := document(t, l[1])
-			if !slices.ContainsFunc(listed[r[1]], func(name string) bool { return strings.Contains(source, "func "+name+"(") }) {
+			if !slices.ContainsFunc(listed[r[1]],
+				func(name string) bool { return strings.Contains(source, "func "+name+"(") }) {
 				t.Errorf("for %q the README links to %s, and none of its tests is there", r[1], l[1])
 			}
 		}
@@ -72,7 +73,7 @@ func TestReadmeNamesTests(t *testing.T) {
 	}
 }
 
-// TestReadmeIsTrue compares what the documents list with the code.
+// TestReadmeIsTrue compares lists in the documents with the code.
 func TestReadmeIsTrue(t *testing.T) {
 	t.Parallel()
 	readme, protocol := document(t, "README.md"), document(t, "broker/message/PROTOCOL.md")
@@ -86,7 +87,8 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 	for _, snippet := range []string{"publish.mjs", "publish.py", "publish.rs", "publish.sh"} {
 		code := document(t, filepath.Join("test/clients/snippets", snippet))
-		row := regexp.MustCompile("(?m)^\\| .* \\| `(.+)` \\| \\[.*\\]\\(test/clients/snippets/" + snippet + "\\)").FindStringSubmatch(readme)
+		row := regexp.MustCompile("(?m)^\\| .* \\| `(.+)` \\| \\[.*\\]\\(test/clients/snippets/" + snippet +
+			"\\)").FindStringSubmatch(readme)
 		shown := func(line string) bool { return row != nil && strings.TrimSpace(line) == row[1] }
 		if !slices.ContainsFunc(strings.Split(code, "\n"), shown) {
 			t.Errorf("the README does not show a line of clients/snippets/%s as it is: %q", snippet, row)
@@ -100,7 +102,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 }
 
-// TestReadmeProgram runs the README's program against a broker, and sees it print what the README shows.
+// TestReadmeProgram runs the README's program against a broker. It must print what the README shows.
 func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	text := document(t, "README.md")

@@ -14,13 +14,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A line of a script is a command as a person types it, and what it answers.
+// A line is a command as a person types it, with the expected output.
 type line struct {
-	env   []string // more of it
+	env   []string // additional variables
 	args  string
 	code  int
 	says  []string // parts of stdout and stderr
-	never []string // what is nowhere in it
+	never []string // text that may not occur
 }
 
 func (l line) check(t *testing.T, env []string) (stdout string) {
@@ -43,7 +43,7 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 	return stdout
 }
 
-// listening runs a server for other processes, and returns its URL.
+// listening runs a server that other processes can reach, and returns its URL.
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true
@@ -62,26 +62,32 @@ func listening(t *testing.T, o server.Options) string {
 	return s.ClientURL()
 }
 
-// TestADayAtTheTerminal types what a new user and an operator do, in processes of their own, at a broker with an embedded
-// server. A broker that works is never said not to, and what would fail is said before anything is done.
+// TestADayAtTheTerminal runs the commands of a new user and of an operator, in their own processes, against a broker
+// with an embedded server. The commands never report a working broker as broken, and they report a mistake before they
+// change anything.
 func TestADayAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	address, probes, dir := freeAddress(t), freeAddress(t), t.TempDir()
-	env := []string{"DELAY_EMBEDDED_LISTEN=" + address, "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=" + probes, "DELAY_LOG_FORMAT=json"}
+	env := []string{"DELAY_EMBEDDED_LISTEN=" + address, "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=" + probes,
+		"DELAY_LOG_FORMAT=json"}
 	p := natstest.StartBroker(t, append(env, "NATS_URL=")...)
 	defer p.Terminate()
 
 	for _, l := range []line{
 		{args: "pub t.t x --level 5m --count 10000", says: []string{"DELAY_5m-1-", "and 9900 more"}},
-		{args: "levels", says: []string{"10000", "0 unread", "later", "idle lanes; --all shows them"}, never: []string{"nobody", "RETRY"}},
+		{args: "levels", says: []string{"10000", "0 unread", "later", "idle lanes; --all shows them"},
+			never: []string{"nobody", "RETRY"}},
 		{args: "levels --all", says: []string{"DELAY_RETRY_30s", "0 unread"}, never: []string{"nobody"}},
-		{args: "doctor", says: []string{"10000 messages pending", "http://" + probes + "/readyz", "a trial was accepted"}, never: []string{"critical", "nobody", "restart"}},
+		{args: "doctor", says: []string{"10000 messages pending", "http://" + probes + "/readyz",
+			"a trial was accepted"}, never: []string{"critical", "nobody", "restart"}},
 		{args: "where DELAY_5m-10000", says: []string{"waiting, due in 4m", "t.t"}, never: []string{"nobody"}},
-		{args: "pub orders.x y --in 500d", code: 2, says: []string{"more than 366d ahead (DELAY_MAX_DELAY)"}, never: []string{"DELAY_INTAKE-"}},
+		{args: "pub orders.x y --in 500d", code: 2, says: []string{"more than 366d ahead (DELAY_MAX_DELAY)"},
+			never: []string{"DELAY_INTAKE-"}},
 		{args: "pub orders.x y --at 2020-01-01T00:00:00Z", says: []string{"ago: it is delivered at once"}},
 		{args: "pub a.* y --in 1s", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"wildcard"}},
 		{args: "serve", code: 1, says: []string{"a delaybroker already runs here (pid ", probes}},
-		{args: "levels", env: []string{"NATS_URI=nats://production:4222"}, says: []string{"NATS_URI is no setting, and not read; NATS_URL is"}},
+		{args: "levels", env: []string{"NATS_URI=nats://production:4222"},
+			says: []string{"NATS_URI is no setting, and not read; NATS_URL is"}},
 		{args: "levels --watch=-1s", code: 2, says: []string{"--watch=-1s: want more than 0"}},
 		{args: "dead ls --since 1h --until 2h", code: 2, says: []string{"--since 1h is not before --until 2h"}},
 		{args: "dead ls", says: []string{"no dead letters"}},
@@ -96,7 +102,8 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 	defer nc.Close()
 	c := connected(t, nc)
-	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x", "delayin.1s.$SYS.x"} {
+	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x",
+		"delayin.1s.$SYS.x"} {
 		c.publish(subject, "")
 	}
 	for late := time.Now().Add(20 * time.Second); len(c.arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
@@ -106,10 +113,13 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 	tooFar := c.dead()["too_far"][0]
 	for _, l := range []line{
-		{args: "dead ls --by code,target,reason", says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
-		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  bad_time", "is no number"}, never: []string{"…"}},
+		{args: "dead ls --by code,target,reason",
+			says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
+		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  bad_time", "is no number"},
+			never: []string{"…"}},
 		{args: "where " + tooFar.ID, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
-		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"}, never: []string{"critical", "nats stream view"}},
+		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"},
+			never: []string{"critical", "nats stream view"}},
 	} {
 		l.check(t, env)
 	}
@@ -148,17 +158,19 @@ func statusOf(t *testing.T, address string) []statusLane {
 	return status.Lanes
 }
 
-// TestADayWithoutJetStream points the same commands at a server that was started without -js.
+// TestADayWithoutJetStream runs these commands against a server without JetStream.
 func TestADayWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	env := []string{"NATS_URL=" + listening(t, server.Options{}), "DELAY_HTTP_ADDR=off"}
 	for _, args := range []string{"provision", "provision --json", "levels", "pub orders.x y --in 5s", "dead ls"} {
-		line{args: args, code: 1, says: []string{"JetStream is off: start nats-server with -js"}, never: []string{"nothing to do", "wanted", "no such level"}}.check(t, env)
+		line{args: args, code: 1, says: []string{"JetStream is off: start nats-server with -js"},
+			never: []string{"nothing to do", "wanted", "no such level"}}.check(t, env)
 	}
 	line{args: "doctor", code: 2, says: []string{"start nats-server with -js"}, never: []string{"nobody"}}.check(t, env)
 }
 
-// TestADayInAnotherPrefix looks after a broker's streams from a shell that knows none of its settings.
+// TestADayInAnotherPrefix runs these commands for a broker with another prefix, without that setting in the
+// environment.
 func TestADayInAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	url := listening(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
@@ -171,8 +183,11 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	defer nc.Close()
 	connected(t, nc).publish("later.7s.orders.x", "")
 	bare := made[:2]
-	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"}, never: []string{"missing", "LATER_30m"}}.check(t, bare)
+	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
+		never: []string{"missing", "LATER_30m"}}.check(t, bare)
 	line{args: "where LATER_7s-1", says: []string{"nobody reads its lane at the moment"}}.check(t, bare)
-	line{args: "doctor", code: 2, says: []string{"all 9 are there", "nobody reads any of the 7 lanes"}, never: []string{"missing"}}.check(t, bare)
-	line{args: "pub orders.x y --in 5s", code: 1, says: []string{"there are streams of the prefix later: set DELAY_PREFIX"}}.check(t, bare)
+	line{args: "doctor", code: 2, says: []string{"all 9 are there", "nobody reads any of the 7 lanes"},
+		never: []string{"missing"}}.check(t, bare)
+	line{args: "pub orders.x y --in 5s", code: 1,
+		says: []string{"there are streams of the prefix later: set DELAY_PREFIX"}}.check(t, bare)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -17,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A tenant of one of the configurations in permissions, with what it publishes on.
+// A tenant is a user in one of the configurations in test/permissions.
 type tenant struct {
 	name   string
 	prefix string // of the broker that it uses
@@ -25,16 +24,14 @@ type tenant struct {
 	got *inbox
 }
 
-// tenantsOn starts a server with a configuration, and for each tenant one broker or, where it is shared, all of them one.
+// tenantsOn starts a server with a configuration, and one broker for each tenant.
 func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *testing.T, orders, payments *tenant)) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, *opts)
+	bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
 		for name, prefix := range prefixes {
 			startBroker(t, s, broker.Config{Prefix: prefix, Ladder: ladder(t, "1s 1m")},
 				nats.UserInfo(name+"-broker", name[:1]+"b"), nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
@@ -48,7 +45,7 @@ func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *
 	})
 }
 
-// request publishes as a tenant may, and reports whether the stream had the id already.
+// request publishes as this tenant, and reports whether the server said that the id is a duplicate.
 func (x *tenant) request(target, id string) (duplicate bool) {
 	x.t.Helper()
 	m := nats.NewMsg(x.prefix + ".1m." + target)
@@ -61,7 +58,8 @@ func (x *tenant) request(target, id string) (duplicate bool) {
 	return ack.Duplicate
 }
 
-// checkApart lets both tenants use one id: each gets its own message once, and nothing of the other's.
+// checkApart publishes with the same id for both tenants. Each receives its own message once, and none of the other
+// tenant.
 func checkApart(t *testing.T, orders, payments *tenant) {
 	t.Helper()
 	for _, x := range []*tenant{orders, payments} {
@@ -72,10 +70,11 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 			t.Errorf("an id that %s uses twice is no duplicate", x.name)
 		}
 	}
-	// Neither has a way to the other's subjects or lanes, under its own prefix or the other's.
+	// Neither can publish to the other's subjects or lanes, under its own prefix or the other's.
 	for _, pair := range [][2]*tenant{{orders, payments}, {payments, orders}} {
 		x, other := pair[0], pair[1]
-		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged", x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
+		for _, subject := range []string{other.prefix + ".1m." + other.name + ".forged",
+			x.prefix + ".1m." + other.name + ".forged", other.name + ".forged"} {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			_, err := x.js.Publish(ctx, subject, []byte(x.name), jetstream.WithRetryAttempts(0))
 			cancel()
@@ -93,20 +92,22 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 	}
 }
 
-// TestTenantsByAccount gives each tenant an account and a broker.
+// TestTenantsByAccount: each tenant has its own account and its own broker.
 func TestTenantsByAccount(t *testing.T) {
 	t.Parallel()
-	tenantsOn(t, "permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"}, checkApart)
+	tenantsOn(t, "permissions/isolated-accounts.conf", map[string]string{"orders": "delay", "payments": "delay"},
+		checkApart)
 }
 
-// TestTenantsByPrefix gives each tenant a prefix and a broker, in one account.
+// TestTenantsByPrefix: each tenant has its own prefix and its own broker, in one account.
 func TestTenantsByPrefix(t *testing.T) {
 	t.Parallel()
-	tenantsOn(t, "permissions/isolated-prefixes.conf", map[string]string{"orders": "orders-delay", "payments": "payments-delay"}, checkApart)
+	tenantsOn(t, "permissions/isolated-prefixes.conf",
+		map[string]string{"orders": "orders-delay", "payments": "payments-delay"}, checkApart)
 }
 
-// TestTenantsShareMessageIDs shows why: tenants of one broker share a space of ids, in one account or in several, so that
-// the second message under an id is acknowledged and never delivered.
+// TestTenantsShareMessageIDs: tenants of one broker share their message ids, in one account or in several. The second
+// message with an id is acknowledged but never delivered.
 func TestTenantsShareMessageIDs(t *testing.T) {
 	t.Parallel()
 	for file, name := range map[string]string{tenantsConf: "orders.", accountsConf: ""} {
@@ -129,7 +130,8 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 				return err
 			}
 			ctx := context.Background()
-			if _, err := s.JetStream(orders).Publish(ctx, "delay.1m."+name+"x", nil, jetstream.WithMsgID("42")); err != nil {
+			if _, err := s.JetStream(orders).Publish(ctx, "delay.1m."+name+"x", nil,
+				jetstream.WithMsgID("42")); err != nil {
 				return err
 			}
 			ack, err := s.JetStream(payments).Publish(ctx, "delay.1m.payments.x", nil, jetstream.WithMsgID("42"))
@@ -137,7 +139,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 				return err
 			}
 			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
-				return errors.New("the id of one tenant does not swallow the other's any more: say so in permissions/README.md")
+				return errors.New("tenants no longer share their ids: say so in permissions/README.md")
 			}
 			return nil
 		})
@@ -147,14 +149,12 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 	}
 }
 
-// TestRefusalIsSilence shows what a client sees that may not publish: no answer to the publish, which times out, and an
-// error that names the subject, apart from it.
+// TestRefusalIsSilence: a client publishes without the right to do so. The publish gets no answer and times out; the
+// error handler receives an error that names the subject.
 func TestRefusalIsSilence(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, natstest.Everything())
 		said := make(chan error, 1)
 		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
@@ -172,7 +172,8 @@ func TestRefusalIsSilence(t *testing.T) {
 		}
 		select {
 		case err := <-said:
-			if want := `Permissions Violation for Publish to "delay.1s.payments.x"`; !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
+			if want := `Permissions Violation for Publish to "delay.1s.payments.x"`; !errors.Is(err,
+				nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error handler was told %q, want %s", err, want)
 			}
 		default:
@@ -181,10 +182,10 @@ func TestRefusalIsSilence(t *testing.T) {
 	})
 }
 
-// TestAnswersGoAnywhere: NATS does not check where the answer to a publish goes. A tenant can have the acknowledgement of
-// its own request put on any subject of its account: on another tenant's, which hears it, with a delay if it likes; below
-// the broker's own, where it is nobody's; and where another publish waits for an answer, which is TestForgedAck…. Between
-// accounts it stays at home.
+// TestAnswersGoAnywhere: NATS does not check the reply subject of a publish. A tenant can have the acknowledgement of
+// its own request sent to any subject of its account: to a subject of another tenant, even after a delay; to an
+// internal subject, where it does nothing; or to a publish that waits for an answer, see TestForgedAckTakesNothingAway.
+// Acknowledgements do not leave the account.
 func TestAnswersGoAnywhere(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
@@ -192,23 +193,24 @@ func TestAnswersGoAnywhere(t *testing.T) {
 		"permissions/isolated-accounts.conf": "own payments.held",
 	} {
 		opts := natstest.Options(t, file)
-		opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-		synctest.Test(t, func(t *testing.T) {
-			s := natstest.RunWith(t, opts)
+		bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 			brokers := [][]nats.Option{{natstest.Everything()}}
 			if file != tenantsConf {
-				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")}, {nats.UserInfo("payments-broker", "pb")}}
+				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")},
+					{nats.UserInfo("payments-broker", "pb")}}
 			}
 			for _, user := range brokers {
 				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, user...)
 			}
-			payments := connected(t, s.Connect(nats.UserInfo("payments", "p"), nats.CustomInboxPrefix("_INBOX_payments")))
+			payments := connected(t, s.Connect(nats.UserInfo("payments", "p"),
+				nats.CustomInboxPrefix("_INBOX_payments")))
 			got := payments.subscribe("payments.>")
 			payments.publish("delay.1m.payments.held", "own")
 
 			orders := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"))
 			for _, reply := range []string{
-				"payments.capture", "delay.1s.payments.capture", "delaysys.hop.1s.payments.capture", "$JS.API.STREAM.PURGE.DELAY_1m", "$JS.API.STREAM.PURGE.DELAY_1m",
+				"payments.capture", "delay.1s.payments.capture", "delaysys.hop.1s.payments.capture",
+				"$JS.API.STREAM.PURGE.DELAY_1m", "$JS.API.STREAM.PURGE.DELAY_1m",
 			} {
 				if err := orders.PublishRequest("delay.1s.orders.x", reply, []byte("own")); err != nil {
 					t.Fatal(err)

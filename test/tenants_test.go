@@ -15,14 +15,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOnlyGrantedTargets runs two tenants with the grants of permissions/tenants.conf: each reaches its own subjects in
-// every form, and none of the other's, however it asks.
+// TestOnlyGrantedTargets runs two tenants with the grants of permissions/tenants.conf. Each reaches its own subjects in
+// every form of request, and none of the other tenant's in any form.
 func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, opts)
+	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
 		admin := connected(t, s.Connect(natstest.Everything()))
 		all := admin.subscribe(">")
@@ -48,24 +46,28 @@ func TestOnlyGrantedTargets(t *testing.T) {
 				}
 				accepted[tenant]++
 			}
-			// The other's subjects, plainly, through a key or duration that is a target, by a header, and from inside.
+			// Subjects of the other tenant: in a plain request, with a token that is a target, without a target, and on
+			// internal subjects.
 			foreign := forms(other + ".capture")
 			for _, target := range forms(tenant + ".x") {
 				root, rest, _ := strings.Cut(target, ".")
 				token, _, _ := strings.Cut(rest, ".")
-				foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other, root+"."+tenant+"."+other+".capture",
+				foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other,
+					root+"."+tenant+"."+other+".capture",
 					root+"."+tenant+"."+token+"."+other+".capture", root+"."+token)
 			}
 			foreign = append(foreign, "delaysys.hop.1s."+other+".capture", "delaysys.retry.1s."+other+".capture",
-				"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s", "delay.timer."+tenant+"."+other+".capture")
+				"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s",
+				"delay.timer."+tenant+"."+other+".capture")
 			for _, subject := range foreign {
 				if accepts(js, subject, tenant) {
 					t.Errorf("%s may publish %s", tenant, subject)
 				}
 			}
-			// A header is no way around either.
+			// A header does not help either.
 			for _, subject := range forms(tenant + ".expire") {
-				m := &nats.Msg{Subject: subject, Data: []byte(tenant), Header: nats.Header{"Delay-Target": {other + ".capture"}, "Delay-Deliver": {"core"}}}
+				m := &nats.Msg{Subject: subject, Data: []byte(tenant),
+					Header: nats.Header{"Delay-Target": {other + ".capture"}, "Delay-Deliver": {"core"}}}
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				if _, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0)); err != nil {
 					t.Errorf("publish with a header: %v", err)
@@ -93,8 +95,8 @@ func TestOnlyGrantedTargets(t *testing.T) {
 	})
 }
 
-// accepts reports whether a stream stores what is published. A refusal by permission is not an answer: the server
-// reports it asynchronously, and the publish times out.
+// accepts reports whether a stream stores a publish. A publish without the right gets no answer: the server reports the
+// refusal asynchronously.
 func accepts(js jetstream.JetStream, subject, body string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -102,15 +104,18 @@ func accepts(js jetstream.JetStream, subject, body string) bool {
 	return err == nil
 }
 
-// TestOwnersShareLanes runs two instances that own disjoint sets of lanes, as Static allows: together they do the work
-// of one, and neither touches the other's lanes.
+// TestOwnersShareLanes runs two instances that own different lanes by configuration (lease.Static). Together they do
+// the work of one, and neither reads the other's lanes.
 func TestOwnersShareLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		l := ladder(t, "1s 10s 1m 10m")
 		a := startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
-		b := startBroker(t, s, broker.Config{Ladder: l, Leaser: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
-		if got, want := streams(a)+" | "+streams(b), "DELAY_INTAKE DELAY_10s DELAY_10m | DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"; got != want {
+		b := startBroker(t, s, broker.Config{Ladder: l,
+			Leaser: owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
+		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
+			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		if got := streams(a) + " | " + streams(b); got != want {
 			t.Errorf("they own %s, want %s", got, want)
 		}
 		c := newClient(t, s)

@@ -20,19 +20,25 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// walkMessages is set where TestOneMessage runs for TestWalkIsTheTruth: "none" and "one".
+// walkMessages is an environment variable. TestWalkIsTheTruth sets it to "none" or "one" when it runs TestOneMessage.
 const walkMessages = "DELAYBROKER_WALK_MESSAGES"
 
-// TestWalkIsTheTruth follows one message through the code, and holds the walk in broker/doc.go to it. Statements that run with
-// a message and not without one are on its way. Each file of package broker that has some must be named there, and so must each
-// other package; and what is named must be on the way.
+// TestWalkIsTheTruth checks the walk of a message in broker/doc.go. It runs TestOneMessage with a message and without,
+// and compares which statements ran. The statements that need a message must be in files of package broker, and in
+// other packages, that the walk names; and the walk may name no others.
 func TestWalkIsTheTruth(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(walkMessages) != "" {
 		t.Skip("this is the run that it looks at")
 	}
 	walk := theWalk(t)
-	without, with := statements(t, "none"), statements(t, "one")
+	binary := filepath.Join(t.TempDir(), "walk.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary,
+		"-coverpkg=delaybroker/broker/...,delaybroker/wheel,delaybroker/levels", ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	without, with := statements(t, binary, "none"), statements(t, binary, "one")
 	passed := make(map[string]bool)
 	for statement := range with {
 		if without[statement] {
@@ -51,7 +57,8 @@ func TestWalkIsTheTruth(t *testing.T) {
 			t.Errorf("a message passes %s, which is not on the walk in broker/doc.go", stop)
 		}
 	}
-	for word := range strings.FieldsFuncSeq(walk, func(r rune) bool { return strings.ContainsRune(" \t\n│├└┌┐┘─▶▲▼(),;:", r) }) {
+	for word := range strings.FieldsFuncSeq(walk,
+		func(r rune) bool { return strings.ContainsRune(" \t\n│├└┌┐┘─▶▲▼(),;:", r) }) {
 		if (strings.HasSuffix(word, ".go") || strings.HasSuffix(word, "/…")) && !passed[word] {
 			t.Errorf("the walk in broker/doc.go has a stop %s, which no message passes", word)
 		}
@@ -61,7 +68,8 @@ func TestWalkIsTheTruth(t *testing.T) {
 	}
 }
 
-// TestOneMessage takes a message from the intake through two levels to its target. TestWalkIsTheTruth looks at what runs.
+// TestOneMessage publishes one message that passes the intake, two levels and its target. TestWalkIsTheTruth looks at
+// the statements that it runs.
 func TestOneMessage(t *testing.T) {
 	t.Parallel()
 	const delay = 16 * time.Second
@@ -74,7 +82,8 @@ func TestOneMessage(t *testing.T) {
 		}
 		began := time.Now()
 		if os.Getenv(walkMessages) != "none" {
-			if _, err := s.JetStream(nc).Publish(context.Background(), "delayin.16s.orders.x", []byte("x")); err != nil {
+			if _, err := s.JetStream(nc).Publish(context.Background(), "delayin.16s.orders.x",
+				[]byte("x")); err != nil {
 				t.Fatal(err)
 			}
 			if took := (<-arrived).Sub(began); took < delay || took > delay+50*time.Millisecond {
@@ -85,7 +94,7 @@ func TestOneMessage(t *testing.T) {
 	})
 }
 
-// theWalk is the section of broker/doc.go that draws the way of a message.
+// theWalk is the section of broker/doc.go with the walk of a message.
 func theWalk(t *testing.T) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../broker/doc.go", nil, parser.ParseComments)
@@ -98,7 +107,8 @@ func theWalk(t *testing.T) string {
 	var printer comment.Printer
 	for _, block := range p.Parse(file.Doc.Text()).Content {
 		if heading, ok := block.(*comment.Heading); ok {
-			in = strings.Contains(string(printer.Text(&comment.Doc{Content: []comment.Block{heading}})), "walk of one message")
+			in = strings.Contains(string(printer.Text(&comment.Doc{Content: []comment.Block{heading}})),
+				"walk of one message")
 			continue
 		}
 		if in {
@@ -111,12 +121,11 @@ func theWalk(t *testing.T) string {
 	return walk.String()
 }
 
-// statements are those of the engine that ran in TestOneMessage.
-func statements(t *testing.T, messages string) map[string]bool {
+// statements returns the statements of the engine that ran in TestOneMessage.
+func statements(t *testing.T, binary, messages string) map[string]bool {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), messages)
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "^TestOneMessage$", "-count=1",
-		"-coverpkg=delaybroker/broker/...,delaybroker/wheel,delaybroker/levels", "-coverprofile="+profile, ".")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestOneMessage$", "-test.coverprofile="+profile)
 	cmd.Env = append(os.Environ(), walkMessages+"="+messages)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)

@@ -1,5 +1,5 @@
-// Package clients shows that other languages need no library of ours. It runs their NATS clients, as they come from their
-// package managers, against a broker in a process of its own.
+// Package clients shows that programs in other languages need no special library. It runs their ordinary NATS clients
+// against a broker in its own process.
 //
 //	JavaScript  demo.mjs and the snippet run here, and have to in CI
 //	Go          the snippet runs here
@@ -28,24 +28,26 @@ import (
 	"delaybroker/test/clients/snippets"
 )
 
-// TestJavaScript runs the demonstration, which judges by itself and says how late each message was.
+// TestJavaScript runs the demonstration, which checks its own results and prints how late each message was.
 func TestJavaScript(t *testing.T) {
 	t.Parallel()
 	dir := installJavaScript(t)
 	url := startBroker(t)
 	out := run(t, dir, url, "node", "demo.mjs")
 	t.Logf("\n%s", out)
-	if strings.Count(out, " ms after it was due\n") != 8 || !strings.HasSuffix(out, "ok: duration header level subject, never early\n") {
+	if strings.Count(out, " ms after it was due\n") != 8 ||
+		!strings.HasSuffix(out, "ok: duration header level subject, never early\n") {
 		t.Errorf("the demonstration did not see four messages twice:\n%s", out)
 	}
 }
 
-// TestSnippets runs what the README shows, and sees the same three messages arrive from each language.
+// TestSnippets runs the programs that the README shows. The same three messages must arrive from each language.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
-		prepare  func(t *testing.T) (publish func(t *testing.T, url string)) // skips where it cannot
+		// skips the test if the language is missing
+		prepare func(t *testing.T) (publish func(t *testing.T, url string))
 	}{
 		{"go", func(*testing.T) func(*testing.T, string) { return publishGo }},
 		{"javascript", func(t *testing.T) func(*testing.T, string) {
@@ -73,7 +75,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// checkSnippet sees the three messages of a snippet arrive, in the order in which they are due, and none early.
+// checkSnippet expects the three messages of a snippet, in the order of their due times, and none early.
 func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	t.Helper()
 	url := startBroker(t)
@@ -111,7 +113,7 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 		if got := string(m.Data); got != want.body {
 			t.Errorf("got %s, want %s", got, want.body)
 		}
-		// Times in text have milliseconds in some languages.
+		// In some languages the times in text have milliseconds.
 		if asked := started.Add(want.delay).Truncate(time.Millisecond); due.Before(asked) || now.Before(due) {
 			t.Errorf("%s was asked for not before %s, was due %s and came %s", want.body, asked, due, now)
 		}
@@ -136,7 +138,7 @@ func publishGo(t *testing.T, url string) {
 	}
 }
 
-// TestSnippetsAgree compares the snippets that cannot run everywhere with the others: all ask for the same.
+// TestSnippetsAgree compares the snippets that cannot run everywhere with the others: all make the same requests.
 func TestSnippetsAgree(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("snippets/publish.*")
@@ -164,7 +166,7 @@ func TestSnippetsAgree(t *testing.T) {
 	}
 }
 
-// installJavaScript gives a directory with the packages that package-lock.json names, and the demonstration.
+// installJavaScript returns a directory with the demonstration and the packages of package-lock.json.
 func installJavaScript(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -189,8 +191,8 @@ func installJavaScript(t *testing.T) string {
 	return dir
 }
 
-// lacking ends a test that cannot run on this machine. Go alone is enough for a laptop; in CI a test that quietly does not
-// run is one that is not there.
+// lacking ends a test that cannot run on this machine: it is skipped on a laptop, where Go alone is enough, and fails
+// in CI.
 func lacking(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -199,11 +201,12 @@ func lacking(t *testing.T, what string) {
 	t.Skipf("NOT RUN: the JavaScript client: %s", what)
 }
 
-// startBroker runs the command with a NATS server of its own until the test ends, and returns the server's URL.
+// startBroker runs the command with an embedded NATS server until the test ends, and returns the URL of the server.
 func startBroker(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary,
+		"delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := exec.Command(binary)
@@ -257,7 +260,7 @@ func startBroker(t *testing.T) string {
 	return ""
 }
 
-// run runs a client to its end and returns what it printed.
+// run runs a client to its end and returns its output.
 func run(t *testing.T, dir, url, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,5 +1,5 @@
-// Package deploy checks the files that put the broker somewhere: that every setting in them exists and is accepted, that
-// probes ask where the program listens, and that data which has to last is on something that does.
+// Package deploy checks the files for deployments: every setting in them exists and is accepted, probes ask where the
+// program listens, and data that must last is on a volume that lasts.
 package deploy
 
 import (
@@ -26,12 +26,13 @@ const (
 	dataDir = "/data"
 )
 
-// TestSettingsExist finds each variable that a file mentions, in a comment too, among the program's settings.
+// TestSettingsExist checks that each variable in a file, comments included, is a setting of the program.
 func TestSettingsExist(t *testing.T) {
 	t.Parallel()
 	known := settings(t)
 	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)
-	for _, file := range []string{"../../Dockerfile", "kubernetes-shared.yaml", "kubernetes-sidecar.yaml", "compose.yaml", "delaybroker.service"} {
+	for _, file := range []string{"../../Dockerfile", "kubernetes-shared.yaml", "kubernetes-sidecar.yaml",
+		"compose.yaml", "delaybroker.service"} {
 		found := name.FindAllString(read(t, file), -1)
 		for _, n := range found {
 			if _, ok := known[n]; !ok {
@@ -44,7 +45,8 @@ func TestSettingsExist(t *testing.T) {
 	}
 }
 
-// TestNoInjectedNames keeps the settings apart from what Kubernetes puts into the environment for a service named "delay".
+// TestNoInjectedNames: no setting has a name that Kubernetes itself puts into the environment for a service named
+// "delay".
 func TestNoInjectedNames(t *testing.T) {
 	t.Parallel()
 	injected := regexp.MustCompile(`^DELAY_(PORT|HOST|SERVICE)(_|$)|_(PORT|HOST)$`)
@@ -55,8 +57,8 @@ func TestNoInjectedNames(t *testing.T) {
 	}
 }
 
-// TestSettingsAccepted gives the program the settings of each file. It reports every problem at once, so one that is made
-// here ends it before it touches anything, and has to be the only one.
+// TestSettingsAccepted starts the program with the settings of each file and one wrong setting of the test. The program
+// reports every problem and exits before it does anything. It must report this problem and no other.
 func TestSettingsAccepted(t *testing.T) {
 	t.Parallel()
 	for name, env := range environments(t) {
@@ -66,7 +68,7 @@ func TestSettingsAccepted(t *testing.T) {
 			cmd.Env = []string{"DELAY_LOG_LEVEL=made-here"}
 			for _, n := range slices.Sorted(maps.Keys(env)) {
 				value := env[n]
-				if n == "NATS_CREDS" { // is read
+				if n == "NATS_CREDS" { // the program reads this file
 					value = filepath.Join(t.TempDir(), "user.creds")
 					if err := os.WriteFile(value, nil, 0o600); err != nil {
 						t.Fatal(err)
@@ -97,12 +99,15 @@ func TestKubernetes(t *testing.T) {
 				t.Fatalf("it is a %s %s, want a Deployment", d.APIVersion, d.Kind)
 			}
 			if d.Spec.Replicas < 2 || d.Spec.Strategy.Type != "RollingUpdate" {
-				t.Errorf("%d replicas, strategy %s: want another that takes over, from one that dies and in a rollout", d.Spec.Replicas, d.Spec.Strategy.Type)
+				t.Errorf("%d replicas, strategy %s: want another that takes over, from one that dies and in a rollout",
+					d.Spec.Replicas, d.Spec.Strategy.Type)
 			}
 			if env := brokerIn(t, d).env(); env["DELAY_INSTANCE"] != "" || env["DELAY_MAX_OWNERS"] == "1" {
-				t.Errorf("instance %q, at most %q owners: the pods have to have names of their own, and to share", env["DELAY_INSTANCE"], env["DELAY_MAX_OWNERS"])
+				t.Errorf("instance %q, at most %q owners: the pods have to have names of their own, and to share",
+					env["DELAY_INSTANCE"], env["DELAY_MAX_OWNERS"])
 			}
-			if labels := d.Spec.Template.Metadata.Labels; len(labels) == 0 || !maps.Equal(labels, d.Spec.Selector.MatchLabels) {
+			if labels := d.Spec.Template.Metadata.Labels; len(labels) == 0 ||
+				!maps.Equal(labels, d.Spec.Selector.MatchLabels) {
 				t.Errorf("the pod has the labels %v, and %v are selected", labels, d.Spec.Selector.MatchLabels)
 			}
 			checkPod(t, d.Spec.Template.Spec, d.Spec.Selector.MatchLabels)
@@ -123,11 +128,13 @@ func checkPod(t *testing.T, p pod, labels map[string]string) {
 		t.Errorf("the pod is killed after %d s, and a drain takes up to %s", p.TerminationGracePeriod, least)
 	}
 	s := p.SecurityContext
-	if !s.RunAsNonRoot || fmt.Sprint(s.RunAsUser) != user || fmt.Sprint(s.RunAsGroup) != user || s.SeccompProfile.Type != "RuntimeDefault" {
+	if !s.RunAsNonRoot || fmt.Sprint(s.RunAsUser) != user || fmt.Sprint(s.RunAsGroup) != user ||
+		s.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("securityContext is %+v, want the image's user, not root, with the runtime's seccomp profile", s)
 	}
 	for _, c := range p.TopologySpread {
-		if c.TopologyKey != "kubernetes.io/hostname" || c.WhenUnsatisfiable != "ScheduleAnyway" || !maps.Equal(c.LabelSelector.MatchLabels, labels) {
+		if c.TopologyKey != "kubernetes.io/hostname" || c.WhenUnsatisfiable != "ScheduleAnyway" ||
+			!maps.Equal(c.LabelSelector.MatchLabels, labels) {
 			t.Errorf("pods are spread by %+v, want over nodes where that can be, those with the labels %v", c, labels)
 		}
 	}
@@ -145,7 +152,8 @@ func checkContainer(t *testing.T, p pod, c container) {
 		t.Error("there is no NATS_URL, so a server would be embedded in a pod that loses its data")
 	}
 	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
+		!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
 		t.Errorf("securityContext is %+v, want no privileges and a read-only root", s)
 	}
 
@@ -166,7 +174,8 @@ func checkContainer(t *testing.T, p pod, c container) {
 		if c.RestartPolicy != "Always" {
 			t.Error("an init container without restartPolicy Always has to end before the application starts")
 		}
-		if c.StartupProbe == nil || c.StartupProbe.HTTPGet.Path != "/readyz" || c.StartupProbe.HTTPGet.Port != c.Ports[0].Name {
+		if c.StartupProbe == nil || c.StartupProbe.HTTPGet.Path != "/readyz" ||
+			c.StartupProbe.HTTPGet.Port != c.Ports[0].Name {
 			t.Errorf("the startup probe is %+v, want /readyz: the application starts when it succeeds", c.StartupProbe)
 		}
 		if env["DELAY_PREFIX"] == "" || env["DELAY_LEVELS"] != "short" {
@@ -174,9 +183,11 @@ func checkContainer(t *testing.T, p pod, c container) {
 		}
 	}
 
-	request, limit, soft := mebibytes(t, c.Resources.Requests["memory"]), mebibytes(t, c.Resources.Limits["memory"]), mebibytes(t, env["GOMEMLIMIT"])
+	request, limit, soft := mebibytes(t, c.Resources.Requests["memory"]), mebibytes(t, c.Resources.Limits["memory"]),
+		mebibytes(t, env["GOMEMLIMIT"])
 	if request <= 0 || soft < limit*85/100 || soft > limit*92/100 {
-		t.Errorf("memory: %d MiB requested, limit %d, GOMEMLIMIT %d; want nine tenths of the limit", request, limit, soft)
+		t.Errorf("memory: %d MiB requested, limit %d, GOMEMLIMIT %d; want nine tenths of the limit", request, limit,
+			soft)
 	}
 	if _, limited := c.Resources.Limits["cpu"]; limited || c.Resources.Requests["cpu"] == "" {
 		t.Error("want a request and no limit for the processor: throttling makes messages late")
@@ -191,7 +202,7 @@ func checkContainer(t *testing.T, p pod, c container) {
 	t.Errorf("NATS_CREDS is %q, and nothing is mounted read-only there", creds)
 }
 
-// TestCompose checks both variants: beside NATS, and with NATS inside.
+// TestCompose checks both variants: a separate NATS server, and an embedded one.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
@@ -222,7 +233,8 @@ func TestCompose(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no service %s", name)
 		}
-		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
+			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
 			t.Errorf("%s: want a read-only root and no privileges", name)
 		}
 		if least := grace(t); s.StopGracePeriod <= least {
@@ -264,11 +276,13 @@ func TestCompose(t *testing.T) {
 
 	// With NATS inside.
 	embedded := c.Services["embedded"]
-	if !slices.Equal(embedded.Profiles, []string{"embedded"}) || len(embedded.DependsOn) > 0 || embedded.Environment["NATS_URL"] != "" {
+	if !slices.Equal(embedded.Profiles, []string{"embedded"}) || len(embedded.DependsOn) > 0 ||
+		embedded.Environment["NATS_URL"] != "" {
 		t.Errorf("the embedded variant needs something else: %+v", embedded)
 	}
 	if !mountsAt(embedded.Volumes, linked["defaultEmbeddedDir"]) {
-		t.Errorf("the embedded server has its data in %s, which is not a volume: %v", linked["defaultEmbeddedDir"], embedded.Volumes)
+		t.Errorf("the embedded server has its data in %s, which is not a volume: %v", linked["defaultEmbeddedDir"],
+			embedded.Volumes)
 	}
 	if err := reachable(linked["defaultEmbeddedListen"], containerPort(embedded.Ports[0])); err != nil {
 		t.Errorf("the published NATS port: %v", err)
@@ -282,10 +296,11 @@ func TestUnit(t *testing.T) {
 	for _, want := range []string{
 		"Unit/Description", "Install/WantedBy=multi-user.target",
 		"Service/ExecStart=/usr/local/bin/delaybroker serve", "Service/Restart=on-failure",
-		"Service/RestartPreventExitStatus=2", // of a configuration that cannot be right
+		"Service/RestartPreventExitStatus=2", // a wrong configuration: another start would not help
 		"Service/DynamicUser=yes", "Service/StateDirectory=delaybroker",
-		"Service/WorkingDirectory=%S/delaybroker", // the embedded server's data is below it
-		"Service/ProtectSystem=strict", "Service/ProtectHome=yes", "Service/PrivateTmp=yes", "Service/PrivateDevices=yes",
+		"Service/WorkingDirectory=%S/delaybroker", // parent of the embedded server's data
+		"Service/ProtectSystem=strict", "Service/ProtectHome=yes", "Service/PrivateTmp=yes",
+		"Service/PrivateDevices=yes",
 		"Service/NoNewPrivileges=yes", "Service/CapabilityBoundingSet=", "Service/MemoryDenyWriteExecute=yes",
 		"Service/SystemCallFilter=@system-service", "Service/UMask=0077",
 	} {
@@ -309,7 +324,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// reachable says what keeps others from reaching a listener.
+// reachable returns what keeps others from reaching a listener.
 func reachable(address, wantPort string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -341,7 +356,7 @@ func mebibytes(t *testing.T, quantity string) int {
 	return n
 }
 
-// grace is how long the broker's stop may take: the drain, and a second for probes.
+// grace is how long a stop of the broker may take: the drain, and one second for probes.
 func grace(t *testing.T) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(settings(t)["DELAY_SHUTDOWN_GRACE"])
@@ -351,7 +366,7 @@ func grace(t *testing.T) time.Duration {
 	return d + time.Second
 }
 
-// natsOptions reads a configuration as nats-server does.
+// natsOptions parses a configuration as nats-server does.
 func natsOptions(t *testing.T, text string) *server.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")

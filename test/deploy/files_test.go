@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The files as they are decoded, strictly: a key that is not in these types is a misspelt one.
+// The types of the files. Decoding is strict: a key that is missing here is a spelling mistake.
 type (
 	deployment struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -143,7 +143,7 @@ func environments(t *testing.T) map[string]map[string]string {
 	}
 }
 
-// brokerIn is the container of ours.
+// brokerIn is the broker's container.
 func brokerIn(t *testing.T, d deployment) container {
 	t.Helper()
 	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
@@ -163,7 +163,7 @@ func (c container) env() map[string]string {
 	return env
 }
 
-// A stage is a part of the Dockerfile, as instructions on one line each.
+// A stage is a stage of the Dockerfile, with one line for each instruction.
 type stage [][2]string
 
 func (s stage) all(instruction string) []string {
@@ -176,7 +176,7 @@ func (s stage) all(instruction string) []string {
 	return all
 }
 
-// get is the last one, which is the one that counts.
+// get returns the last value, which is the one in force.
 func (s stage) get(instruction string) string {
 	all := s.all(instruction)
 	if len(all) == 0 {
@@ -207,7 +207,7 @@ func readDockerfile(t *testing.T) []stage {
 	return stages
 }
 
-// readUnit gives the values of section/key.
+// readUnit returns the values by section/key.
 func readUnit(t *testing.T) map[string][]string {
 	t.Helper()
 	values := make(map[string][]string)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestImage checks the Dockerfile, and that the program it builds does what the image needs.
+// TestImage checks the Dockerfile, and that the program built by it can do what the image needs.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	stages := readDockerfile(t)
@@ -19,7 +19,8 @@ func TestImage(t *testing.T) {
 		t.Fatalf("the Dockerfile has %d stages, want one that builds and one that is the image", len(stages))
 	}
 	build, image := stages[0], stages[1]
-	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod", "--mount=type=cache,target=/root/.cache/go-build"} {
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod",
+		"--mount=type=cache,target=/root/.cache/go-build"} {
 		if !strings.Contains(build.get("RUN"), want) {
 			t.Errorf("the build has no %s", want)
 		}
@@ -39,7 +40,8 @@ func TestImage(t *testing.T) {
 			t.Errorf("%s is %q, want %q", instruction, got, want)
 		}
 	}
-	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") || !strings.HasSuffix(from, ":nonroot") {
+	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") ||
+		!strings.HasSuffix(from, ":nonroot") {
 		t.Errorf("the image is from %q, want certificates and no shell", from)
 	}
 	if !slices.Contains(image.all("COPY"), "--from=build --chown="+user+":"+user+" /out/data "+dataDir) {
@@ -67,7 +69,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestLinkedVariablesExist is here because the linker says nothing when there is no variable of the name it is given.
+// TestLinkedVariablesExist: the linker does not report a variable that does not exist, so this test does.
 func TestLinkedVariablesExist(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool)
@@ -101,7 +103,8 @@ func TestLinkedVariablesExist(t *testing.T) {
 	}
 	known := settings(t)
 	for name, setting := range map[string]string{
-		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN", "defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
+		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN",
+		"defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
 	} {
 		if got, want := known[setting], linked[name]; got != want {
 			t.Errorf("the default of %s in the image is %q, want %q", setting, got, want)
@@ -109,7 +112,7 @@ func TestLinkedVariablesExist(t *testing.T) {
 	}
 }
 
-// TestHealthcheckExists runs the verb that the image and the compose file name.
+// TestHealthcheckExists runs the command that the image and the compose file use as their health check.
 func TestHealthcheckExists(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(buildImage(t), "healthcheck", "--help").CombinedOutput()
@@ -121,7 +124,7 @@ func TestHealthcheckExists(t *testing.T) {
 	}
 }
 
-// TestDockerignore finds every directory that the command is built from among those that reach the builder.
+// TestDockerignore checks that every directory with source code of the command is sent to the builder.
 func TestDockerignore(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(read(t, "../../.dockerignore"), "\n")

@@ -20,7 +20,7 @@ import (
 	"delaybroker/broker/metrics"
 )
 
-// rules are alerts.yaml, as Prometheus reads it.
+// rules is alerts.yaml, in the form that Prometheus reads.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -36,7 +36,7 @@ type alert struct {
 	Annotations struct{ Summary, Description, Command string }
 }
 
-// dashboard is what matters of dashboard.json.
+// dashboard is the part of dashboard.json that the tests need.
 type dashboard struct {
 	Title      string
 	UID        string
@@ -56,7 +56,7 @@ type dashboard struct {
 	}
 }
 
-// TestAlerts parses every rule, and finds what it goes by in what a broker shows.
+// TestAlerts parses every rule, and checks that a broker exports the metrics and labels in it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
@@ -79,8 +79,9 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s says too little", a.Alert)
 			}
 			result := checkExpr(t, a.Alert, a.Expr, shown)
-			// A text can only name what the expression leaves over.
-			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(a.Annotations.Summary+a.Annotations.Description, -1) {
+			// The text may only use labels that the result of the expression has.
+			text := a.Annotations.Summary + a.Annotations.Description
+			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
 				if result != nil && !slices.Contains(result, l[1]) {
 					t.Errorf("%s speaks of the label %s, and its result has %v", a.Alert, l[1], result)
 				}
@@ -93,7 +94,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard does so for what Grafana is to ask.
+// TestDashboard does the same for the queries of the dashboard.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
@@ -146,18 +147,21 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for name := range shown {
-		if known := []string{"delaybroker_early_checks_total", "delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] && !slices.Contains(known, name) {
+		if known := []string{"delaybroker_early_checks_total",
+			"delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] &&
+			!slices.Contains(known, name) {
 			t.Errorf("nothing on the dashboard shows %s", name)
 		}
 	}
 }
 
-// TestMetricsThatAreTold finds every metric that the documents or a comment in the files speak of.
+// TestMetricsThatAreTold checks that every metric named in the documents, or in comments of the files, exists.
 func TestMetricsThatAreTold(t *testing.T) {
 	t.Parallel()
 	shown := shownMetrics(t)
 	name := regexp.MustCompile(`\bdelaybroker_[a-z_]*[a-z]\b`)
-	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml", "dashboard.json"} {
+	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml",
+		"dashboard.json"} {
 		for _, n := range name.FindAllString(read(t, file), -1) {
 			if shown[family(n, shown)] == nil {
 				t.Errorf("%s speaks of %s, and there is no such metric", file, n)
@@ -166,11 +170,12 @@ func TestMetricsThatAreTold(t *testing.T) {
 	}
 }
 
-// TestScrapeAnnotations sends Prometheus to where the program listens.
+// TestScrapeAnnotations checks that the annotations send Prometheus to the port where the program listens.
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
 	d := readDeployment(t, "kubernetes-shared.yaml")
-	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422", "prometheus.io/path": "/metrics"}
+	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422",
+		"prometheus.io/path": "/metrics"}
 	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
 		t.Errorf("annotations are %v, want %v", got, want)
 	}
@@ -184,8 +189,10 @@ func shownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
 		return broker.Status{
-			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1}},
-			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1}, Outcomes: map[string]uint64{"delivered": 1},
+			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true,
+				NextDue: time.Now(), MaxBytes: 1}},
+			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1},
+			Outcomes: map[string]uint64{"delivered": 1},
 			Lateness: map[layout.Kind]broker.Histogram{layout.Level: {}},
 		}
 	}})
@@ -207,7 +214,7 @@ func shownMetrics(t *testing.T) map[string][]string {
 	return all
 }
 
-// family is the metric that a series is of.
+// family is the metric to which a series belongs.
 func family(series string, shown map[string][]string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if base, ok := strings.CutSuffix(series, suffix); ok && shown[base] != nil {
@@ -217,7 +224,7 @@ func family(series string, shown map[string][]string) string {
 	return series
 }
 
-// grafana puts values for variables, which have to exist.
+// grafana replaces variables by values. Each variable must exist.
 func grafana(t *testing.T, expr string, variables map[string]bool) string {
 	t.Helper()
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
@@ -229,8 +236,8 @@ func grafana(t *testing.T, expr string, variables map[string]bool) string {
 	return expr
 }
 
-// checkExpr parses an expression as Prometheus does, and looks for its metrics and labels among those shown. It returns
-// the labels of the result where an aggregation says them, otherwise those of the metric.
+// checkExpr parses an expression as Prometheus does, and checks that its metrics and labels exist. It returns the
+// labels of the result: those of an aggregation if it names them, otherwise those of the metric.
 func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -268,14 +275,14 @@ func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []st
 	return result
 }
 
-// checkCommand finds a command of ours in the program.
+// checkCommand checks that the program has a command.
 func checkCommand(t *testing.T, where, command string) {
 	t.Helper()
 	words := strings.Fields(command)
 	switch {
 	case len(words) > 1 && words[0] == "nats":
 	case len(words) > 1 && words[0] == "delaybroker":
-		// Of a word that it does not know, the program shows the help for all.
+		// For an unknown command, the program prints the help for all commands.
 		out, err := exec.Command(buildImage(t), append(words[1:], "--help")...).CombinedOutput()
 		if usage := "\n  delaybroker " + words[1]; err != nil || !strings.Contains(string(out), usage) {
 			t.Errorf("%s: %s: %v, want its usage:\n%s", where, command, err, out)

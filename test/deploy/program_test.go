@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// buildFlags are what the Dockerfile gives the linker.
+// buildFlags are the linker flags in the Dockerfile.
 func buildFlags(t *testing.T) string {
 	t.Helper()
 	flags := regexp.MustCompile(`-ldflags="([^"]*)"`).FindStringSubmatch(readDockerfile(t)[0].get("RUN"))
@@ -43,7 +43,8 @@ func buildImage(t *testing.T) string {
 	flags := buildFlags(t)
 	build.once.Do(func() {
 		build.binary = filepath.Join(binaries, "delaybroker")
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", build.binary, "delaybroker/cmd/delaybroker")
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags="+flags, "-o", build.binary,
+			"delaybroker/cmd/delaybroker")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("%w\n%s", err, out)
@@ -55,7 +56,7 @@ func buildImage(t *testing.T) string {
 	return build.binary
 }
 
-// binaries is where buildImage puts the program.
+// binaries is the directory of the programs that buildImage builds.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -71,7 +72,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// settings are the names and the defaults that the image's program lists.
+// settings are the names and defaults that the program of the image lists.
 func settings(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command(buildImage(t), "serve", "--help").Output()
@@ -81,7 +82,7 @@ func settings(t *testing.T) map[string]string {
 	return table(t, string(out))
 }
 
-// table reads the columns NAME and DEFAULT; the default ends where the heading of the third column begins.
+// table parses the columns NAME and DEFAULT. The default ends where the heading of the third column begins.
 func table(t *testing.T, help string) map[string]string {
 	t.Helper()
 	_, rows, ok := strings.Cut(help, "\nNAME ")
@@ -99,7 +100,7 @@ func table(t *testing.T, help string) map[string]string {
 	return values
 }
 
-// plainDefault is the default of a setting in a program that is built without the image's flags.
+// plainDefault is the default of a setting in a program built without the image's flags.
 func plainDefault(t *testing.T, name string) string {
 	t.Helper()
 	out, err := exec.Command("go", "run", "delaybroker/cmd/delaybroker", "serve", "--help").Output()

@@ -18,21 +18,24 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// BenchmarkInstances measures what one, two and three brokers that share the work do, on one server and on a cluster of
-// three with as many replicas: how late messages are at a rate that all of them carry, and how many a second arrive when
+// BenchmarkInstances measures one, two and three brokers that share the lanes, on one server and on a cluster of three
+// with three replicas: how late messages are at a rate that one broker can manage, and how many arrive per second when
 // 30,000 are due at one instant.
 //
 //	go test -run '^$' -bench Instances -benchtime 1x ./test/rivals
 //
-// It takes three and a half minutes. A lane has one owner, so the load is spread over lanes: half of it goes to the levels
-// 1s, 3s, 5s and 7s, half to the plain durations between them, which pass the intake. What is due at one instant was
-// published with its time to those four levels, and by then waits in three: a quarter in 3s, a half in 7s, a quarter in
-// 10s. Who owns which is left to the brokers, as it would be. Streams and servers stay while brokers join; each row is
-// measured after the lanes are shared out. CPU is that of all servers, and of each broker, for one message.
+// It takes three and a half minutes. A lane has one owner, so the load is spread over lanes. Half of it uses the levels
+// 1s, 3s, 5s and 7s; the other half uses durations between them, which pass the intake. The messages due at one instant
+// are published to these four levels with their time in a header. Shortly before that instant they wait in three
+// levels: a quarter in 3s, a half in 7s, a quarter in 10s. The brokers divide the lanes as they always do. Streams and
+// servers stay while brokers join; each row is measured after the lanes are divided. CPU is the time for one message,
+// of all servers and of each broker.
 func BenchmarkInstances(b *testing.B) {
 	const most, load, count = 3, 6 * time.Second, 30_000
-	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice", "CPU µs/msg"}}
-	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice", "CPU µs/msg"}}
+	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms",
+		"achieved/s", "lost", "twice", "CPU µs/msg"}}
+	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice",
+		"CPU µs/msg"}}
 	for _, servers := range []int{1, 3} {
 		rate := 5_000
 		if servers > 1 {
@@ -48,11 +51,13 @@ func BenchmarkInstances(b *testing.B) {
 					for b.Loop() {
 						lanes := f.grow(b, n)
 						r := f.steady(b, rate, rate*int(load/time.Second))
-						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50), millis(r.p99), millis(r.max), millis(r.min),
+						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50),
+							millis(r.p99), millis(r.max), millis(r.min),
 							thousands(int(r.rate)), thousands(r.lost), thousands(r.twice), r.cpu.String())
 						r = f.drain(b, count)
 						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.min), millis(r.p50), millis(r.max),
-							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice), r.cpu.String())
+							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice),
+							r.cpu.String())
 					}
 				})
 			}
@@ -63,7 +68,7 @@ func BenchmarkInstances(b *testing.B) {
 	drain.print("BenchmarkInstances: 30,000 messages due at one instant, stored at the target after due")
 }
 
-// fleet is some brokers that share the work on some servers.
+// fleet is several brokers that share the lanes on one or more servers.
 type fleet struct {
 	b       *testing.B
 	servers processes
@@ -71,7 +76,7 @@ type fleet struct {
 	nc      *nats.Conn
 }
 
-// startFleet runs the servers; there are no brokers yet.
+// startFleet starts the servers, without a broker.
 func startFleet(b *testing.B, servers int) *fleet {
 	b.Helper()
 	f := &fleet{b: b, servers: startServers(b, servers)}
@@ -79,11 +84,12 @@ func startFleet(b *testing.B, servers int) *fleet {
 	return f
 }
 
-// grow starts brokers until there are n, and returns how many lanes each owns once they are shared out, as "12+12+12".
+// grow starts brokers until there are n. When the lanes are divided, it returns how many each owns, as "12+12+12".
 func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	b.Helper()
 	for len(f.brokers) < n {
-		f.brokers = append(f.brokers, startBroker(f.b, append(env, "NATS_URL="+f.servers.urls(), "DELAY_PROVISION=create")...))
+		f.brokers = append(f.brokers, startBroker(f.b,
+			append(env, "NATS_URL="+f.servers.urls(), "DELAY_PROVISION=create")...))
 	}
 	js, err := jetstream.New(f.nc)
 	if err != nil {
@@ -101,7 +107,8 @@ func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	}
 }
 
-// shares are how many lanes each of n brokers owns, the first to join first, if all are owned, and evenly.
+// shares returns how many lanes each of n brokers owns, in the order in which they joined. It fails unless all lanes
+// are owned, in equal numbers.
 func shares(js jetstream.JetStream, n int) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -141,7 +148,7 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 	return strings.Join(words, "+"), nil
 }
 
-// steady publishes at a rate to levels and durations of up to 8 s, and reports how late all arrived.
+// steady publishes at a rate to levels and durations of up to 8 s, and measures how late all messages arrive.
 func (f *fleet) steady(b *testing.B, rate, count int) result {
 	b.Helper()
 	return f.run(b, rate, count, func(n int) *nats.Msg {
@@ -149,7 +156,7 @@ func (f *fleet) steady(b *testing.B, rate, count int) result {
 	})
 }
 
-// drain publishes what is due at one instant, and reports how late all arrived.
+// drain publishes messages that are due at one instant, and measures how late they arrive.
 func (f *fleet) drain(b *testing.B, count int) result {
 	b.Helper()
 	const ahead, longest = 15 * time.Second, 7 * time.Second
@@ -170,7 +177,7 @@ func (f *fleet) drain(b *testing.B, count int) result {
 	return r
 }
 
-// run publishes, and reports what arrived. It fails for what is lost or early.
+// run publishes, and measures what arrives. Lost or early messages fail the benchmark.
 func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	b.Helper()
 	l := newLoad(b, f.nc)
@@ -190,7 +197,7 @@ func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	return r
 }
 
-// stop ends all brokers, as SIGTERM does.
+// stop ends all brokers by SIGTERM.
 func (f *fleet) stop() {
 	for _, p := range f.brokers {
 		p.broker.Terminate()
@@ -198,7 +205,7 @@ func (f *fleet) stop() {
 	f.brokers = nil
 }
 
-// end ends everything.
+// end ends the brokers and the servers.
 func (f *fleet) end() {
 	f.stop()
 	f.nc.Close()

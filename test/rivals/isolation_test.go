@@ -26,23 +26,24 @@ type neighbour struct {
 	open    func(l *load)
 }
 
-// well is no trouble: beside it, the healthy target is slowed by the load alone.
+// well is a second healthy target: its only effect is the additional load.
 var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "WELL", Subjects: []string{"well.>"}})
 }}
 
-// full is a stream that refuses everything. The number in what fills it is nobody's.
+// full is a stream that refuses everything. The message that fills it has a number that no other has.
 var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
-	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
+	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
+		MaxMsgs: 1})
 	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, 8)); err != nil {
 		l.b.Fatalf("fill: %v", err)
 	}
 }}
 
-// missing has nobody who listens.
+// missing has neither a stream nor a subscriber.
 var missing = neighbour{name: "missing", subject: "delay.1s.missing.x", open: func(*load) {}}
 
-// silent hears everything, and does not acknowledge.
+// silent is a subscriber that does not acknowledge.
 var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
 	sub, err := l.nc.Subscribe("silent.>", func(*nats.Msg) {})
 	if err != nil {
@@ -53,17 +54,18 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 	}
 }}
 
-// BenchmarkIsolation measures how late a healthy target at 2,000 messages a second is: alone, and beside targets that
-// are not, at 500 a second each. A message may be refused three times.
+// BenchmarkIsolation measures how late a healthy target at 2,000 messages a second is: alone, and beside other targets
+// at 500 a second each. A message has three attempts.
 //
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
-// It takes five minutes. Every message that the broker accepted is looked for afterwards: in its target's stream, among
-// the dead letters, and in the lanes. One that is nowhere is lost, and fails the benchmark. Alone is measured twice, first
-// and last, and the ratio is to the worse p99 of the two: how far they are apart is what the machine makes of one and
-// the same. Where others use the machine too, real-time priority (chrt -r 1 in front) brings the two together.
+// It takes five minutes. Afterwards every accepted message is searched for in its target's stream, among the dead
+// letters, and in the lanes. A message that is nowhere is lost, and fails the benchmark. The run "alone" is measured
+// first and last, and ratios are to the worse p99 of the two: their difference is the noise of the machine. On a
+// machine with other users, real-time priority (chrt -r 1 in front of the command) reduces the noise.
 func BenchmarkIsolation(b *testing.B) {
-	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others", "delivered", "dead", "retried", "waiting", "lost"}}
+	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others",
+		"delivered", "dead", "retried", "waiting", "lost"}}
 	type run struct {
 		name    string
 		beside  []neighbour
@@ -71,7 +73,8 @@ func BenchmarkIsolation(b *testing.B) {
 		others  fates
 	}
 	runs := []run{
-		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}}, {beside: []neighbour{silent}},
+		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
+		{beside: []neighbour{silent}},
 		{beside: []neighbour{well, well, well}}, {beside: []neighbour{full, missing, silent}}, {name: "alone again"},
 	}
 	for i := range runs {
@@ -94,7 +97,8 @@ func BenchmarkIsolation(b *testing.B) {
 		if alone > 0 {
 			ratio = strconv.FormatFloat(float64(r.healthy.p99)/float64(alone), 'f', 2, 64)
 		}
-		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99), millis(r.healthy.max), ratio,
+		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99),
+			millis(r.healthy.max), ratio,
 			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
 			thousands(r.others.retried), thousands(r.others.waiting), thousands(r.others.lost))
 	}
@@ -109,7 +113,7 @@ func names(all []neighbour) string {
 	return strings.Join(words, "+")
 }
 
-// beside runs the healthy target beside some neighbours.
+// beside runs the healthy target beside these neighbours.
 func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates) {
 	b.Helper()
 	s := startServer(b)
@@ -148,11 +152,12 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	return healthy, others
 }
 
-// fates is how many of the messages for other targets ended where: stored by the target, among the dead letters, in a
-// retry lane, or still where they were first tried.
+// fates counts where the messages for the other targets ended: stored by the target, among the dead letters, in a retry
+// lane, or still in their first lane.
 type fates struct{ all, delivered, dead, retried, waiting, lost int }
 
-// fates looks for every message of count that is not skipped. The broker is not running: what it left is left.
+// fates searches for every message of count that skip does not exclude. The broker is stopped, so nothing moves
+// meanwhile.
 func (l *load) fates(count int, skip func(n int) bool) fates {
 	l.b.Helper()
 	found := make(map[uint64]bool, count)
@@ -173,11 +178,13 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	// What has gone on may still be where it came from, not yet committed. So the last place comes first.
+	// A message that has moved on may still be in the lane it left, if that is not committed. So the last place comes
+	// first.
 	for _, place := range []struct {
 		stream string // or how its name begins
 		fate   *int
-	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried}, {"DELAY_", &f.waiting}} {
+	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried},
+		{"DELAY_", &f.waiting}} {
 		for _, name := range streams {
 			if strings.HasPrefix(name, place.stream) {
 				note(name, place.fate)
@@ -199,7 +206,7 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	return f
 }
 
-// numbers are those of all messages of a stream.
+// numbers returns the numbers of all messages in a stream.
 func (l *load) numbers(stream string) []uint64 {
 	l.b.Helper()
 	s, err := l.js.Stream(context.Background(), stream)
@@ -207,7 +214,8 @@ func (l *load) numbers(stream string) []uint64 {
 		l.b.Fatalf("look at %s: %v", stream, err)
 	}
 	var all []uint64
-	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs), func(nats.Header) (none time.Time) { return }) {
+	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs),
+		func(nats.Header) (none time.Time) { return }) {
 		all = append(all, a.number)
 	}
 	return all

@@ -11,18 +11,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A delayer makes messages wait: the broker, or its rival.
+// A delayer is what makes messages wait: the broker, or its rival.
 type delayer struct {
 	name string
-	// start runs what is needed. Messages are published to the first.
+	// start starts the processes. Messages are published to the first.
 	start func(b *testing.B) processes
-	// stream is where messages arrive, on subject.
+	// stream is the target: messages arrive there on subject.
 	stream  jetstream.StreamConfig
 	subject string
-	// wait makes the message for a delay, at for a moment.
+	// wait makes the message for a delay, at the one for a point in time.
 	wait func(n int, delay time.Duration) *nats.Msg
 	at   func(n int, due time.Time) *nats.Msg
-	// due is when a message that arrived was due.
+	// due is the time at which an arrived message was due.
 	due func(nats.Header) time.Time
 }
 
@@ -40,7 +40,7 @@ var broker = delayer{
 	due: func(h nats.Header) time.Time { return moment(h.Get("Delay-Due")) },
 }
 
-// embedded is the broker with a nats-server in its own process.
+// embedded is the broker with a nats-server in the same process.
 var embedded = func() delayer {
 	d := broker
 	d.name = "embedded"
@@ -50,12 +50,13 @@ var embedded = func() delayer {
 	return d
 }()
 
-// scheduler is what nats-server does by itself: ADR-51. It wants a subject for each schedule, and the target in the same
-// stream. The time asked for travels in a header of ours, since the server's own is gone when the message arrives.
+// scheduler is the scheduling that nats-server has itself (ADR-51). It needs one subject for each schedule, and the
+// target in the same stream. A header of ours has the time asked for, because the server removes its own header.
 var scheduler = delayer{
-	name:    "scheduler",
-	start:   func(b *testing.B) processes { return processes{startServer(b)} },
-	stream:  jetstream.StreamConfig{Name: "SCHEDULES", Subjects: []string{"schedules.*", "orders.>"}, AllowMsgSchedules: true},
+	name:  "scheduler",
+	start: func(b *testing.B) processes { return processes{startServer(b)} },
+	stream: jetstream.StreamConfig{Name: "SCHEDULES", Subjects: []string{"schedules.*", "orders.>"},
+		AllowMsgSchedules: true},
 	subject: "orders.x",
 	wait:    func(n int, delay time.Duration) *nats.Msg { return schedule(n, time.Now().Add(delay)) },
 	at:      schedule,
@@ -80,18 +81,19 @@ func startBoth(b *testing.B) processes {
 	return processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create")}
 }
 
-// BenchmarkLateness measures how long after it was due a message was stored in its target's stream: messages of 256
-// bytes with a delay of a second, at rising rates, for four seconds each.
+// BenchmarkLateness measures the time between a message's due time and its storage in the target's stream: messages of
+// 256 bytes with a delay of one second, at rising rates, for four seconds each.
 //
 //	go test -run '^$' -bench Lateness -benchtime 1x ./test/rivals
 //
-// It takes two minutes. Server, broker and publisher are processes of their own, connected over TCP loopback, and the
-// rivals take turns at each rate: compare within one run, and take the ratio. What we deliver was due a second after its
-// stream stored it, what the scheduler delivers a second after it was published. The time of the CPU is that of the
-// server and, where it is another process, of the broker, from the first publish until the last arrival is stored.
+// It takes two minutes. Server, broker and publisher are separate processes, connected over TCP loopback. The rivals
+// take turns at each rate, so compare results of one run, by their ratio. A message of the broker is due one second
+// after its level stored it, a message of the scheduler one second after it was published. CPU is the time of the
+// server and of the broker, if that is another process, from the first publish until the last arrival.
 func BenchmarkLateness(b *testing.B) {
 	const delay, load = time.Second, 4 * time.Second
-	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice", "CPU µs/msg"}}
+	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice",
+		"CPU µs/msg"}}
 	for _, rate := range []int{1_000, 10_000, 20_000, 40_000} {
 		for _, d := range []delayer{broker, embedded, scheduler} {
 			b.Run(fmt.Sprintf("rate=%d/%s", rate, d.name), func(b *testing.B) {
@@ -106,8 +108,8 @@ func BenchmarkLateness(b *testing.B) {
 	t.print("BenchmarkLateness: stored at the target after due")
 }
 
-// BenchmarkInstant measures how long it takes until all of 100,000 messages are stored that are due at one instant, ten
-// seconds after the first was published.
+// BenchmarkInstant measures how long it takes to deliver 100,000 messages that are due at one instant, ten seconds
+// after the first was published.
 //
 //	go test -run '^$' -bench Instant -benchtime 1x ./test/rivals
 //
@@ -128,14 +130,15 @@ func BenchmarkInstant(b *testing.B) {
 				if r.published.After(due) {
 					b.Error("it was due before it was published")
 				}
-				t.row(d.name, millis(r.min), millis(r.p50), millis(r.max), thousands(r.lost), thousands(r.twice), r.cpu.String())
+				t.row(d.name, millis(r.min), millis(r.p50), millis(r.max), thousands(r.lost), thousands(r.twice),
+					r.cpu.String())
 			}
 		})
 	}
 	t.print("BenchmarkInstant: 100,000 messages due at one instant, stored at the target after due")
 }
 
-// result is what a run came to. The durations are of lateness.
+// result is the result of one run. The durations are lateness.
 type result struct {
 	p50, p99, max, min time.Duration
 	lost, twice        int
@@ -144,7 +147,7 @@ type result struct {
 	cpu                times     // per message
 }
 
-// run starts the delayer, publishes to it, and reports what arrived. It fails for what is lost or early.
+// run starts the delayer, publishes to it, and measures what arrives. Lost or early messages fail the benchmark.
 func (d delayer) run(b *testing.B, rate, count int, next message) result {
 	b.Helper()
 	ps := d.start(b)

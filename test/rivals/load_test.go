@@ -14,12 +14,12 @@ import (
 
 const (
 	bodySize = 256
-	// outstanding bounds the publishes without an acknowledgement. A server that is too slow for a rate shows as a lower
-	// rate, not as a queue.
+	// outstanding bounds the publishes without an acknowledgement. A server that is too slow for a rate shows as a
+	// lower rate, not as a queue.
 	outstanding = 20_000
 )
 
-// load publishes, and counts what was accepted.
+// load publishes, and counts the accepted messages.
 type load struct {
 	b        *testing.B
 	nc       *nats.Conn
@@ -54,7 +54,7 @@ func newLoad(b *testing.B, nc *nats.Conn) *load {
 	return l
 }
 
-// stream makes a stream for the subjects.
+// stream creates a stream for the subjects.
 func (l *load) stream(cfg jetstream.StreamConfig) {
 	l.b.Helper()
 	if _, err := l.js.CreateStream(context.Background(), cfg); err != nil {
@@ -62,11 +62,11 @@ func (l *load) stream(cfg jetstream.StreamConfig) {
 	}
 }
 
-// message makes the n-th message, as of now. Its reply subject and body are set for it.
+// message makes the n-th message at the present time. Its reply subject and body are set by the caller.
 type message func(n int) *nats.Msg
 
-// run publishes count messages at a rate, or as fast as it can at the rate 0, awaits their acknowledgements, and returns
-// the rate it achieved.
+// run publishes count messages at a rate, or as fast as it can at the rate 0, awaits their acknowledgements, and
+// returns the rate it achieved.
 func (l *load) run(rate, count int, next message) float64 {
 	l.b.Helper()
 	const pace = time.Millisecond
@@ -103,13 +103,13 @@ func (l *load) run(rate, count int, next message) float64 {
 
 func (l *load) answered() int64 { return l.accepted.Load() + l.refused.Load() }
 
-// arrival is what a message tells at its target: when it was stored, when it was due, and which it is.
+// arrival is a message at its target: when it was stored, when it was due, and its number.
 type arrival struct {
 	stored, due time.Time
 	number      uint64
 }
 
-// await waits until a subject of a stream holds so many messages, or no more come, and returns how many it holds.
+// await waits until a subject of a stream holds this many messages, or no more arrive, and returns how many it holds.
 func (l *load) await(stream, subject string, want int) int {
 	l.b.Helper()
 	const poll, patience = 100 * time.Millisecond, 15 * time.Second
@@ -133,10 +133,11 @@ func (l *load) await(stream, subject string, want int) int {
 	return there
 }
 
-// arrivals reads so many messages of a subject.
+// arrivals reads this many messages of a subject.
 func (l *load) arrivals(stream, subject string, there int, due func(nats.Header) time.Time) []arrival {
 	l.b.Helper()
-	consumer, err := l.js.OrderedConsumer(context.Background(), stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	consumer, err := l.js.OrderedConsumer(context.Background(), stream,
+		jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
 	if err != nil {
 		l.b.Fatalf("read %s: %v", stream, err)
 	}
@@ -155,7 +156,8 @@ func (l *load) arrivals(stream, subject string, there int, due func(nats.Header)
 		if err != nil {
 			l.b.Fatalf("read %s: %v", stream, err)
 		}
-		all = append(all, arrival{stored: meta.Timestamp, due: due(m.Headers()), number: binary.BigEndian.Uint64(m.Data())})
+		all = append(all, arrival{stored: meta.Timestamp, due: due(m.Headers()),
+			number: binary.BigEndian.Uint64(m.Data())})
 	}
 	return all
 }

@@ -8,17 +8,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// BenchmarkPending measures what a million messages of 256 bytes cost while they wait, with nothing due: in one level,
-// and over five.
+// BenchmarkPending measures the cost of a million messages of 256 bytes that wait, in one level and in five. None is
+// due during the run.
 //
 //	go test -run '^$' -bench Pending -benchtime 1x ./test/rivals
 //
-// It takes two minutes, and reads /proc. Memory is what is resident, garbage included, of the broker and of its server,
-// before and a few seconds after the last message was stored. Then the broker is killed, and started again: ready is from
-// the start of the process until it says so, idle the share of a core that each uses over the next twenty seconds.
+// It takes two minutes, and reads /proc. Memory is the resident memory of the broker and of its server, garbage
+// included, before the first message and a few seconds after the last. Then the broker is killed and started again:
+// "ready" is the time until it is ready, "idle" the share of a core that each process uses in the following twenty
+// seconds.
 func BenchmarkPending(b *testing.B) {
 	const count, settle, watch = 1_000_000, 5 * time.Second, 20 * time.Second
-	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms", "broker idle %", "server idle %"}}
+	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms",
+		"broker idle %", "server idle %"}}
 	for _, v := range []struct {
 		name   string
 		levels []string
@@ -48,7 +50,8 @@ func BenchmarkPending(b *testing.B) {
 				broker.kill()
 				server.kill()
 
-				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore), whole(serverAfter),
+				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore),
+					whole(serverAfter),
 					millis(ready), percent(brokerIdle), percent(serverIdle))
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(brokerAfter-brokerBefore, "broker-MB")
@@ -61,7 +64,7 @@ func BenchmarkPending(b *testing.B) {
 	t.print("BenchmarkPending: 1,000,000 messages of 256 bytes pending")
 }
 
-// idle watches two processes for a while, and returns the share of a core that each used.
+// idle returns the share of a core that each of two processes uses for a while.
 func idle(d time.Duration, one, other *process) (float64, float64) {
 	start := time.Now()
 	oneBefore, otherBefore := one.cpu(), other.cpu()

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Processes share the machine, as they would outside of a test: nats-servers, which are this test binary started again;
-// brokers, which are the command; and this one, which publishes and reads what arrived.
+// The processes of a benchmark run as they would in production: nats-servers (this test binary, started again), brokers
+// (the command), and this process, which publishes and reads what arrives.
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is another process, which ends with the benchmark at the latest.
+// process is a child process that ends with the benchmark at the latest.
 type process struct {
 	b      *testing.B
 	cmd    *exec.Cmd         // a server, or
@@ -38,10 +38,10 @@ type process struct {
 	monitor string // of a server, its monitoring address
 }
 
-// processes is what a delayer consists of.
+// processes are all processes of a delayer.
 type processes []*process
 
-// cpu is the time for which each has used a core.
+// cpu is the CPU time that each process has used.
 func (ps processes) cpu() times {
 	var ts times
 	for _, p := range ps {
@@ -50,10 +50,10 @@ func (ps processes) cpu() times {
 	return ts
 }
 
-// times are those of some processes.
+// times are the CPU times of several processes.
 type times []time.Duration
 
-// since is what each took for one of count messages.
+// since returns the CPU time of each process for one of count messages.
 func (ts times) since(before times, count int) times {
 	var each times
 	for i, t := range ts {
@@ -101,7 +101,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait() // says that it was killed
 }
 
-// connect makes a connection to the server of the process.
+// connect connects to the server of the process.
 func (p *process) connect() *nats.Conn {
 	p.b.Helper()
 	nc, err := nats.Connect(p.url, nats.Name("rivals"))
@@ -123,7 +123,7 @@ func (p *process) memory() float64 {
 	return float64(pages) * float64(os.Getpagesize()) / 1e6
 }
 
-// cpu is the time for which the process has used a core.
+// cpu is the CPU time that the process has used.
 func (p *process) cpu() time.Duration {
 	p.b.Helper()
 	stat := p.proc("stat")

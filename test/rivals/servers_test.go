@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// serverDir tells the binary to be a nats-server with its data there.
+	// serverDir is an environment variable. It makes the test binary a nats-server with its data in that directory.
 	serverDir = "RIVALS_SERVER_DIR"
-	// serverRoutes makes it one of a cluster: where its servers listen for each other, the server itself first.
+	// serverRoutes makes that server part of a cluster: the routes of all servers, its own first.
 	serverRoutes = "RIVALS_SERVER_ROUTES"
 )
 
-// beServer runs a nats-server with the defaults it comes with, says where, and ends with the process that started it.
+// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process.
 func beServer(dir, routes string) {
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -51,7 +51,7 @@ func beServer(dir, routes string) {
 	s.WaitForShutdown()
 }
 
-// join makes the server one of a cluster, if there are routes.
+// join adds the server to a cluster if there are routes.
 func join(opts *server.Options, routes string) error {
 	if routes == "" {
 		return nil
@@ -119,7 +119,7 @@ func startServers(b *testing.B, n int) processes {
 	return ps
 }
 
-// urls are where all of them listen.
+// urls are the addresses of all servers.
 func (ps processes) urls() string {
 	var urls []string
 	for _, p := range ps {
@@ -128,7 +128,7 @@ func (ps processes) urls() string {
 	return strings.Join(urls, ",")
 }
 
-// awaitHealthy waits until a server has JetStream, which in a cluster takes an election.
+// awaitHealthy waits until a server has JetStream. In a cluster that needs an election.
 func (p *process) awaitHealthy() {
 	p.b.Helper()
 	const poll, patience = 50 * time.Millisecond, 30 * time.Second
@@ -147,14 +147,14 @@ func (p *process) awaitHealthy() {
 	}
 }
 
-// traffic is how many messages a server has had.
+// traffic is how many messages a server has received and sent.
 type traffic struct {
 	In        int64 `json:"in_msgs"`         // from clients and other servers
 	InClient  int64 `json:"in_client_msgs"`  // from clients
 	OutClient int64 `json:"out_client_msgs"` // to clients
 }
 
-// traffic adds up that of all servers.
+// traffic is the sum over all servers.
 func (ps processes) traffic() traffic {
 	var sum traffic
 	for _, p := range ps {

@@ -15,7 +15,7 @@ type table struct {
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// print writes the table for people, and so that it can be pasted into Markdown.
+// print writes the table in a form that is readable and can be pasted into Markdown.
 func (t *table) print(title string) {
 	if len(t.rows) == 0 {
 		return

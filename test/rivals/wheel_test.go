@@ -1,10 +1,9 @@
-// Package rivals_test measures the wheel against what else could do its work:
+// Package rivals_test measures the wheel against other data structures for the same purpose:
 //
 //	go test -run '^$' -bench Wheel -benchtime 200ms ./test/rivals
 //
-// All get the same random numbers, and times as time.Time, since that is what a
-// caller has. Each is used as its owner would use it, and they do not all do the
-// same work:
+// All get the same random numbers, and times as time.Time, because callers have those. Each is used in the way it was
+// made for, and they do not do the same work:
 //
 //   - wheel: exact to the nanosecond, in order, can remove.
 //   - heap: container/heap with the index of each item kept, for removal; items
@@ -19,13 +18,11 @@
 //     cannot drive it: an add+fire stops the pending timer that is replaced and
 //     then makes one which is due at once and waits for its goroutine.
 //
-// In add+fire, N entries are pending with the ages which a steady stream of
-// delays, uniform in 0..1 s, would give them. Each operation adds one and moves
-// virtual time on so far that, on average, one fires; where fired/op is not about
-// one, as with thw and a million, the run was too short to reach a slot's end
-// and its time is that of Add. In add+remove, N are
-// pending, time stands still, and each operation adds one and removes the one
-// just added, or one added long ago, in turns.
+// In add+fire, N entries are pending, with the ages that a steady stream of delays, uniform in 0..1 s, would give them.
+// Each operation adds one entry and advances virtual time so far that, on average, one fires. If fired/op is not about
+// one, as with thw and a million entries, the run was too short to reach the end of a slot, and its time is that of
+// Add. In add+remove, N entries are pending and time stands still. Each operation adds one entry and removes, in turns,
+// that entry or one added long ago.
 package rivals_test
 
 import (
@@ -44,7 +41,7 @@ import (
 
 var pendings = []int{1_000, 100_000, 1_000_000}
 
-// A rival keeps entries by number, from 0 to twice what is pending.
+// A rival keeps entries by number, from 0 to twice the number of pending ones.
 type rival interface {
 	add(due time.Time, n uint32)
 	remove(n uint32)
@@ -77,8 +74,7 @@ func benchmarkAddFire(b *testing.B, pending int, make func(int) rival) {
 	// With a mean delay of half a second.
 	step := time.Second / 2 / time.Duration(pending)
 	delays := newDelays()
-	// Numbers are used round and round; an entry is gone after one second, or
-	// two with the slots of thw.
+	// Numbers are used again: an entry is gone after one second, or after two with the slots of thw.
 	entries := uint32(8 * pending)
 	r := make(int(entries))
 	now := time.Unix(1_000_000, 0)
@@ -118,7 +114,7 @@ func BenchmarkWheelAddRemove(b *testing.B) {
 func benchmarkAddRemove(b *testing.B, pending int, make func(int) rival) {
 	delays := newDelays()
 	r := make(pending + 1)
-	// Far ahead of the clock as well, so that no AfterFunc fires.
+	// Far in the future of the real clock, too, so that no AfterFunc fires.
 	now := time.Now().Add(time.Hour)
 	for n := range uint32(pending) {
 		r.add(now.Add(delays[n%uint32(len(delays))]), n)
@@ -245,12 +241,12 @@ func newHashed(entries int, scale int64) rival {
 	return &hashed{wheel: thw.NewHashWheel(), scale: scale, due: make([]int64, entries)}
 }
 
-// expire is what ExpireTasks calls with the time of the clock.
+// expire is what ExpireTasks calls with the current time.
 //
 //go:linkname expire github.com/nats-io/nats-server/v2/server/thw.(*HashWheel).expireTasks
 func expire(w *thw.HashWheel, now int64, fire func(seq uint64, expires int64) bool)
 
-// time is of 1970, so that it can be scaled.
+// time is in 1970, so that it can be scaled.
 func (h *hashed) time(t time.Time) int64 {
 	return (t.UnixNano() % (1000 * int64(time.Hour))) * h.scale
 }
@@ -293,7 +289,7 @@ func newTimers(entries int) rival {
 	return &timers{timers: make([]*time.Timer, entries), fired: make(chan struct{}, 1)}
 }
 
-// add takes an hour more than asked, so that only advance lets timers fire.
+// add adds an hour to each delay, so that only advance makes timers fire.
 func (a *timers) add(due time.Time, n uint32) {
 	a.timers[n] = time.AfterFunc(time.Hour+time.Duration(due.Nanosecond()), a.fire)
 }
