@@ -1,7 +1,5 @@
 package lane
 
-import "context"
-
 // Cursor records which messages were read and which have arrived elsewhere, in the order of reading. It costs 16 bytes
 // for each message between the first that has not arrived and the last that was read.
 //
@@ -121,9 +119,3 @@ func (c *Cursor) Reset() {
 }
 
 func (c *Cursor) at(n uint64) *mark { return &c.marks[n&uint64(len(c.marks)-1)] }
-
-// Committer makes progress durable: after Commit, the next owner need not read the messages up to seq. A level commits
-// by a purge. A lane whose messages stay until they are due would store its cursor instead.
-type Committer interface {
-	Commit(ctx context.Context, seq uint64) error
-}
