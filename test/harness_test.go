@@ -274,6 +274,13 @@ func (in *inbox) all() []arrival {
 	return slices.Clone(in.msgs)
 }
 
+// await waits until this many messages have come, for at most half a minute.
+func (in *inbox) await(count int) {
+	for end := time.Now().Add(30 * time.Second); len(in.all()) < count && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // checkExactly expects count messages one nanosecond before due, and one more when it is due.
 func checkExactly(t *testing.T, in *inbox, due time.Time, count int) {
 	t.Helper()

@@ -95,12 +95,7 @@ func TestCleanStopUnderLoad(t *testing.T) {
 	}
 	time.Sleep(time.Second)
 	accepted := l.end()
-	for range 300 {
-		if len(in.all()) >= len(accepted) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	in.await(len(accepted))
 	time.Sleep(time.Second) // for copies
 	l.checkHistory(in.all())
 	p.Terminate()

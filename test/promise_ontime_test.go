@@ -58,7 +58,7 @@ func TestChains(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				var cfg broker.Config
-				if subject == "delayin.10d" { // the longest level twice; few lanes, because idle lanes cost processor time
+				if subject == "delayin.10d" { // passes the longest level twice; idle lanes cost processor time
 					cfg = broker.Config{Ladder: ladder(t, "1s 1h 1d 4d"), RetryLadder: ladder(t, "30s")}
 				}
 				startBroker(t, s, cfg)

@@ -147,7 +147,7 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 					t.Fatalf("arrived %q, want %q", got, want)
 				}
 				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-					t.Errorf("the third is %s with id %s, %s after the restore; want the first again at once, with id %s",
+					t.Errorf("the third is %s with id %s, %s after the restore; want the first at once, with id %s",
 						got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
 				}
 				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {

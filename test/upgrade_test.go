@@ -47,12 +47,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	if least := 2 * rate; len(accepted) < least {
 		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
-	for range 300 {
-		if len(in.all()) >= len(accepted) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	in.await(len(accepted))
 	time.Sleep(time.Second) // for copies
 	l.checkHistory(in.all())
 	c.checkNoDead()
