@@ -124,6 +124,7 @@ func TestFloodSlowsNobody(t *testing.T) {
 	tests["all, the slow one last"] = test{all, 3 * time.Second}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				count := 4000 // of which one in a hundred may wait
 				if len(test.these) > 1 {
