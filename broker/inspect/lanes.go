@@ -20,7 +20,7 @@ const (
 	// FullAt is the part of a limit from which a stream or a store counts as full: the next large message may be
 	// refused.
 	FullAt = 0.98
-	// lateFrom is how long a message may lie in a lane that it should have left. A commit follows the work by a while.
+	// lateFrom is how long a message may lie in a lane that it should have left: it is removed a while after delivery.
 	lateFrom = time.Second
 )
 
@@ -88,19 +88,19 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	defer cancelFinding()
 	found, all, err := i.streams.Provisioner(i.JetStream).Find(finding)
 	if err != nil {
-		return Lanes{}, Because(allowed, err)
+		return Lanes{}, Cause(allowed, err)
 	}
 	asking, cancelAsking := i.Allowed(ctx) // who may not ask the instances may look at the streams all the same
 	n, err := i.askInstances(asking, lanesOf(found), handover)
 	if err != nil {
-		n.refused = Because(asking, err)
+		n.refused = Cause(asking, err)
 	}
 	cancelAsking()
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
 	v := i.lookAt(allowed, found, all, n)
 	// One refusal ends all questions, and half an answer would mislead.
-	return v, Because(allowed, context.Cause(allowed))
+	return v, Cause(allowed, context.Cause(allowed))
 }
 
 // lanesOf are the streams that an instance should own.
@@ -177,7 +177,7 @@ func newLane(s layout.Spec, state State) Lane {
 	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
 }
 
-// enter takes the owner from the table that the instances keep, where the owner did not say so itself.
+// enter fills in the instance from the table that the instances keep, if none said that it owns the lane.
 func (l *Lane) enter(table lease.Table, err error) {
 	if err != nil && l.Error == "" && l.Owner != "" {
 		l.Error = err.Error()
@@ -185,7 +185,7 @@ func (l *Lane) enter(table lease.Table, err error) {
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 }
 
-// byWay orders lanes as messages pass them: the intake, the levels, retries, dead letters.
+// byWay orders lanes as messages pass through them: the intake, the levels, retries, dead letters.
 func byWay(a, b Lane) int {
 	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Dead}
 	return cmp.Or(
@@ -273,7 +273,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	return nil
 }
 
-// Since adds what came to each lane and went from it, by an earlier look.
+// Since computes what came to each lane and left it since an earlier look, per second.
 func (v *Lanes) Since(before Lanes) {
 	for at := range v.Lanes {
 		l := &v.Lanes[at]
@@ -300,7 +300,7 @@ func (v Lanes) lane(stream string) Lane {
 	return Lane{}
 }
 
-// Idle reports whether nothing is to be said of a lane. Something always is of the intake.
+// Idle reports whether a lane is empty and in order. The intake never counts as idle.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != layout.Intake &&
 		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead) &&
