@@ -212,9 +212,7 @@ func orString(field *string, value string) {
 // check reports what is out of bounds once nothing is left open.
 func (c Config) check() error {
 	var all FieldErrors
-	refuse := func(field string, value any, format string, args ...any) {
-		all = append(all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
-	}
+	refuse := all.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
 		refuse("Prefix", c.Prefix, "%v", err)
 	}
@@ -225,41 +223,7 @@ func (c Config) check() error {
 				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
 	}
-	for _, f := range []struct {
-		field       string
-		value       int
-		least, most int
-		orZero      bool // which means something of its own
-	}{
-		{"Attempts", c.Attempts, 1, maxAttempts, false},
-		{"Replicas", c.Replicas, 1, MaxReplicas, true},
-		{"MaxOwners", c.MaxOwners, 1, MostOwners, true},
-		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
-	} {
-		if (f.value < f.least || f.value > f.most) && !(f.orZero && f.value == 0) {
-			refuse(f.field, f.value, "want a whole number from %d to %d", f.least, f.most)
-		}
-	}
-	for _, f := range []struct {
-		field              string
-		value, least, most time.Duration
-	}{
-		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow},
-		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay},
-		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace)},
-		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace},
-	} {
-		if f.value < f.least || f.value > f.most {
-			refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
-		}
-	}
-	longest := AnswersWithin(c.ShutdownGrace)
-	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
-		refuse("ReplyTimeout", c.ReplyTimeout,
-			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
-			levels.FormatDuration(longest))
-		all[len(all)-1].Other = "ShutdownGrace"
-	}
+	c.checkRanges(&all)
 	if c.HoldBytes < MinHoldBytes {
 		refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
 	}
@@ -300,6 +264,45 @@ func (c Config) check() error {
 		return nil
 	}
 	return all
+}
+
+// checkRanges looks at what has a least and a most.
+func (c Config) checkRanges(all *FieldErrors) {
+	for _, f := range []struct {
+		field       string
+		value       int
+		least, most int
+		orZero      bool // which means something of its own
+	}{
+		{"Attempts", c.Attempts, 1, maxAttempts, false},
+		{"Replicas", c.Replicas, 1, MaxReplicas, true},
+		{"MaxOwners", c.MaxOwners, 1, MostOwners, true},
+		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
+	} {
+		if (f.value < f.least || f.value > f.most) && !(f.orZero && f.value == 0) {
+			all.refuse(f.field, f.value, "want a whole number from %d to %d", f.least, f.most)
+		}
+	}
+	for _, f := range []struct {
+		field              string
+		value, least, most time.Duration
+	}{
+		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow},
+		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay},
+		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace)},
+		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace},
+	} {
+		if f.value < f.least || f.value > f.most {
+			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
+		}
+	}
+	longest := AnswersWithin(c.ShutdownGrace)
+	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
+		all.refuse("ReplyTimeout", c.ReplyTimeout,
+			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
+			levels.FormatDuration(longest))
+		(*all)[len(*all)-1].Other = "ShutdownGrace"
+	}
 }
 
 // fieldPattern is a target pattern and the field that has it.

@@ -64,3 +64,8 @@ func (all FieldErrors) Unwrap() []error {
 func (all FieldErrors) Have(field string) bool {
 	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
 }
+
+// refuse adds what is wrong with a field.
+func (all *FieldErrors) refuse(field string, value any, format string, args ...any) {
+	*all = append(*all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
+}

@@ -13,14 +13,14 @@ import (
 	"delaybroker/levels"
 )
 
-// mostHoles is how many levels may be missing for the intake to be believed about them. Where it lacks more, it is the
-// intake that is not as it should be.
+// mostHoles is how many levels the intake may leave out. If it leaves out more, the intake itself is configured
+// wrongly, and nothing is concluded from it.
 const mostHoles = 8
 
-// Given is what the configuration says because somebody set it. The rest of these are defaults.
+// Given tells which fields of the configuration somebody set. The others are defaults, and may be replaced.
 type Given struct{ Prefix, Levels, Retry bool }
 
-// Adopted is what was found about the prefix, which whoever reads the output should know.
+// Adopted is what was found about the prefix. Whoever reads the output should know it.
 type Adopted struct {
 	Prefix  string   // that is used instead of the default; empty when the default is
 	Choices []string // the prefixes of which one has to be chosen, since there are several
@@ -64,7 +64,7 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 }
 
 // servedLevels are the levels that take messages of clients. The intake listens on every plain duration that is no
-// level, so where it leaves one out and there is no stream for it, a level is missing.
+// level. A duration that it leaves out, and that has no stream, is a level whose stream is missing.
 func servedLevels(names message.Names, found []layout.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, holes []string
 	takes := make(map[string]bool)
@@ -92,8 +92,8 @@ func servedLevels(names message.Names, found []layout.Spec, all map[string]*jets
 	return served
 }
 
-// retryLevels are those of the retry lanes that there are, or none where they are some of the default ones, of which
-// the others are missing then.
+// retryLevels are the levels of the retry lanes that there are. It returns none if all of them are default ones: then
+// the broker has the defaults, and those without a lane are missing.
 func retryLevels(found []layout.Spec) []string {
 	standard := strings.Fields(broker.DefaultRetry)
 	var all []string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lateWarn is from when on an overdue message is worth a warning.
+// lateWarn is how long a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
 // checkOwners looks for lanes that nobody reads, and for those that are read too slowly.

@@ -31,8 +31,8 @@ func checkConnection(f Facts) []Finding {
 	return all
 }
 
-// checkReady passes on what a broker on this host says of itself. It may be another broker than the one whose streams
-// these are, so its address is said.
+// checkReady repeats what a broker on this host says of itself. Its address is shown, because the streams may be those
+// of another broker.
 func checkReady(f Facts) []Finding {
 	const name = "ready"
 	p := f.Host.Probe
@@ -49,7 +49,7 @@ func checkReady(f Facts) []Finding {
 	return verdict(name, Fine, "", "%s", p.URL)
 }
 
-// mostDetail is how many characters of what a probe says are passed on.
+// mostDetail is how many characters of a probe's answer are repeated.
 const mostDetail = 300
 
 // FailingChecks are those of a probe that are not good, in words.

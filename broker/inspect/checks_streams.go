@@ -90,7 +90,7 @@ func checkDrift(f Facts) []Finding {
 	return all
 }
 
-// checkSeal looks at what proves that a message between lanes is a broker's.
+// checkSeal looks at the secrets by which a message between lanes is proven to be a broker's.
 func checkSeal(f Facts) []Finding {
 	const name = "seal"
 	if f.all == nil || len(f.found) == 0 {

@@ -15,7 +15,7 @@
 // question that is asked at the time: two kinds of caller use that.
 //
 //   - A verb that needs all its answers takes a context of [Session.Allowed]: the first refusal ends the verb, with
-//     the refusal as its error ([Because]). Half a table would mislead.
+//     the refusal as its error ([Cause]). Half a table would mislead.
 //   - Gather wants to know what is refused. It asks one question after the other, goes on without the answer, and
 //     remembers the refusal as a fact. When it may not even listen to answers, it asks nothing more.
 //

@@ -11,8 +11,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability is what can be seen, by a client, of how the streams keep what they have acknowledged. It is read off the
-// streams, not off the settings: those say what new streams were to be like.
+// Durability is what a client can see of how safely the streams keep what they have acknowledged. It is read off the
+// streams. The settings only say how new streams are made.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
@@ -34,16 +34,16 @@ func (s Sync) String() string {
 	return "fsync every " + levels.FormatDuration(s.Every)
 }
 
-// A Weakness is a way to lose what was acknowledged that could be closed.
+// A Weakness is an avoidable way to lose acknowledged messages.
 type Weakness struct {
 	State    Severity
 	What, Do string
 }
 
-// unseen is said of the sync interval of a server that is not ours. No answer of the JetStream API has it.
+// unseen is said of servers that are not embedded: no answer of the JetStream API has their sync interval.
 const unseen = "what was not synced, which a client cannot see: 2 minutes' worth unless sync_interval says otherwise"
 
-// Words says what an acknowledgement means, for the weakest of the streams, and what is weak about it.
+// Words says what an acknowledgement means, by the weakest of the streams, and what could be better.
 func (d Durability) Words() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was looked at", nil
@@ -90,7 +90,8 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
 }
 
-// meaning is for streams of at least so many replicas, and at most; some are in memory, or written late.
+// meaning describes streams with between fewest and most replicas. Memory and async tell that some are in memory, or
+// acknowledged before they are written.
 func (d Durability) meaning(fewest, most int, memory, async bool) string {
 	replicas := fmt.Sprint(fewest)
 	if most > fewest {
@@ -123,7 +124,7 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 		" a crash takes nothing, a power cut what came since the last fsync, a broken disk everything", d.Sync, facts)
 }
 
-// finding is all of it: beside what is weak, a reader needs to know what the rest amounts to.
+// finding lists what is weak, after what an acknowledgement means: a reader needs both.
 func (d Durability) finding() Finding {
 	meaning, weak := d.Words()
 	f := Finding{Check: "durability", Detail: meaning}

@@ -13,7 +13,7 @@ import (
 // EmbeddedName is the name of the server that a broker embeds.
 const EmbeddedName = "delaybroker"
 
-// Host is what is known where a verb runs, and is not asked from NATS.
+// Host is what is known on the host where a verb runs, without asking NATS.
 type Host struct {
 	Version string // of this program
 	Client  string // the version of nats.go
@@ -43,8 +43,8 @@ type Link struct {
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are what the checks judge, gathered once. What could not be found out is nil or empty, with an error beside it
-// where that tells something.
+// Facts are what the checks judge. What could not be found out is nil or empty, with an error beside it where a check
+// needs the reason.
 type Facts struct {
 	Config     broker.Config
 	Host       Host

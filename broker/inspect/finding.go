@@ -25,8 +25,8 @@ type Finding struct {
 	Do     string   `json:"do,omitempty"`
 }
 
-// checks are pure functions of the facts, in the order in which a person reads them. One that has nothing to go by says
-// nothing: another says why.
+// checks are pure functions of the facts, in the order in which a person reads them. A check without
+// the facts that it needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
 	checkStorage, checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,

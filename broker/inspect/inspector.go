@@ -30,7 +30,7 @@ func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	return i, err
 }
 
-// configure goes by cfg from now on.
+// configure takes over what cfg says now.
 func (i *Inspector) configure() (err error) {
 	i.streams, err = broker.StreamsOf(i.cfg)
 	i.names = i.streams.Policy().Names
@@ -48,7 +48,7 @@ func (i *Inspector) wanted() []layout.Spec {
 // clustered reports whether new streams get replicas unless told otherwise.
 func (i *Inspector) clustered() bool { return i.Conn.ConnectedClusterName() != "" }
 
-// ask is question with the usual patience.
+// ask asks a question with the usual timeout.
 func (i *Inspector) ask(ctx context.Context, f func(ctx context.Context) error) error {
 	return i.question(ctx, Patience, f)
 }

@@ -19,18 +19,17 @@ const (
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
 	mostAnswers = 4 * broker.MostOwners
-	// askPause is how soon those are asked again who did not own everything between them.
+	// askPause is how long to wait before asking again, while some lane has no owner.
 	askPause = 250 * time.Millisecond
 )
 
-// A lane is nobody's when no instance owns it for so long. Instances hand lanes over within a second, and take over
-// from one that died within six; that takes one who is there.
+// How long no instance may own a lane before it is reported to be nobody's.
 const (
-	// Handover is long enough when somebody waits for a table.
+	// Handover is enough for instances to hand a lane over, which takes them less than a second.
 	Handover = time.Second
-	// takeover is long enough for a verdict.
+	// takeover is enough for an instance to take over from one that died, which takes less than six seconds.
 	takeover = 8 * time.Second
-	// aloneShare is the part of it that is enough when nobody answers at all.
+	// aloneShare divides these where no instance answers at all: there is nobody to take over.
 	aloneShare = 8
 )
 
@@ -41,7 +40,7 @@ type instances struct {
 	answers []broker.Answer
 }
 
-// owner is who says that it owns a lane. Of two, which is a matter of seconds, one that reads it.
+// owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
 func (n instances) owner(stream string) (who string, as broker.LaneAnswer, ok bool) {
 	for _, a := range n.answers {
 		for _, l := range a.Lanes {
@@ -58,7 +57,7 @@ func (n instances) lacks(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances asks until all streams have had an owner, for as long as a lane may be between two.
+// askInstances asks until every stream has had an owner, or for as long as a handover may take.
 func (i *Inspector) askInstances(ctx context.Context, streams []string, handover time.Duration) (instances, error) {
 	var all instances
 	alone := handover / aloneShare

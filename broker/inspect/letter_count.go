@@ -17,7 +17,7 @@ const (
 	ByReason = "reason"
 )
 
-// mostGroups bounds what is kept while counting: targets may be as many as letters. What comes after is counted as one.
+// mostGroups bounds the memory of a count: each letter may have a target of its own. Further groups are counted as one.
 const mostGroups = 20_000
 
 // LetterGroup is the letters that are alike.

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// letterWorkers is how many letters are dealt with at a time. One after the other, each would cost two round trips.
+// letterWorkers is how many letters are in work at a time. One after the other, each would cost two round trips.
 const letterWorkers = 32
 
 // What became of a letter that nothing was done to.
@@ -20,7 +20,7 @@ const (
 	LetterGone = "gone" // somebody else was quicker
 )
 
-// advice is what helps a letter that was left.
+// advice is what to do about a letter that was left.
 var advice = []struct {
 	err  error
 	what string
@@ -52,9 +52,9 @@ type LetterOutcome struct {
 	Number  uint64 `json:"number,omitempty"` // of one of them
 }
 
-// Work does it to the letters of the query, until all are done, something fails, or stop ends. Then no further letter
+// Work runs Do on the letters of the query, until all are done, something fails, or stop ends. Then no further letter
 // is begun, and those in flight are finished: none is left between two streams. The outcomes are what was done until
-// then, with what was to be done first. The error is the cause of stop, if that ended it.
+// then; the first is what Did says. The error is the cause of stop, if that ended it.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -115,7 +115,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	return nil
 }
 
-// order puts first what was to be done.
+// order sorts outcomes: first what Did says.
 func (w *LetterWork) order(o LetterOutcome) string {
 	if o.Did == w.Did {
 		return ""

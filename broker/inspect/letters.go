@@ -19,8 +19,7 @@ type Letters struct {
 	ours time.Time // likewise, by ours
 }
 
-// Letters learns the secrets of the streams, by which letters are told from forgeries, and asks the server for the
-// time.
+// Letters reads the secrets of the streams, which prove that a broker wrote a letter, and asks the server for the time.
 func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	return l, nil
 }
 
-// store is where the letters are. What is resent goes through the lane with the shortest wait.
+// store opens the letters. Those that are resent go through the retry lane with the shortest wait.
 func (i *Inspector) store() *deadletter.Store {
 	retries := slices.DeleteFunc(i.wanted(), func(s layout.Spec) bool { return s.Kind != layout.Retry })
 	shortest := slices.MinFunc(retries, func(a, b layout.Spec) int { return cmp.Compare(a.Delay, b.Delay) })
@@ -43,10 +42,10 @@ func (i *Inspector) store() *deadletter.Store {
 	})
 }
 
-// Time is the server's, about.
+// Time is the time by the server's clock, about.
 func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
 
-// Reason is why a letter is one, in words.
+// Reason says why a message became a dead letter.
 func Reason(l deadletter.Letter) string {
 	if l.Unproven != nil && l.Code != message.BadInternal { // the code says it otherwise
 		return "UNSEALED: " + l.Sentence

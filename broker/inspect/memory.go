@@ -13,7 +13,7 @@ const (
 
 	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
 	ownMemory = 48 << 20
-	// maxHold is what messages are given without being asked. More is for who knows why.
+	// maxHold is the most that messages get by default. More has to be set.
 	maxHold = 1 << 30
 )
 
@@ -23,8 +23,8 @@ type Memory struct {
 	Runtime int64 // GOMEMLIMIT; NoLimit is none
 }
 
-// Soft is what the runtime is to stay below: what it was told, or nine tenths of the hard limit, which leaves something
-// for what it does not count. NoLimit is none.
+// Soft is the limit for the Go runtime: GOMEMLIMIT, or nine tenths of the control group's limit, which leaves room for
+// memory that the runtime does not count. NoLimit is none.
 func (m Memory) Soft() int64 {
 	if m.Cgroup == 0 {
 		return m.Runtime
@@ -32,8 +32,8 @@ func (m Memory) Soft() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold is how much messages may take: half of what is there for them, because garbage takes as much again, and of that
-// half where a server is embedded.
+// Hold is how many bytes messages may take: half of what is left for them, because garbage takes as much again; and
+// half of that where a server is embedded.
 func (m Memory) Hold(embedded bool) int {
 	most := int64(broker.DefaultHoldBytes)
 	if m.Soft() != NoLimit {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// recently is how long ago a consumer may have been served to count as read while it waits for nothing.
+	// recently is how long ago a consumer may have got a message to count as read, although no pull is waiting.
 	recently = 5 * time.Second
-	// earliness is how much less than it should be the time may be that is left until a lane is read on: clocks differ.
+	// earliness is how far ahead a time of resuming must be to count as the future: clocks differ.
 	earliness = time.Second
 )
 
@@ -82,8 +82,8 @@ func (i *Inspector) consumers(
 	return answer.Consumers, err
 }
 
-// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer outlives the broker
-// that made it by minutes, so that there is one says nothing; and a broker that reads no further for now may have none.
+// isRead reports whether somebody waits for a lane's messages, or was just given some. That there is a consumer proves
+// nothing: it outlives its broker by minutes. And a broker that reads no further for now may have none.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -112,8 +112,8 @@ func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table
 	return lease.ParseTable(m.Data)
 }
 
-// settle says nobody of lanes whose owner is not known, where nobody reads any: a broker that reads no further in some
-// lanes for now reads others.
+// settle changes unknown owners to nobody if no lane at all is read: a broker that reads no further in some lanes for
+// now would read others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

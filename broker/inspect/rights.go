@@ -108,12 +108,12 @@ func checkRights(f Facts) []Finding {
 	}
 	grants := f.grants(names, links...)
 	refused, unasked := f.sortRefusals(names, grants)
-	var mute []string
+	var silent []string
 	if f.user != nil {
 		refused = append(refused, f.user.Permissions.lack(grants, f.inbox)...)
 		if slices.Contains(links, "control") {
-			refused = append(refused, f.deafness(names)...)
-			mute = f.muteness(names)
+			refused = append(refused, f.unheard(names)...)
+			silent = f.unanswered(names)
 		}
 	}
 	slices.Sort(refused)
@@ -130,10 +130,10 @@ func checkRights(f Facts) []Finding {
 	default:
 		findings = verdict(name, Fine, "", "all that the broker needs, targets apart")
 	}
-	if len(mute) > 0 {
+	if len(silent) > 0 {
 		findings = append(findings, verdict(name, Warn,
 			"grant the broker's user these subjects, for levels and doctor to see who reads",
-			"the broker cannot answer operators: %s", few(mute))...)
+			"the broker cannot answer operators: %s", few(silent))...)
 	}
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(names, l)...)
@@ -141,7 +141,7 @@ func checkRights(f Facts) []Finding {
 	return findings
 }
 
-// sortRefusals tells what the broker needs from what only doctor asks.
+// sortRefusals separates what the broker needs from what only doctor asks.
 func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unasked []string) {
 	for _, r := range f.refused {
 		subject, isPublish := strings.CutPrefix(r, "Publish to ")
@@ -161,7 +161,7 @@ func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unask
 	return refused, unasked
 }
 
-// rightsOf judges a link with a user of its own. Nothing can be tried as that user, who asks next to nothing.
+// rightsOf judges a link with a user of its own, by what the server says of that user: nothing can be tried.
 func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	const name = "rights"
 	switch {
@@ -177,16 +177,16 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	return verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
 }
 
-// deafness is what the user may not hear of other instances.
-func (f Facts) deafness(names message.Names) []string {
+// unheard is what the user may not subscribe to of what instances say to each other.
+func (f Facts) unheard(names message.Names) []string {
 	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
 		return nil
 	}
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// muteness is what an instance lacks to tell operators how it is. It works without.
-func (f Facts) muteness(names message.Names) []string {
+// unanswered is what the user lacks to answer operators. A broker works without.
+func (f Facts) unanswered(names message.Names) []string {
 	var all []string
 	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
 		all = append(all, "Publish to "+names.StatusFilter())
@@ -197,7 +197,7 @@ func (f Facts) muteness(names message.Names) []string {
 	return all
 }
 
-// lack names what is not allowed: by the pattern where that is wholly refused.
+// lack names the subjects that are not allowed, or the pattern where all of its subjects are refused.
 func (p permissions) lack(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {

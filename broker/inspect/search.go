@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// searchBatch is how many headers are looked at before the time is.
+	// searchBatch is how many headers are read between two looks at the clock.
 	searchBatch = 1000
-	// ProgressEvery is how often whoever waits is told how far a long look is.
+	// ProgressEvery is how often progress is reported.
 	ProgressEvery = 2 * time.Second
-	// leaderSkew is how much earlier than its acceptance a message may have been stored in the next lane, whose leader
-	// is another server with a clock of its own.
+	// leaderSkew bounds how far the clocks of two leaders differ: by so much, a message may seem to be stored in the
+	// next lane before it was accepted.
 	leaderSkew = time.Minute
 )
 
@@ -60,7 +60,7 @@ func (w Wanted) name() string {
 	return w.ID.String()
 }
 
-// is reports whether a message has the id that is looked for, and learns all of it.
+// is reports whether a message has the id that is looked for. A partial id is completed by it.
 func (w *Wanted) is(id string) bool {
 	if !w.Partial {
 		return id == w.ID.String()
@@ -74,8 +74,8 @@ func (w *Wanted) is(id string) bool {
 }
 
 // Where looks for one message: where it was accepted, and then along the way that messages take, so that one that moves
-// on meanwhile is met again. It gives up after most messages. Progress is called now and then, with about how many
-// there are.
+// on meanwhile is met again. It gives up after most messages. Progress is called every two seconds, with about how
+// many there are.
 func (i *Inspector) Where(
 	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
@@ -88,7 +88,7 @@ func (i *Inspector) Where(
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
 	found, err := s.find(ctx, v)
-	return found, Because(ctx, err)
+	return found, Cause(ctx, err)
 }
 
 // A search looks for one message.
@@ -167,7 +167,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	// It may hold more than when the lanes were looked at: the message may have come since.
+	// Ask again: the message may have arrived in the lane after the look at all lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 const (
 	// Patience is how long JetStream may take to answer one question.
 	Patience = 5 * time.Second
-	// glance is how long a question may take whose answer is only said beside something else.
+	// glance is the timeout of a question whose answer only explains an error.
 	glance = time.Second
 	// mostRefusals bounds what is remembered of refusals. Gather asks some hundred questions at most.
 	mostRefusals = 1000
@@ -41,7 +41,7 @@ type Session struct {
 
 	mu      sync.Mutex              // guards what follows
 	refused []string                // in the server's words, without the error they are part of
-	deaf    error                   // the refusal to listen to answers: then there is no point in asking
+	noReply error                   // the refusal to subscribe to answers: then there is no point in asking
 	fail    context.CancelCauseFunc // ends the question of now; nil before the first
 }
 
@@ -60,8 +60,8 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
-// note is called by nats.go for every error that belongs to no answer. Its text is all there is to tell which question
-// was refused.
+// note is called by nats.go for every error that belongs to no answer. Only its text tells which
+// question was refused.
 func (s *Session) note(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return
@@ -71,7 +71,7 @@ func (s *Session) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.HasPrefix(what, "Subscription to "+s.inbox()+".") {
-		s.deaf = err
+		s.noReply = err
 	}
 	if len(s.refused) < mostRefusals {
 		s.refused = append(s.refused, what)
@@ -110,10 +110,10 @@ func (s *Session) question(ctx context.Context, patience time.Duration, f func(c
 	ctx, cancelAllowed := s.Allowed(ctx)
 	defer cancelAllowed()
 	s.mu.Lock()
-	deaf := s.deaf
+	noReply := s.noReply
 	s.mu.Unlock()
-	if deaf != nil {
-		return deaf
+	if noReply != nil {
+		return noReply
 	}
 	if err := f(ctx); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
@@ -121,16 +121,16 @@ func (s *Session) question(ctx context.Context, patience time.Duration, f func(c
 	return nil
 }
 
-// Because makes of an error what the server said meanwhile. The context is one of [Session.Allowed].
-func Because(ctx context.Context, err error) error {
+// Cause returns the refusal that ended the context, which is one of [Session.Allowed], or else err.
+func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
 		return fmt.Errorf("%w; see delaybroker doctor", cause)
 	}
 	return withoutJetStream(err)
 }
 
-// withoutJetStream says what it means that nobody listens on the JetStream API. To the client library it is a question
-// like any other that nobody takes.
+// withoutJetStream adds what it means that nobody listens on the JetStream API. The client library only says that there
+// is no responder.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),

@@ -85,11 +85,11 @@ func TestQuestionHasAnEnd(t *testing.T) {
 // TestNoJetStreamInWords: that nobody answers has one reason, which a person can do something about.
 func TestNoJetStreamInWords(t *testing.T) {
 	for _, err := range []error{nats.ErrNoResponders, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount} {
-		if got := Because(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
+		if got := Cause(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
 			t.Errorf("got %v, want that JetStream is off, and %v", got, err)
 		}
 	}
-	if got := Because(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
+	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
 		t.Errorf("got %v of a timeout", got)
 	}
 }

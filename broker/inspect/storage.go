@@ -15,7 +15,7 @@ import (
 // storeWarn is the part of a limit from which an operator should know; FullAt is critical.
 const storeWarn = 0.8
 
-// EmbeddedFull is what to do about the bound of the embedded server, which has no setting.
+// EmbeddedFull is what to do when the embedded server is full. Its limit has no setting.
 const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
 	" which takes three quarters of it again"
 

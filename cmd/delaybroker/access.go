@@ -71,7 +71,7 @@ func (s settings) access(p *problems, from fromContext) access {
 	return a
 }
 
-// inbox is apart from access because it goes for the embedded server too.
+// inbox is the option that sets the inbox prefix. It is not part of access, because the embedded server has it too.
 func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
@@ -93,8 +93,9 @@ func (s settings) linkContext(link string) string {
 	return map[string]string{"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext}[link]
 }
 
-// accessApart is that of the links with a context of their own. Nothing of it comes from NATS_*, which is another
-// user's, but the servers where the context names none, and the inbox prefix where the environment gives one to all.
+// accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only
+// two things are taken from the environment: the servers, where the context names none, and the inbox prefix, where
+// DELAY_INBOX_PREFIX sets one for all links.
 func (s settings) accessApart(p *problems, control fromContext) map[string]access {
 	apart := make(map[string]access)
 	for _, variable := range linkVariables {
@@ -124,7 +125,7 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]acces
 	return apart
 }
 
-// servers checks a list of URLs, which may hold passwords, and so may what net/url has to say about them.
+// servers checks a list of URLs. They may hold passwords, and so may the errors of net/url: neither is shown.
 func (p *problems) servers(name, value string) {
 	for i, server := range strings.Split(value, ",") {
 		server = strings.TrimSpace(server)
@@ -139,7 +140,7 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// inHome replaces a leading ~, which contexts may hold and shells have not seen.
+// inHome replaces a leading ~. No shell has done so for a path in a context.
 func inHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {

@@ -21,7 +21,7 @@ type arrival struct {
 	body    []byte
 }
 
-// newArrival is called at once: its time is now.
+// newArrival takes the time of the call for the time of the arrival.
 func newArrival(subject string, header nats.Header, body []byte) arrival {
 	a := arrival{at: time.Now(), subject: subject, id: header.Get(message.HeaderID), header: header, body: body}
 	if due, err := time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)); err == nil {
@@ -32,7 +32,7 @@ func newArrival(subject string, header nats.Header, body []byte) arrival {
 
 func (a arrival) late() time.Duration { return a.at.Sub(a.due) }
 
-// MarshalJSON leaves out what a message without a delay has not.
+// MarshalJSON leaves out the due time, the lateness and the id of a message that no broker delivered.
 func (a arrival) MarshalJSON() ([]byte, error) {
 	object := map[string]any{"time": a.at.UTC(), "subject": a.subject}
 	if !a.due.IsZero() {
@@ -51,7 +51,7 @@ func (a arrival) MarshalJSON() ([]byte, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// formatLate is exact where that matters.
+// formatLate shows fractions of milliseconds below ten seconds, and whole seconds above.
 func formatLate(d time.Duration) string {
 	if -10*time.Second < d && d < 10*time.Second {
 		return fmt.Sprintf("%.1f ms", milliseconds(d))

@@ -11,7 +11,7 @@ import (
 // barFrequency is how often a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
-// A bar shows on a terminal's line how far a verb is, in words: "68 of 120 dead letters". A nil bar shows nothing.
+// A bar is a line on a terminal that shows the progress of a verb: "68 of 120 dead letters". A nil bar shows nothing.
 type bar struct {
 	w     io.Writer
 	what  string
@@ -23,7 +23,7 @@ type bar struct {
 	ended bool
 }
 
-// bar is nil for a single step, and where nobody would see it move.
+// bar returns nil for a single step, and where stderr is no terminal.
 func (a *app) bar(what string, total int) *bar {
 	if total < 2 || a.json || !isTerminal(a.stderr) {
 		return nil
@@ -47,7 +47,7 @@ func (b *bar) step() {
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", drawing, b.done, b.total, b.what)
 }
 
-// stop takes the bar away: what was done is said in words after it. It may be called again.
+// stop removes the bar from the terminal. It may be called more than once.
 func (b *bar) stop() {
 	if b == nil {
 		return

@@ -67,8 +67,8 @@ func (s settings) config(p *problems) config {
 	return c
 }
 
-// brokerConfig reads what the broker has a say in. A value that cannot be read is left out, or made one that the broker
-// refuses; the bounds are the broker's.
+// brokerConfig reads the settings that become a broker.Config, and has the broker check them. A value that cannot be
+// parsed is noted as a problem and left at its default, or replaced by one that the broker refuses.
 func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
@@ -126,7 +126,7 @@ type variable struct {
 	secret      bool   // the value must not be shown
 }
 
-// variables has those of all fields that have one, by the name of the field.
+// variables maps the names of fields to the variables that set them.
 func (s settings) variables() map[string]variable {
 	return map[string]variable{
 		"Prefix":          {name: "DELAY_PREFIX", value: s.Prefix},
@@ -150,7 +150,7 @@ func (s settings) variables() map[string]variable {
 	}
 }
 
-// provision says whether missing streams are created. Where the server is somebody else's it takes a decision: a laptop
+// provision says whether missing streams are created. On an external server this takes an explicit setting: a laptop
 // that happens to point at production must not leave three dozen streams there.
 func (s settings) provision(p *problems, embedded bool) bool {
 	if s.Provision == "" {
@@ -197,8 +197,8 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 	return c
 }
 
-// refuseEmbedded is for settings of the embedded server next to an external one: somebody believes in a store that is
-// not there.
+// refuseEmbedded refuses settings of the embedded server when an external one is used: whoever set them expects data in
+// a directory that nothing is written to.
 func (s settings) refuseEmbedded(p *problems) {
 	external := "NATS_URL"
 	if !isSet(external) {

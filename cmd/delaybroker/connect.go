@@ -49,7 +49,7 @@ func readClientConfig() (clientConfig, error) {
 	return c, nil
 }
 
-// serverOfServe is where serve, with the same settings, has its server.
+// serverOfServe is the URL of the server that serve embeds, when it has the same settings.
 func serverOfServe(listen string) string { return "nats://" + dialable(listen) }
 
 // dialable turns an address to listen on into one of the same program to connect to: ":8422" and "0.0.0.0:8422" are
@@ -65,7 +65,7 @@ func dialable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// connect reaches a server for a person, who is told when it is away.
+// connect connects to a server, and tells the person who waits when the connection is lost and when it is back.
 func (a *app) connect(ctx context.Context, to access) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (a *app) connect(ctx context.Context, to access) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// withoutUsers is a list of servers for messages to people.
+// withoutUsers removes users and passwords from a list of servers, for messages to people.
 func withoutUsers(servers string) string {
 	var shown []string
 	for server := range strings.SplitSeq(servers, ",") {
@@ -105,7 +105,7 @@ func withoutUsers(servers string) string {
 	return strings.Join(shown, ",")
 }
 
-// connectClient is for verbs that need no more than a connection and JetStream. The caller closes the session.
+// connectClient connects for verbs that publish or subscribe. The caller closes the session.
 func (a *app) connectClient(ctx context.Context, c clientConfig) (*inspect.Session, error) {
 	nc, err := a.connect(ctx, c.access)
 	if err != nil {
@@ -118,7 +118,8 @@ func (a *app) connectClient(ctx context.Context, c clientConfig) (*inspect.Sessi
 	return s, err
 }
 
-// open connects with the broker's settings; what those leave open, the streams say. The caller closes the inspector.
+// open connects with the broker's settings. The prefix and the levels are read off the streams, where the environment
+// does not set them. The caller closes the inspector.
 func (a *app) open(ctx context.Context, cfg config) (*inspect.Inspector, error) {
 	i, err := a.openBySettings(ctx, cfg)
 	if err != nil {
@@ -141,7 +142,7 @@ func (a *app) open(ctx context.Context, cfg config) (*inspect.Inspector, error) 
 	return i, nil
 }
 
-// openBySettings is for who changes the streams to what the settings say.
+// openBySettings connects for provision, which goes by the settings alone. The caller closes the inspector.
 func (a *app) openBySettings(ctx context.Context, cfg config) (*inspect.Inspector, error) {
 	a.warnOfNames()
 	nc, err := a.connect(ctx, cfg.reach)
@@ -155,7 +156,7 @@ func (a *app) openBySettings(ctx context.Context, cfg config) (*inspect.Inspecto
 	return i, err
 }
 
-// openConfigured reads the settings and opens by them: what most verbs of operators begin with.
+// openConfigured reads the settings and opens an inspector with them.
 func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	cfg, err := readConfig()
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 	"github.com/synadia-io/orbit.go/natscontext"
 )
 
-// fromContext is a context of the NATS CLI and the variable that names it.
+// fromContext is a context of the NATS CLI, and the name of the variable that chose it.
 type fromContext struct {
 	natscontext.Settings
 	variable string
 }
 
-// named says where a setting comes from that may come from the context. In that of a link everything does.
+// named says where a setting comes from: the variable itself, or the context. For a link with a context of its own, all
+// settings come from that context.
 func (c fromContext) named(name string) string {
 	if c.variable == "NATS_CONTEXT" && (isSet(name) || !isSet("NATS_CONTEXT")) {
 		return name
@@ -25,12 +26,12 @@ func (c fromContext) named(name string) string {
 	return name + " in " + c.variable
 }
 
-// takeContext fills the settings that are open from the context of the NATS CLI in s.NATSContext, which the variable
-// named, and returns the context for what has no setting. One that names no server leads to the fallback. Which context
-// is *selected* does not matter: it is a choice for a person's terminal, not for a service.
+// takeContext reads the context in s.NATSContext, which the variable chose, and fills the settings that are not set. It
+// returns the context for what has no setting. If the context names no server, the server is the fallback. Which
+// context is *selected* does not matter: it is a choice for a person's terminal, not for a service.
 //
-// What the library does not pass on to a connection is refused, because leaving it out would reach something else, or
-// somebody else's account.
+// Keys that the library does not pass on to a connection are refused. Without them the connection would reach another
+// server, or another account.
 func (s *settings) takeContext(p *problems, variable, fallback string) fromContext {
 	if s.NATSContext == "" {
 		return fromContext{variable: variable}
@@ -68,9 +69,9 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 
 // readContext finds a context by its name, or by its path if that ends in .json.
 //
-// The library can only connect. It is made to with a dialer that never dials, for the settings alone: connecting by it
-// would let the environment not win over the context, try a missing credentials file for ever, and take a user without
-// a password for something else than the CLI does.
+// The library has no function that only reads: it connects. So it is given a dialer that never dials. A real connection
+// by it would have three faults: the context would win over the environment, a missing credentials file would be tried
+// for ever, and a user without a password would not be taken for a token, as the CLI does.
 func readContext(name string) (natscontext.Settings, error) {
 	if strings.HasSuffix(name, ".json") {
 		path, err := filepath.Abs(name) // a relative path is a name to the library
@@ -87,7 +88,7 @@ func readContext(name string) (natscontext.Settings, error) {
 	return c, nil
 }
 
-// stayHere undoes the options before it, and makes a connection that begins and gets nowhere.
+// stayHere replaces all options, so that the connection is begun and never made.
 func stayHere(o *nats.Options) error {
 	*o = nats.Options{CustomDialer: noDialer{}, RetryOnFailedConnect: true}
 	return nil

@@ -53,7 +53,7 @@ func (c *letterChoice) flags(cmd *cobra.Command) {
 	f.StringSliceVar(&c.ids, "id", nil, "with this Delay-Id, or this number in the stream; or one of several")
 }
 
-// filter is what the store of letters understands. Now is the server's time, from which durations count back.
+// filter translates the choice for the store of letters. Durations count back from now, which is the server's time.
 func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	var f deadletter.Filter
 	known := message.Codes()
@@ -92,7 +92,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	return f, nil
 }
 
-// chosen refuses to do something to all letters unless that was said.
+// chosen returns an error when nothing was chosen: all letters are meant only with --all.
 func (c letterChoice) chosen() error {
 	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case none && !c.all:
@@ -127,15 +127,15 @@ func pastTime(flag, value string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// deadLetters is what the verbs of dead work on: the letters, and which of them a person means.
+// deadLetters are the dead letters of a broker, and the filter for those that a person means.
 type deadLetters struct {
 	*inspect.Letters
 	policy message.Policy
 	filter deadletter.Filter
 }
 
-// withLetters connects, makes the choice relative to the server's clock, and runs f. The context of f ends when the
-// server refuses something.
+// withLetters connects and runs f on the letters that were chosen, with durations by the server's clock. The context of
+// f ends when the server refuses something.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
 	if _, err := c.filter(time.Now()); err != nil {
 		return err
@@ -149,16 +149,16 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 	defer cancel()
 	letters, err := i.Letters(ctx)
 	if err != nil {
-		return inspect.Because(ctx, err)
+		return inspect.Cause(ctx, err)
 	}
 	d := deadLetters{Letters: letters, policy: i.Policy()}
 	if d.filter, err = c.filter(letters.Asked); err != nil {
 		return err
 	}
-	return inspect.Because(ctx, f(ctx, d))
+	return inspect.Cause(ctx, f(ctx, d))
 }
 
-// A progress tells whoever waits how far a verb is: with a bar on a terminal, and with a line now and then elsewhere.
+// A progress shows how far a verb is: with a bar on a terminal, and with a line every two seconds elsewhere.
 type progress struct {
 	app  *app
 	rows bool // rows are about to be printed, which a bar would be in the way of

@@ -116,7 +116,7 @@ func none(f deadletter.Filter) string {
 	return "no such dead letters"
 }
 
-// checkBy refuses what letters cannot be counted by.
+// checkBy checks the values of --by.
 func checkBy(by []string) error {
 	known := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
 	for _, name := range by {
@@ -171,5 +171,5 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	return nil
 }
 
-// second is a time for a list, with its zone.
+// second formats a time for a list: to the second, with its zone.
 func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -150,7 +150,7 @@ func sentence(p *message.Problem) string {
 	return p.Sentence
 }
 
-// payload is a body for people: text as it is, other bytes as base64.
+// payload formats a body for people: text as it is, other bytes as base64.
 func payload(data []byte) string {
 	switch {
 	case len(data) == 0:

@@ -21,7 +21,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// letters runs a broker and has it bury one message for each of these subjects, in this order.
+// letters runs a broker and has it dead-letter one message for each of these subjects, in this order.
 func (o *operated) letters(subjects ...string) {
 	o.t.Helper()
 	o.t.Setenv("DELAY_ATTEMPTS", "1")
@@ -361,13 +361,13 @@ func TestDeadRefused(t *testing.T) {
 	}
 }
 
-// bury stores a dead letter as a broker would.
-func (o *operated) bury(code, target, reason string) {
+// deadLetter stores a dead letter as a broker would.
+func (o *operated) deadLetter(code, target, reason string) {
 	o.t.Helper()
-	o.buried++
+	o.lettersStored++
 	letter := nats.NewMsg("delaydead." + code + "." + target)
 	for name, value := range map[string]string{
-		message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", o.buried), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
+		message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", o.lettersStored), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
 		message.HeaderErrorCode: code, message.HeaderError: reason,
 	} {
 		letter.Header.Set(name, value)

@@ -21,14 +21,14 @@ type deadWork struct {
 	do     func(ctx context.Context, l deadletter.Letter) error
 }
 
-// letterSummary is the end of a run. What has been done is in it also when the run failed.
+// letterSummary is printed at the end of a run, also of one that failed: then it is what was done before.
 type letterSummary struct {
 	DryRun   bool                    `json:"dry_run"`
 	Complete bool                    `json:"complete"` // all letters that were chosen were dealt with
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
-// work does it to the letters that were chosen, until all are done, something fails, or somebody interrupts.
+// work resends or removes the letters that were chosen, until all are done, something fails, or a signal arrives.
 func (a *app) work(ctx context.Context, w deadWork) error {
 	interrupted, stop := interruptible(ctx)
 	defer stop()
@@ -75,7 +75,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	return nil
 }
 
-// verdict is the exit code of a complete run.
+// verdict is the error of a complete run: nil, or one that has been printed.
 func (w deadWork) verdict(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// demoLimit is for all of it: somebody is watching.
+	// demoLimit is how long the whole demo may take: somebody is watching.
 	demoLimit = 14 * time.Second
 
 	demoLevels = "1s 2s 5s" // few streams are made quickly
@@ -34,7 +34,7 @@ subscriber, and show when they arrive. Nothing is left behind, and no setting or
 	}
 }
 
-// demo starts from the bottom up what serve starts too, and stops it from the top down.
+// demo starts a server, then a broker, as serve does, and stops them in reverse order.
 func (a *app) demo(ctx context.Context) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()

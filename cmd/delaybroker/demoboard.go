@@ -40,7 +40,7 @@ type demoMessage struct {
 	late time.Duration
 }
 
-// demoMessages has each way to say when, and each kind of target.
+// demoMessages are examples of each way to say when, and of each kind of target.
 func demoMessages(now time.Time) []demoMessage {
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
 	return b.conclude()
 }
 
-// note counts a message once.
+// note records an arrival. A copy of a message that has arrived is not counted.
 func (b *demoBoard) note(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
@@ -127,7 +127,7 @@ func (b *demoBoard) draw() {
 	b.lines = strings.Count(t.Render(), "\n") + 1
 }
 
-// conclude is the last drawing and the sum.
+// conclude draws the table for the last time, with a summary below.
 func (b *demoBoard) conclude() error {
 	var early int
 	var sum, most time.Duration

@@ -19,9 +19,9 @@ const (
 	pingInterval = 5 * time.Second
 	pingsMissed  = 2
 
-	// writeTimeout is how long a socket may take nothing. A write holds nats.go's lock, so meanwhile no ping is missed,
-	// and who publishes waits; nats.go's own minute would be a minute of lateness for every lane. It is also how long
-	// the largest message may take: a link has to carry max_payload in this time.
+	// writeTimeout is how long a write to the socket may block. A write holds nats.go's lock: meanwhile no missing pong
+	// is noticed, and every publisher waits. nats.go's default of a minute would be a minute of lateness for every
+	// lane. A link has to be able to carry a message of max_payload in this time.
 	writeTimeout = 5 * time.Second
 
 	reconnectWait   = 250 * time.Millisecond
@@ -51,8 +51,8 @@ type dialer struct {
 	version string            // of this program
 	// patient means that a server which is not there yet is waited for. The embedded one is there.
 	patient bool
-	// lost is called when a link is closed for good: by the server, after it refused our credentials twice. It is
-	// called too when close was; a caller who closes knows.
+	// lost is called when a link is closed for good. The server does so after it refused our credentials twice; our own
+	// close calls it too.
 	lost func(error)
 	log  *slog.Logger
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// diskPause is how often a disk that took no data is tried again.
 	diskPause = time.Second
-	// diskTrial is how much it has to take then. Less would be used up at once.
+	// diskTrial is how many bytes it has to take then. A smaller amount would be used up at once.
 	diskTrial = 4 << 20
 	// restartPause is how far apart restarts of the embedded server are, should it find the disk full again and again.
 	restartPause = 10 * time.Second

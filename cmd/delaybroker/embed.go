@@ -161,8 +161,8 @@ func (c embedConfig) start(log *slog.Logger, d *disk) (*server.Server, error) {
 	return s, nil
 }
 
-// checkPort finds the commonest mistake before the streams are recovered. The server itself says it only in
-// its log.
+// checkPort finds the commonest mistake, a port in use, before the streams are recovered. The server itself reports it
+// only in its log.
 func (c embedConfig) checkPort() error {
 	address := net.JoinHostPort(c.host, strconv.Itoa(c.port))
 	l, err := net.Listen("tcp", address)
@@ -186,8 +186,8 @@ func (e *embedded) url() string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// store is for /readyz: how much of what it may hold the server holds. At the bound it refuses what is published and
-// what is to be moved, although the disk has room.
+// store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
+// nothing is accepted or moved, although the disk has room.
 func (e *embedded) store() inspect.Check {
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {

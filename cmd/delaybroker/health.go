@@ -18,7 +18,7 @@ import (
 	"delaybroker/broker/metrics"
 )
 
-// aliveTimeout is how long the engine's loops may take to answer, which is long beside any pass of theirs.
+// aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
 const aliveTimeout = 2 * time.Second
 
 // scrapes is how many may read the metrics at once.
@@ -76,7 +76,7 @@ func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeChecks(w, h.checks())
 }
 
-// checks are for readiness. Durability is said along with them, and is no reason to send nobody here.
+// checks are for readiness. Durability is listed with them for information, and never fails.
 func (h health) checks() []inspect.Check {
 	status := h.engine.Status()
 	all := []inspect.Check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
@@ -134,7 +134,7 @@ func checkLanes(s broker.Status) inspect.Check {
 	return checkNone("lanes", "not read at the moment", dead)
 }
 
-// checkNone is good when there is nothing to name.
+// checkNone is a check that fails when something is bad.
 func checkNone(name, problem string, bad []string) inspect.Check {
 	if len(bad) == 0 {
 		return inspect.Check{Name: name, OK: true}

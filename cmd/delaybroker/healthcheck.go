@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// probeTimeout leaves /healthz the time in which it gives up itself.
+// probeTimeout is longer than /healthz itself waits for the engine.
 const probeTimeout = aliveTimeout + 2*time.Second
 
 func (a *app) healthcheckCommand() *cobra.Command {

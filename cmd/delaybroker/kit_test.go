@@ -15,11 +15,11 @@ import (
 
 // An operated is a NATS server with what operators do to it.
 type operated struct {
-	t      *testing.T
-	server *server.Server
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	buried int // dead letters
+	t             *testing.T
+	server        *server.Server
+	nc            *nats.Conn
+	js            jetstream.JetStream
+	lettersStored int // dead letters
 }
 
 // operateOn starts a server and points the settings at it. There are no streams yet.

@@ -51,7 +51,8 @@ in/s, out/s  messages that came and went since the last look, with --watch`,
 // standardWatch is for --watch without a duration.
 const standardWatch = "2s"
 
-// takeWatch takes "--watch 1s" for what it means. To cobra the flag stands alone there, since it may, and 1s is a word.
+// takeWatch accepts "--watch 1s" like "--watch=1s". The flag may stand without a value, so that cobra takes 1s for an
+// argument.
 func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
 	if len(args) == 1 && watch.Changed && watch.Value.String() == standardWatch {
@@ -82,11 +83,11 @@ func (a *app) levels(ctx context.Context, options levelsOptions) error {
 	return a.showLevels(v, options)
 }
 
-// watchLevels shows them again and again, each time at once.
+// watchLevels shows the lanes until ctx ends. It does not wait for lanes that are being handed over.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	frame := func() error { return nil }
 	if _, _, ok := a.screen(); ok && !a.json {
-		// The alternate screen keeps what was there, and what was shown out of the scrollback.
+		// On the alternate screen, the text before is kept, and the scrollback does not fill.
 		fmt.Fprint(a.stdout, "\x1b[?1049h\x1b[?25l") // and without a cursor
 		defer fmt.Fprint(a.stdout, "\x1b[?25h\x1b[?1049l")
 		frame = func() error { _, err := fmt.Fprint(a.stdout, "\x1b[H\x1b[2J"); return err } // home, clear

@@ -25,8 +25,8 @@ func lockedBy(dir string) string {
 	return pid
 }
 
-// sign writes into the lock who has it, for the messages of others. That it cannot be written is no reason not to hold
-// it: a disk may be full.
+// sign writes our pid into the lock file, for the messages of other processes. Errors are ignored, since the lock is
+// held all the same: the disk may be full.
 func sign(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

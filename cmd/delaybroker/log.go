@@ -28,7 +28,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// serverLog takes nats-server's log into ours. What it only notes is of interest to who debugs it.
+// serverLog passes nats-server's log on to ours. Its notices are logged at level debug.
 type serverLog struct {
 	log  *slog.Logger
 	disk *disk
@@ -42,7 +42,7 @@ func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(fo
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
 
-// Errorf also looks for what the server tells nobody else.
+// Errorf also looks for write errors, which the server reports nowhere else.
 func (l *serverLog) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	l.log.Error(line)

@@ -27,7 +27,7 @@ func keepWithin(m inspect.Memory) {
 	}
 }
 
-// memory is how much messages may take.
+// memory reads DELAY_MEMORY: how many bytes messages may take.
 func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) int {
 	if value == "auto" {
 		return m.Hold(embedded)

@@ -27,11 +27,11 @@ func (a *app) table() table.Writer {
 	return t
 }
 
-// maxCell is how much of what a stranger wrote a table shows.
+// maxCell is how many characters a table shows of text that somebody else wrote.
 const maxCell = 1000
 
-// row is a row of a table; go-pretty wants it of its own type. Strangers name streams and their marks, and servers say
-// what they like, so nothing in it reaches the terminal but what can be printed.
+// row is a row of a table, in go-pretty's type. Names of streams, metadata and error texts come from others, so control
+// characters are replaced.
 func row(cells ...any) table.Row {
 	for i, cell := range cells {
 		if s, ok := cell.(string); ok {

@@ -34,8 +34,8 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
 
-// judge asks the broker about its configuration, and names the variables instead of the fields. What is known to be
-// wrong with a variable already is not said twice.
+// judge has the broker check its configuration, and notes what is wrong under the names of the variables. Variables
+// that have a problem already are left out.
 func (p *problems) judge(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
 	bad, _ := errors.AsType[broker.FieldErrors](c.Validate())
@@ -62,7 +62,7 @@ func (p problems) has(name string) bool {
 	return slices.ContainsFunc(p, func(one problem) bool { return one.name == name })
 }
 
-// of are the problems with some variables.
+// of returns the problems with these variables only.
 func (p problems) of(names ...string) problems {
 	return slices.DeleteFunc(slices.Clone(p), func(one problem) bool { return !slices.Contains(names, one.name) })
 }
@@ -82,7 +82,8 @@ func (p problems) err() error {
 // refused is a value that the broker refuses for any of its fields: zero would be its default.
 const refused = -1
 
-// duration is zero for what is none.
+// duration parses a duration for a field of the broker, which checks the bounds. It returns zero, the default, for what
+// cannot be parsed.
 func (p *problems) duration(name, value string) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
@@ -94,7 +95,7 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
-// durationWithin is for what the broker does not know.
+// durationWithin parses a duration that is no field of the broker, and checks its bounds.
 func (p *problems) durationWithin(name, value string, low, high time.Duration) time.Duration {
 	d, err := levels.ParseDuration(value)
 	switch {
@@ -106,7 +107,7 @@ func (p *problems) durationWithin(name, value string, low, high time.Duration) t
 	return d
 }
 
-// number is a whole number, for a field of which the broker says the bounds.
+// number parses a whole number for a field of the broker, which checks the bounds.
 func number(value string) int {
 	n, err := strconv.Atoi(value)
 	if err != nil || n == 0 {
@@ -115,7 +116,7 @@ func number(value string) int {
 	return n
 }
 
-// unbounded is what says that there is no limit.
+// unbounded is the word for no limit.
 const unbounded = "none"
 
 // count is a limit on messages, zero for none.

@@ -51,7 +51,7 @@ func (a *app) provision(ctx context.Context) error {
 		err = cmp.Or(err, a.showProvisioned(done))
 	}
 	if err != nil {
-		return inspect.Because(ctx, err)
+		return inspect.Cause(ctx, err)
 	}
 	for _, d := range done.Drift {
 		if d.Fatal {

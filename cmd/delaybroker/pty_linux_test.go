@@ -98,7 +98,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	o.must("provision")
 	for range 3 {
 		o.publish("delay.5s.orders.a-target-with-quite-a-long-name.for-some-reason", "")
-		o.bury("undelivered", "orders.a-target-with-quite-a-long-name.for-some-reason", strings.Repeat("the reason why ", 20))
+		o.deadLetter("undelivered", "orders.a-target-with-quite-a-long-name.for-some-reason", strings.Repeat("the reason why ", 20))
 	}
 	for _, width := range []int{50, 80, 120} {
 		for _, args := range [][]string{{"levels"}, {"levels", "--all"}, {"doctor"}, {"dead", "ls"}, {"dead", "ls", "--by", "code,target,reason"}, {"dead", "show", "1"}, {"provision"}} {

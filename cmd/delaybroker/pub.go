@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// ackTimeout is how long a publish may take. A refused one takes as long when the
-	// server's refusal gets lost.
+	// ackTimeout is how long a publish may take. A refused one takes as long if the server's error gets lost.
 	ackTimeout = 5 * time.Second
 
-	// lookTimeout is how long a look at what was stored may take. It is only for what is printed.
+	// lookTimeout is how long the question when a message was stored may take. The answer is only printed.
 	lookTimeout = time.Second
 
 	maxCount = 1_000_000
@@ -58,7 +57,7 @@ is -, or left out while stdin is no terminal.`,
 	return c
 }
 
-// check is what cobra has no words for.
+// check finds wrong combinations of flags, which cobra does not check.
 func (o pubOptions) check() error {
 	given := 0
 	for _, text := range []string{o.when.in, o.when.at, o.when.level} {
@@ -145,14 +144,14 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	return body, nil
 }
 
-// when is what a person says about the time of delivery: one of the three.
+// when is the time of delivery as a person gave it: one of the three is set.
 type when struct {
 	in    string // a duration
 	at    string // RFC 3339
 	level string
 }
 
-// subject is where to publish for a delivery to target. Now decides only what is past.
+// subject is the subject to publish on. Now is used only to see whether the time is past.
 func (w when) subject(names message.Names, target string, now time.Time) (string, error) {
 	switch {
 	case w.level != "":
@@ -161,7 +160,7 @@ func (w when) subject(names message.Names, target string, now time.Time) (string
 		if _, err := levels.ParseDuration(w.in); err != nil {
 			return "", fmt.Errorf("%w: --in: %w", errUsage, err)
 		}
-		// The plain ones may be levels, which saves a hop.
+		// A duration of one unit may be a level, which saves a hop.
 		if slices.Contains(levels.Whole(), w.in) {
 			return names.Bare(w.in) + "." + target, nil
 		}
@@ -175,13 +174,13 @@ func (w when) subject(names message.Names, target string, now time.Time) (string
 	return fill(names.AtFilter(), timeToken(t, now), target), nil
 }
 
-// past reports how long ago the time was that --at names.
+// past reports whether --at is in the past, and how long ago.
 func (w when) past(now time.Time) (ago time.Duration, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, w.at)
 	return now.Sub(t), err == nil && t.Before(now)
 }
 
-// fill makes a subject of the filter of its form, "delayin.*.>".
+// fill replaces the wildcards of a filter such as "delayin.*.>".
 func fill(filter, token, target string) string {
 	return strings.TrimSuffix(filter, "*.>") + token + "." + target
 }

@@ -16,14 +16,14 @@ const (
 	pubRows = 100
 )
 
-// pubAll publishes the message so many times, and shows what was stored even when not everything was.
+// pubAll publishes the message count times. It shows what was stored also when a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
 	bar := a.bar("messages", count)
 	defer bar.stop()
 	rows := a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"})
 	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
 	shown.told.Allow(inspect.ProgressEvery) // a short while needs no word
-	// The first shows what may be asked, and whether it is worth going on.
+	// The first is published alone: it shows whether publishing works, and whether we may ask when it was stored.
 	err := a.pubOne(ctx, p, &shown)
 	if err == nil && count > 1 {
 		err = a.pubOthers(ctx, p, count-1, &shown)
@@ -78,7 +78,7 @@ func (a *app) pubOthers(ctx context.Context, p *publisher, count int, shown *pub
 	return context.Cause(ctx)
 }
 
-// pubShown is what is said of what was published.
+// pubShown collects what was published, and prints it.
 type pubShown struct {
 	app   *app
 	sheet *sheet

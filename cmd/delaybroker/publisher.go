@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A publisher publishes one message, again and again.
+// A publisher publishes one message, once or more often.
 type publisher struct {
 	session *inspect.Session
 	names   message.Names
@@ -74,14 +74,14 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 	return m, nil
 }
 
-// parse is what the broker will read in the message.
+// parse reads the message as the broker will.
 func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
 	return p.policy.Parse(message.Incoming{
 		Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header),
 	})
 }
 
-// send publishes and says of a failure what it means. The context is one of Session.Allowed.
+// send publishes, and explains a failure. The context is one of Session.Allowed.
 func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
 
-// untaken says why no stream takes the message, as far as we may ask.
+// untaken explains why no stream takes the message, as far as we may ask.
 func (p *publisher) untaken(ctx context.Context) error {
 	if err := p.session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
@@ -117,8 +117,8 @@ func (p *publisher) untaken(ctx context.Context) error {
 	return err
 }
 
-// look asks when a message was stored, on which its due and its id rest. It fails when we may not ask, and when the
-// message has moved on already, as one in the intake may have.
+// look asks when a message was stored: its due time and its id follow from that. It returns false when we may not ask,
+// and when the message has moved on already, as one in the intake may have.
 func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
 	if !p.looks.Load() {
 		return time.Time{}, false

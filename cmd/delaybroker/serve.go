@@ -196,7 +196,7 @@ func listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// another says of a port that is in use, if it is so, that a broker of ours has it.
+// another explains that a port is in use, if it is another delaybroker that uses it.
 func (c config) another(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -222,7 +222,7 @@ func closeWeb(web *http.Server, log *slog.Logger) {
 	}
 }
 
-// addressOf is where to probe: the port is the one that was found, when any was wanted.
+// addressOf is the address of the probes, with the port that the system chose where the setting is 0.
 func addressOf(l net.Listener) string {
 	if l == nil {
 		return "off"
@@ -230,7 +230,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability looks at the streams. What it cannot find out it leaves open.
+// durability reads the configuration of the streams. What cannot be read is left out.
 func (c config) durability(
 	ctx context.Context, b *broker.Broker, control *nats.Conn, log *slog.Logger,
 ) inspect.Durability {
@@ -246,12 +246,12 @@ func (c config) durability(
 	}
 }
 
-// place is where this broker runs, so that it is known again after a crash and takes over from itself at once. Two
-// cannot embed a server in one directory, which is locked, nor listen on one address of one host. Containers that share
-// a host name and not its network can; then the younger goes on without a place. In a pod the host is called like the
-// pod.
+// place identifies where this broker runs. After a crash, a broker at the same place takes over its own lanes at once.
+// Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of a host has one
+// listener. Only containers that share a host name, and not its network, can have the same; then the younger one goes
+// on without a place. In Kubernetes, the host name is the name of the pod.
 //
-// With HTTP off, or on any port that is free, there is nothing to know it by.
+// With HTTP off, or on a port that the system chooses, there is no place.
 func (c config) place() broker.Place {
 	host, err := os.Hostname()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What a terminal is taken for that does not say its size.
+// The size of a terminal that does not tell its own.
 const standardWidth, standardHeight = 80, 24
 
 // A column of a sheet. Where there is no room for all of it, columns are narrowed, and where that is not enough, left
@@ -34,7 +34,7 @@ type sheet struct {
 
 func (a *app) sheet(columns ...column) *sheet { return &sheet{app: a, columns: columns} }
 
-// leaveOut leaves out columns wherever it is printed. Rows have a cell for them all the same.
+// leaveOut hides columns. Rows have a cell for them all the same.
 func (s *sheet) leaveOut(names ...string) {
 	for i := range s.columns {
 		s.columns[i].out = s.columns[i].out || slices.Contains(names, s.columns[i].name)
@@ -88,7 +88,7 @@ func (s *sheet) print() {
 	t.Render()
 }
 
-// all is what is shown where nothing limits it. A width of zero is no bound.
+// all returns the columns that are shown where the width has no limit. A width of zero means that.
 func (s *sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.out {
@@ -98,7 +98,7 @@ func (s *sheet) all() (keep, widths []int) {
 	return keep, make([]int, len(s.columns))
 }
 
-// fit says which columns are shown within a width, and how wide those are that are narrowed.
+// fit returns the columns that are shown in a terminal of this width. A column that is narrowed has a width above zero.
 func (s *sheet) fit(width int) (keep, widths []int) {
 	keep, widths = s.all()
 	natural := make([]int, len(s.columns))
@@ -148,7 +148,7 @@ func (s *sheet) fit(width int) (keep, widths []int) {
 	return keep, widths
 }
 
-// cut is for cells of one line.
+// cut shortens a cell to one line.
 func cut(s string, width int) string {
 	if text.StringWidth(s) <= width {
 		return s

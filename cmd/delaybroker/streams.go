@@ -149,7 +149,7 @@ func (a *app) printNACK(specs []layout.Spec) error {
 	return e.Close()
 }
 
-// parseSize reads a size as NATS configurations have it: units are powers of 1024, whether they say so or not.
+// parseSize reads a size as in NATS configurations: KB and KiB are both 1024 bytes.
 func parseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "KMGiB")
 	unit, ok := map[string]int64{

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What is printed, created by other means, is what the broker wants: it finds nothing to do and nothing to complain of.
+// What is printed, created by other means, is what the broker wants: it finds nothing to do and reports nothing.
 func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_SECRET", "not-in-any-manifest")

@@ -111,7 +111,7 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	return nil
 }
 
-// rowOf is a row of a table without an end, whose columns cannot wait for their widest cell.
+// rowOf prints one row. The table has no end, so its columns have fixed widths.
 func (a *app) rowOf(at, late, due, subject, id, body string) error {
 	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
 	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(line, " "))

@@ -13,11 +13,11 @@ import (
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
 var injected = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// maxTypo is how many letters may be wrong for a name to be taken for another.
+// maxTypo is how many letters of a misspelt name may be wrong.
 const maxTypo = 3
 
-// misnamed are the names that others give what NATS_* sets here, and what is meant. To take no notice of one is to
-// embed a server where somebody has named another.
+// misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
+// although somebody named another.
 var misnamed = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL", "NATS_SERVER_URL": "NATS_URL",
 	"NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL", "NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
@@ -28,7 +28,7 @@ var misnamed = map[string]string{
 	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA", "NATS_TLSCERT": "NATS_CERT", "NATS_TLSKEY": "NATS_KEY",
 }
 
-// An unknownName is a variable that looks like a setting of ours and is none.
+// An unknownName is a variable that looks like a setting, and is none.
 type unknownName struct {
 	name    string
 	nearest string // the setting that was probably meant; empty when none is near

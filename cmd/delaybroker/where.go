@@ -58,7 +58,7 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 	return nil
 }
 
-// searching tells whoever waits that something happens.
+// searching shows that the search is under way.
 func (a *app) searching(searched, pending uint64) {
 	fmt.Fprintf(a.stderr, "searched %d of about %d messages\n", searched, pending)
 }

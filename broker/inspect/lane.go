@@ -1,0 +1,142 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+)
+
+const (
+	// FullAt is the part of a limit from which a stream or a store counts as full: the next large message may be
+	// refused.
+	FullAt = 0.98
+	// lateFrom is how long a message may lie in a lane that it should have left: it is removed a while after delivery.
+	lateFrom = time.Second
+)
+
+// State is what can be said of a lane's stream.
+type State string
+
+// The states of a stream.
+const (
+	Serving  State = "serving"
+	Retiring State = "retiring"     // it is no level of the configuration, and takes no new messages
+	Newer    State = "newer format" // a newer broker made it
+	Missing  State = "missing"
+	Foreign  State = "foreign" // a stream has the name, and it is none of ours
+	Broken   State = "broken marks"
+	Full     State = "full"
+	Silent   State = "no answer"
+)
+
+// newerMessage is said of a message that another version of the broker wrote.
+const newerMessage = "written by a newer broker; it waits for one"
+
+// Lane is a stream of a broker as one look shows it.
+type Lane struct {
+	Stream   string      `json:"stream"`
+	Kind     layout.Kind `json:"kind"`
+	Level    string      `json:"level,omitempty"`
+	Delay    float64     `json:"delay_seconds"`
+	Pending  uint64      `json:"pending"`
+	Bytes    uint64      `json:"bytes"`
+	HeadDue  time.Time   `json:"head_due,omitzero"`
+	HeadDead string      `json:"head_dead_letter,omitempty"` // the code that the head is about to get
+	Overdue  float64     `json:"overdue_seconds"`            // since the head should have left the lane
+	Owner    Owner       `json:"owner,omitempty"`
+	Instance string      `json:"instance,omitempty"` // that owns it
+	Held     int         `json:"held"`               // messages that its instance has in memory
+	Read     uint64      `json:"read"`               // the last sequence that its instance has read
+	Resumes  time.Time   `json:"resumes_at,omitzero"`
+	In       *float64    `json:"in_per_second,omitempty"`  // since the last look, where there was one
+	Out      *float64    `json:"out_per_second,omitempty"` // likewise
+	State    State       `json:"state"`
+	Error    string      `json:"error,omitempty"` // why less is known
+
+	spec layout.Spec
+	info *jetstream.StreamInfo // nil when its leader did not answer
+}
+
+func newLane(s layout.Spec, state State) Lane {
+	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
+}
+
+// enter fills in the instance from the table that the instances keep, if none said that it owns the lane.
+func (l *Lane) enter(table lease.Table, err error) {
+	if err != nil && l.Error == "" && l.Owner != "" {
+		l.Error = err.Error()
+	}
+	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
+}
+
+// fill asks the leader of a lane's stream how it is, and finds out who reads it.
+func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	s, err := i.JetStream.Stream(ctx, l.Stream)
+	if err != nil {
+		l.State, l.Error = Silent, err.Error()
+		return
+	}
+	l.info = s.CachedInfo()
+	l.Pending, l.Bytes = l.info.State.Msgs, l.info.State.Bytes
+	if l.State == Serving && isFull(l.info) {
+		l.State = Full
+	}
+	if l.Kind == layout.Dead || l.State == Broken {
+		return
+	}
+	if l.Pending > 0 {
+		if err := i.fillHead(ctx, l); err != nil {
+			l.Error = err.Error()
+		}
+	}
+	i.fillOwner(ctx, l, n)
+}
+
+// isFull reports whether a stream is at a limit of its own.
+func isFull(info *jetstream.StreamInfo) bool {
+	c, s := info.Config, info.State
+	return c.MaxMsgs > 0 && float64(s.Msgs) >= FullAt*float64(c.MaxMsgs) ||
+		c.MaxBytes > 0 && float64(s.Bytes) >= FullAt*float64(c.MaxBytes)
+}
+
+// fillHead reads the first message. That it has moved on meanwhile is no error.
+func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
+	in, err := i.Stored(ctx, l.Stream, l.info.State.FirstSeq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	leaves := in.At
+	switch request, problem := i.Policy().Parse(in); {
+	case problem == nil:
+		l.HeadDue = request.When()
+		leaves = i.streams.Leaves(l.spec, in.At, request)
+	case problem.Code == message.NewerFormat:
+		l.Error = newerMessage
+		return nil
+	default:
+		l.HeadDead = string(problem.Code)
+	}
+	if late := l.info.TimeStamp.Sub(leaves); late >= lateFrom {
+		l.Overdue = late.Seconds()
+	}
+	return nil
+}
+
+// Idle reports whether a lane is empty and in order. The intake never counts as idle.
+func (l Lane) Idle() bool {
+	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != layout.Intake &&
+		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead) &&
+		(l.In == nil || *l.In == 0 && *l.Out == 0)
+}
