@@ -118,6 +118,13 @@ func (p *peer) own(ctx context.Context, lane string) {
 			}
 		}
 		p.mu.Lock()
+		stuck := p.stuck[lane]
+		p.mu.Unlock()
+		if stuck { // it does not notice that it should stop, and asks for no other lease
+			<-ctx.Done()
+			return
+		}
+		p.mu.Lock()
 		delete(p.leases, lane)
 		at := Cursor{Next: p.next}
 		p.mu.Unlock()
