@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -197,4 +198,79 @@ func TestForgedCalls(t *testing.T) {
 		}
 		checkHolds(t, "4", a)
 	})
+}
+
+// TestLostClaimIsKept: an instance that did not see a table, because a client's message hid it, writes an older one back.
+// The owner of a lane that was claimed meanwhile keeps it, and restores the claim.
+func TestLostClaimIsKept(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+		time.Sleep(10 * time.Second)
+		hadA, hadB := a.all(), b.all()
+		m, _, err := a.store.last(context.Background(), meeting.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := ParseTable(m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lane, c := range old.Lanes { // as they were before their owners claimed them
+			old.Lanes[lane] = Claim{Epoch: c.Epoch - 1, Next: c.Next, Created: c.Created}
+		}
+		old.Version, old.Replaces = old.Version+uint64(time.Hour/time.Millisecond), m.Sequence
+		body, err := json.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.store.swap(context.Background(), meeting.Table, body, m.Sequence); err != nil {
+			t.Fatal(err)
+		}
+		checkFor(t, 10*time.Second, "2 2", a, b)
+		checkStays(t, hadA, a)
+		checkStays(t, hadB, b)
+		if m, _, err = b.store.last(context.Background(), meeting.Table); err != nil {
+			t.Fatal(err)
+		}
+		now, err := ParseTable(m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lane, c := range now.Lanes {
+			if c.Instance != a.Instance() && c.Instance != b.Instance() {
+				t.Errorf("%s is %q's in the table", lane, c.Instance)
+			}
+		}
+	})
+}
+
+// TestRestartsUnderForgery restarts instances in turn while a client hides every table soon after it is written. A lane
+// moves when its owner hands it over, and is never taken from an owner that works.
+func TestRestartsUnderForgery(t *testing.T) {
+	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		peers := []*peer{startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed)}
+		time.Sleep(20 * time.Second)
+		flood(t, s, onTable, 5*time.Millisecond)
+		lost := 0
+		for round := range 30 {
+			n := round % len(peers)
+			peers[n].stop()
+			time.Sleep(time.Second)
+			lost += peers[n].losses()
+			peers[n] = startPeer(t, s, lanes(6), sealed)
+			time.Sleep(time.Second + time.Duration(round)*37*time.Millisecond)
+		}
+		for _, p := range peers {
+			lost += p.losses()
+		}
+		if lost > 0 {
+			t.Errorf("%d leases were lost by their owners", lost)
+		}
+	})
+}
+
+func (p *peer) losses() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
 }

@@ -63,7 +63,11 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 		s.reject(m.Sequence, ours, err)
 		return nil
 	}
-	s.view.known, s.view.garbled = true, false
+	lost := false
+	if s.view.known {
+		t, lost = t.keeping(s.view.table)
+	}
+	s.view.known, s.view.garbled = true, lost // what was lost is written back
 	s.adopt(t, time.Now())
 	return nil
 }

@@ -37,6 +37,7 @@ type peer struct {
 	leases map[string]Lease
 	ready  map[string]bool
 	stuck  map[string]bool // loops that do not turn
+	lost   int             // leases that ended without being asked for
 	next   uint64          // what to release with
 }
 
@@ -119,6 +120,9 @@ func (p *peer) own(ctx context.Context, lane string) {
 		}
 		p.mu.Lock()
 		stuck := p.stuck[lane]
+		if ctx.Err() == nil && !lease.Held() {
+			p.lost++
+		}
 		p.mu.Unlock()
 		if stuck { // it does not notice that it should stop, and asks for no other lease
 			<-ctx.Done()

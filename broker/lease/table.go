@@ -64,6 +64,25 @@ func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
+// keeping is the stored table with those claims of the known one that are newer, and reports whether there are any. An
+// instance that did not see the last good table, because a client's message hid it, writes an older one back. The claims
+// that were lost by that belong to lanes that are being worked.
+func (t Table) keeping(known Table) (merged Table, lost bool) {
+	merged = t.clone()
+	for lane, c := range known.Lanes {
+		if stored, ok := t.Lanes[lane]; ok && c.newer(stored) {
+			merged.Lanes[lane], lost = c, true
+		}
+	}
+	return merged, lost
+}
+
+// newer reports whether a claim is certain to come after another of its lane. A lane that was freed keeps the epoch of its
+// last owner.
+func (c Claim) newer(than Claim) bool {
+	return c.Epoch > than.Epoch || c.Epoch == than.Epoch && c.Instance == "" && than.Instance != ""
+}
+
 // equal compares the contents of two tables.
 func (t Table) equal(other Table) bool {
 	return maps.EqualFunc(t.Instances, other.Instances, func(a, b Instance) bool {
