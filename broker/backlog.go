@@ -126,8 +126,8 @@ func (b *backlog) sendable(
 }
 
 // answered reports whether a full lane has had the answers that make room in it: the answers to half of the messages it
-// holds, or those that came within answerWait. Answers that were waited for in vain are not waited for again, or a silent
-// target would stop the lane for as long as any of its messages is underway.
+// holds, or those that came within answerWait. Answers that did not come within it are not waited for again: otherwise
+// a silent target would stop the lane for as long as any of its messages is underway.
 func (b *backlog) answered(f *flights, local time.Time) bool {
 	b.slow = min(b.slow, f.underway)
 	if f.underway-b.slow > (f.count-b.slow)/2 {

@@ -163,7 +163,8 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns lane.ErrHistory when the stream is not the one that was read, and lane.ErrUnsure when that cannot be told now.
+// confirm returns lane.ErrHistory when the stream is not the one that was read. It returns lane.ErrUnsure when that
+// cannot be told now.
 func (c *committer) confirm(ctx context.Context, look lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)

@@ -24,20 +24,24 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
 			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
-			Problem: "want at most 7s500ms, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered"}},
+			Problem: "want at most 7s500ms, three quarters of ShutdownGrace, " +
+				"or a clean stop would repeat what is being answered"}},
 		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
 		{Config{ShutdownGrace: 2 * time.Hour}, FieldError{Field: "ShutdownGrace", Value: "2h0m0s", Problem: "want 1s to 1h"}},
-		{Config{MaxPending: -1}, FieldError{Field: "MaxPending", Value: "-1", Problem: "want a whole number from 1, or 0 for no bound"}},
+		{Config{MaxPending: -1}, FieldError{
+			Field: "MaxPending", Value: "-1", Problem: "want a whole number from 1, or 0 for no bound"}},
 		{Config{Secrets: []string{"0123456789abcdef", "short"}}, FieldError{
 			Field: "Secrets", Problem: "number 2 of 2 has 5 bytes; want at least 16: take the output of openssl rand -hex 16"}},
-		{Config{JSDomain: "a.b"}, FieldError{Field: "JSDomain", Value: "a.b", Problem: "want one token: no dots, wildcards or spaces"}},
+		{Config{JSDomain: "a.b"}, FieldError{
+			Field: "JSDomain", Value: "a.b", Problem: "want one token: no dots, wildcards or spaces"}},
 		{Config{JSDomain: "hub", APIPrefix: "js"}, FieldError{
 			Field: "JSDomain", Value: "hub", Problem: `set together with APIPrefix "js"; leave one of them out`}},
 		{Config{HeaderTargets: []string{"a", "b..c"}}, FieldError{
 			Field: "HeaderTargets", Value: "b..c",
 			Problem: `target pattern "b..c": tokens separated by dots; * for one token, > for the rest`}},
 		{Config{Rates: deliver.Rates{{Pattern: "a..b", PerSecond: 1}}}, FieldError{
-			Field: "Rates", Value: "a..b", Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
+			Field: "Rates", Value: "a..b",
+			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 	} {
 		err := test.config.Validate()
 		if !errors.Is(err, ErrConfig) {
@@ -59,7 +63,13 @@ func TestValidateTellsAllAtOnce(t *testing.T) {
 	if err := (Config{Ladder: ladder}).Validate(); err != nil {
 		t.Fatalf("got %v of a good one", err)
 	}
-	err = Config{Prefix: "No", Attempts: -1, ReplyTimeout: 2 * time.Hour, ShutdownGrace: 2 * time.Hour, Targets: []string{"a..b", ".c"}}.Validate()
+	err = Config{
+		Prefix:        "No",
+		Attempts:      -1,
+		ReplyTimeout:  2 * time.Hour,
+		ShutdownGrace: 2 * time.Hour,
+		Targets:       []string{"a..b", ".c"},
+	}.Validate()
 	all, _ := errors.AsType[FieldErrors](err)
 	for _, field := range []string{"Prefix", "Attempts", "ReplyTimeout", "ShutdownGrace", "Targets"} {
 		if !all.Have(field) {
@@ -69,7 +79,8 @@ func TestValidateTellsAllAtOnce(t *testing.T) {
 	if len(all) != 6 {
 		t.Errorf("got %d problems, want 6: %v", len(all), err)
 	}
-	want := `configuration: Prefix "No": prefix "No": want one token of lower-case letters, digits and '-', at most 16, beginning with a letter`
+	want := `configuration: Prefix "No": prefix "No": want one token of lower-case letters, digits and '-', ` +
+		"at most 16, beginning with a letter"
 	if got := all[0].Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -110,7 +110,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestNothingFiresUnproven: an estimate of the leader's time is good to plan by. Nothing fires by it, and nothing expires.
+// TestNothingFiresUnproven: an estimate of the leader's time is only good for planning. Nothing fires by it, and
+// nothing expires.
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
 	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}

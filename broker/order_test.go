@@ -95,9 +95,9 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	}
 }
 
-// TestFullLaneWaitsForAnswers: a lane that is full while it has a backlog sends more messages when most of those it sent
-// are answered, or have not been for a while: a silent target keeps it full for longer. It does not wait for that target
-// again.
+// TestFullLaneWaitsForAnswers: a lane that has a backlog and is full sends more messages once most of those it sent are
+// answered, or after some time without these answers. A silent target keeps the lane full for that time, but only once:
+// the lane does not wait for it again.
 func TestFullLaneWaitsForAnswers(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)

@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Streams is what a configuration says about streams: which there are to be, how their messages are read, and when a message
-// should have left one. It looks at them without running a broker.
+// Streams is what a configuration says about streams: which there should be, how their messages are read, and when a
+// message should have left one. It looks at them without running a broker.
 type Streams struct {
 	cfg   Config
 	names message.Names

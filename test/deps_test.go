@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only the ones
-// that are named for it.
+// The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
+// that beside names.
 //
 //	6  cmd/delaybroker
 //	5  broker/inspect   broker/metrics
@@ -80,14 +80,34 @@ func TestForeignImports(t *testing.T) {
 		must []string // not to depend on, directly or otherwise
 		why  string
 	}{
-		{"delaybroker/wheel", []string{client, server, "delaybroker/levels", "delaybroker/broker"}, "the wheel orders by time and knows nothing else"},
+		{
+			"delaybroker/wheel",
+			[]string{client, server, "delaybroker/levels", "delaybroker/broker"},
+			"the wheel orders by time and knows nothing else",
+		},
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
-		{"delaybroker/broker/ratelog", []string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"}, "a log needs the standard library"},
-		{"delaybroker/broker/deliver", []string{"delaybroker/broker/lane", "delaybroker/broker/lease"}, "a target is reached without knowing lanes"},
-		{"delaybroker/broker/lease", []string{"delaybroker/broker/lane", "delaybroker/broker/layout"}, "ownership knows lanes by name"},
+		{
+			"delaybroker/broker/ratelog",
+			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
+			"a log needs the standard library",
+		},
+		{
+			"delaybroker/broker/deliver",
+			[]string{"delaybroker/broker/lane", "delaybroker/broker/lease"},
+			"a target is reached without knowing lanes",
+		},
+		{
+			"delaybroker/broker/lease",
+			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+			"ownership knows lanes by name",
+		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
-		{"delaybroker/broker/inspect", []string{prometheus, "github.com/jedib0t/", "golang.org/x/term"}, "what the verbs know is printed by the command"},
+		{
+			"delaybroker/broker/inspect",
+			[]string{prometheus, "github.com/jedib0t/", "golang.org/x/term"},
+			"what the verbs know is printed by the command",
+		},
 		{"delaybroker/broker/...", command, "the engine is a library"},
 		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
 	} {

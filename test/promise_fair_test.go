@@ -54,7 +54,9 @@ var troubles = map[string]trouble{
 	},
 	"silent, many subjects of one stream": func(c *client) {
 		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
-			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true, Storage: jetstream.MemoryStorage, MaxMsgs: 10}); err != nil {
+			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true,
+			Storage: jetstream.MemoryStorage, MaxMsgs: 10,
+		}); err != nil {
 			c.t.Fatal(err)
 		}
 		c.flood(10_000, 1, numbered("delay.1s.fleet.%d.mute"))
@@ -101,10 +103,10 @@ func (c *client) slowService(subject string, perSecond int) {
 	}()
 }
 
-// TestFloodSlowsNobody has a flood in a lane, and in the same lane, before, with and after it, twenty messages a second for
-// a healthy target: 99 of 100 come the moment they are due, as they do alone. Only when a flood begins, which fills the
-// lane's memory, they wait: a second at most for each that answers, a quarter for each that is silent, and so much again
-// for the lane to catch up.
+// TestFloodSlowsNobody floods a lane. In the same lane there are twenty messages a second for a healthy target, before,
+// during and after the flood. 99 of 100 of them come the moment they are due, as they do without a flood. They wait
+// only when a flood begins and fills the lane's memory: at most a second for each flood that is answered, a quarter of
+// a second for each that is not, and as long again for the lane to catch up.
 func TestFloodSlowsNobody(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -168,8 +170,8 @@ func TestFloodSlowsNobody(t *testing.T) {
 	}
 }
 
-// TestSlowTargetIsBusy: what is taken back from a slow target comes again when there is room, so it has something to do all
-// the time, and gets each message once.
+// TestSlowTargetIsBusy: messages that are taken back from a slow target are sent again when it has room. So it has
+// something to do all the time, and gets each message once.
 func TestSlowTargetIsBusy(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -193,7 +195,8 @@ func TestSlowTargetIsBusy(t *testing.T) {
 			t.Errorf("%d requests for %d of %d messages", got, len(ids), count)
 		}
 		if most := 3 * count / rate * time.Second / 2; last > most {
-			t.Errorf("the last was sent %s after it was due, want %s at most: half as long again as it takes at the service's rate", last, most)
+			t.Errorf("the last was sent %s after it was due, want %s at most: "+
+				"half as long again as it takes at the service's rate", last, most)
 		}
 		c.checkEmpty()
 	})

@@ -36,9 +36,9 @@ func TestOldestDueFirstHoweverOverdue(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirstInEveryLane is the end of 35 seconds without a broker at 500 messages a second, for many levels and the
-// intake, all to one target. Within a lane they go out oldest due first, strictly; across lanes none comes behind one that
-// was due more than a tenth of a second later.
+// TestOldestDueFirstInEveryLane is the end of 35 seconds without a broker, at 500 messages a second for many levels and
+// the intake, all to one target. Within a lane, the oldest due goes out first, strictly. Across lanes, no message comes
+// behind one that was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -101,8 +101,8 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirstBeyondMemory: a level with many times more overdue than fits into memory, and among it what came there
-// by a hop and is due later than its neighbours, goes out in the order of due times all the same.
+// TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
+// there by a hop, and are due later than their neighbours. All go out in the order of their due times.
 func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -137,8 +137,8 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	})
 }
 
-// TestSpillMakesNothingLate: an intake that holds all it may stores what is far in a level, but in none that is longer than
-// what remains, where it would wait behind what is due later.
+// TestSpillMakesNothingLate: an intake that holds all it may stores messages that are due much later in levels. It
+// takes no level that is longer than the time that remains, where a message would wait behind those that are due later.
 func TestSpillMakesNothingLate(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -48,7 +48,8 @@ func TestAdopt(t *testing.T) {
 
 		provision(t, s, with(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
-		if adopted, err = i.Adopt(t.Context(), Given{}); err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
+		adopted, err = i.Adopt(t.Context(), Given{})
+		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
 			t.Errorf("got %+v, %v, want the choice between later and sooner", adopted, err)
 		}
 	})

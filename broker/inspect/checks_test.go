@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
 	"delaybroker/broker/layout"
 )
 
@@ -24,6 +23,17 @@ func asked(checks ...Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
+// fullServer has no room for anything more.
+func fullServer(name string) Facts {
+	refused := trial{known: true, refusal: "insufficient resources"}
+	return Facts{serverName: name, account: &jetstream.AccountInfo{}, trial: refused}
+}
+
+// contained is a process in a container of 512 MiB, with the given GOMEMLIMIT.
+func contained(limit int64) Facts {
+	return Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: limit}}}
+}
+
 func viewWith(lanes ...Lane) Facts {
 	return Facts{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}, lanes: Lanes{Lanes: lanes}}
 }
@@ -31,10 +41,15 @@ func viewWith(lanes ...Lane) Facts {
 // TestChecks is for what no server in a test can be made to be.
 func TestChecks(t *testing.T) {
 	look := func(offset, within time.Duration) Facts {
-		return Facts{clocks: []clock{{offset: time.Millisecond, within: time.Millisecond}, {leader: "n2", offset: offset, within: within}}}
+		return Facts{clocks: []clock{
+			{offset: time.Millisecond, within: time.Millisecond},
+			{leader: "n2", offset: offset, within: within},
+		}}
 	}
 	account := func(used uint64, limit int64) Facts {
-		return Facts{account: &jetstream.AccountInfo{Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}}}}
+		return Facts{account: &jetstream.AccountInfo{
+			Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+		}}
 	}
 	tier := func(used uint64, limit int64) Facts {
 		return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
@@ -43,6 +58,15 @@ func TestChecks(t *testing.T) {
 	}
 	late := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
 	late.Overdue = 90
+	stopped := Lane{Stream: "DELAY_1s", Owner: OwnerStopped, Instance: "kitchen"}
+	left := Lane{Stream: "DELAY_1s", Owner: OwnerNobody, Instance: "kitchen"}
+	leaderless := Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}
+	safe := laneIn(jetstream.StreamConfig{Replicas: 3})
+	single := laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})
+	alone := Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}
+	greedy := contained(math.MaxInt64)
+	greedy.Config.HoldBytes = 256 << 20
+	noJetStream := Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}
 	for _, test := range []struct {
 		name  string
 		check func(Facts) []Finding
@@ -66,36 +90,39 @@ func TestChecks(t *testing.T) {
 		{"account full", checkStorage, account(98, 100), Critical, "98 of 100"},
 		{"no limit", checkStorage, account(98, -1), Fine, ""},
 		{"tier full", checkStorage, tier(100, 100), Critical, "R3 store"},
-		{"server full", checkStorage, Facts{account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, Critical, "insufficient"},
+		{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
-		{"embedded server full", checkStorage, Facts{serverName: EmbeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}, Critical, "insufficient"},
-		{"store of the embedded server", checkStorage, asked(Check{Name: "store", Detail: "9 of 9"}), Critical, "http://here/readyz says: 9 of 9"},
+		{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
+		{"store of the embedded server", checkStorage, asked(Check{Name: "store", Detail: "9 of 9"}), Critical,
+			"http://here/readyz says: 9 of 9"},
 		{"ready", checkReady, asked(Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
-		{"not ready", checkReady, asked(Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical, "lanes: not read: DELAY_5s"},
-		{"nobody to ask", checkReady, Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}, Fine, "no broker answers at http://here/readyz"},
+		{"not ready", checkReady, asked(Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+			"lanes: not read: DELAY_5s"},
+		{"nobody to ask", checkReady, alone, Fine, "no broker answers at http://here/readyz"},
 
-		{"a lane stopped", checkOwners, viewWith(Lane{Stream: "DELAY_1s", Owner: OwnerStopped, Instance: "kitchen"}), Critical, "DELAY_1s of kitchen"},
-		{"its owner is silent", checkOwners, viewWith(Lane{Stream: "DELAY_1s", Owner: OwnerNobody, Instance: "kitchen"}, Lane{Owner: OwnerRead}), Critical, "DELAY_1s (last kitchen, which does not answer)"},
+		{"a lane stopped", checkOwners, viewWith(stopped), Critical, "DELAY_1s of kitchen"},
+		{"its owner is silent", checkOwners, viewWith(left, Lane{Owner: OwnerRead}), Critical,
+			"DELAY_1s (last kitchen, which does not answer)"},
 
-		{"three replicas", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3})), Fine, "by 2 of 3 servers"},
-		{"some have one", checkDurability, viewWith(laneIn(jetstream.StreamConfig{Replicas: 3}), laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})), Warn, "DELAY_1s"},
+		{"three replicas", checkDurability, viewWith(safe), Fine, "by 2 of 3 servers"},
+		{"some have one", checkDurability, viewWith(safe, single), Warn, "DELAY_1s"},
 
 		{"late", checkOwners, viewWith(late), Warn, "DELAY_30m by 1m30s"},
 
-		{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical, "not enabled"},
+		{"no JetStream", checkJetStream, noJetStream, Critical, "not enabled"},
 		{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
 		{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
-		{"no leader", checkStreams, viewWith(Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}), Critical, "DELAY_1s does not answer"},
+		{"no leader", checkStreams, viewWith(leaderless), Critical, "DELAY_1s does not answer"},
 		{"max_bytes demanded", checkJetStream, Facts{
 			want: []layout.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
 			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 		}, Warn, "max_bytes"},
 
 		{"no limit of memory", checkMemory, Facts{Host: Host{Memory: Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
-		{"GOMEMLIMIT unset", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: math.MaxInt64}}}, Fine, "460 MiB"},
-		{"GOMEMLIMIT too high", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: 512 << 20}}}, Warn, "512 MiB"},
-		{"GOMEMLIMIT set", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: 460 << 20}}}, Fine, "460 MiB"},
-		{"DELAY_MEMORY too high", checkMemory, Facts{Host: Host{Memory: Memory{Cgroup: 512 << 20, Runtime: math.MaxInt64}}, Config: broker.Config{HoldBytes: 256 << 20}}, Warn, "DELAY_MEMORY is 256 MiB"},
+		{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
+		{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
+		{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
+		{"DELAY_MEMORY too high", checkMemory, greedy, Warn, "DELAY_MEMORY is 256 MiB"},
 	} {
 		got := test.check(test.facts)
 		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
@@ -138,8 +165,9 @@ func TestRulesAllow(t *testing.T) {
 
 // The bound of the embedded server has no setting, so none is named.
 func TestEmbeddedStoreAdvice(t *testing.T) {
-	f := Facts{serverName: EmbeddedName, account: &jetstream.AccountInfo{}, trial: trial{known: true, refusal: "insufficient resources"}}
-	if got := checkStorage(f)[0].Do; strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
+	f := fullServer(EmbeddedName)
+	got := checkStorage(f)[0].Do
+	if strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
 		t.Errorf("got %q, want what to do on this host", got)
 	}
 	f.serverName = "n1"

@@ -23,8 +23,8 @@ func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
 }
 
-// TestGatherChangesNothing: it tries whether there is room, and stores nothing. Where nobody answers, it has waited for a
-// broker to take over.
+// TestGatherChangesNothing: Gather tries whether there is room, and stores nothing. Where nobody answers, it first
+// waits for a broker to take over.
 func TestGatherChangesNothing(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -67,9 +67,11 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	bubble(t, denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
+		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
+		fails := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
 		links := []Link{
-			{Name: "write", From: "SOME_VARIABLE", Connect: func() (*nats.Conn, error) { return s.Connect(), nil }},
-			{Name: "read", From: "OTHER_VARIABLE", Connect: func() (*nats.Conn, error) { return nil, errors.New("no such file") }},
+			{Name: "write", From: "SOME_VARIABLE", Connect: connects},
+			{Name: "read", From: "OTHER_VARIABLE", Connect: fails},
 		}
 		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, links)
 		f.finds(t, "storage", Fine, "was not tried")

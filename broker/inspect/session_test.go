@@ -84,7 +84,11 @@ func TestQuestionHasAnEnd(t *testing.T) {
 
 // TestNoJetStreamInWords: that nobody answers has one reason, which a person can do something about.
 func TestNoJetStreamInWords(t *testing.T) {
-	for _, err := range []error{nats.ErrNoResponders, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount} {
+	for _, err := range []error{
+		nats.ErrNoResponders,
+		jetstream.ErrJetStreamNotEnabled,
+		jetstream.ErrJetStreamNotEnabledForAccount,
+	} {
 		if got := Cause(t.Context(), err); !errors.Is(got, ErrNoJetStream) || !errors.Is(got, err) {
 			t.Errorf("got %v, want that JetStream is off, and %v", got, err)
 		}

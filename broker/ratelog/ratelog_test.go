@@ -59,7 +59,10 @@ func TestLoggerTellsMessagesApart(t *testing.T) {
 		l.Log(slog.LevelWarn, "full", "lane", "C")
 		l.Reset("full")
 		l.Log(slog.LevelWarn, "full", "lane", "D")
-		want := "level=WARN msg=full lane=A\nlevel=ERROR msg=gone\nlevel=WARN msg=full lane=B more=2\nlevel=WARN msg=full lane=D\n"
+		want := "level=WARN msg=full lane=A\n" +
+			"level=ERROR msg=gone\n" +
+			"level=WARN msg=full lane=B more=2\n" +
+			"level=WARN msg=full lane=D\n"
 		if got := out.String(); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
 		}

@@ -26,7 +26,8 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	want := "INTAKE serving, 1s serving, 5s serving, 7s retiring, 13s serving, RETRY_2s serving, RETRY_9s serving, DEAD serving"
+	want := "INTAKE serving, 1s serving, 5s serving, 7s retiring, 13s serving, " +
+		"RETRY_2s serving, RETRY_9s serving, DEAD serving"
 	if got := states(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -60,7 +61,8 @@ func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	if out := o.must("dead", "ls"); out != "no dead letters\n" {
 		t.Errorf("dead ls: got %q", out)
 	}
-	wantVerbError(t, 1, []string{"no stream takes delay.5s.x", "there are streams of the prefix later: set DELAY_PREFIX"}, "pub", "x", "y", "--level", "5s")
+	parts := []string{"no stream takes delay.5s.x", "there are streams of the prefix later: set DELAY_PREFIX"}
+	wantVerbError(t, 1, parts, "pub", "x", "y", "--level", "5s")
 
 	t.Setenv("DELAY_PREFIX", "sooner")
 	if _, errs, _ := o.run("levels"); strings.Contains(errs, "using") {
@@ -68,7 +70,8 @@ func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	}
 	o.must("provision")
 	t.Setenv("DELAY_PREFIX", "")
-	if _, errs, _ := o.run("levels"); !strings.Contains(errs, "several prefixes here: set DELAY_PREFIX to one of later, sooner") {
+	several := "several prefixes here: set DELAY_PREFIX to one of later, sooner"
+	if _, errs, _ := o.run("levels"); !strings.Contains(errs, several) {
 		t.Errorf("two prefixes: got %q", errs)
 	}
 	o.must("provision") // makes those of the settings

@@ -18,8 +18,8 @@ type app struct {
 }
 
 // about is the head of the help. Who starts us needs the codes; cobra lists the verbs.
-const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty minutes
-afterwards. Without a verb, delaybroker serves.
+const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
+minutes afterwards. Without a verb, delaybroker serves.
 
 All verbs are configured by the environment variables that "delaybroker serve --help" lists. Those that talk to a broker
 take NATS_URL (127.0.0.1:4222 unless set) or NATS_CONTEXT, and the credentials beside them.

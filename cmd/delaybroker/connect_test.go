@@ -31,7 +31,8 @@ func TestClientConfig(t *testing.T) {
 		t.Setenv(test.name, test.value)
 		c := mustReadClient(t)
 		if c.access.url != test.url || c.apiPrefix != test.apiPrefix {
-			t.Errorf("%s=%s: got %s and %s, want %s and %s", test.name, test.value, c.access.url, c.apiPrefix, test.url, test.apiPrefix)
+			t.Errorf("%s=%s: got %s and %s, want %s and %s", test.name, test.value,
+				c.access.url, c.apiPrefix, test.url, test.apiPrefix)
 		}
 	}
 }

@@ -25,7 +25,13 @@ func TestContext(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := `{"url": "nats://a:4222,nats://b:4222", "user": "me", "password": "s3cret", "jetstream_domain": "hub", "inbox_prefix": "_INBOX_me"}`
+	text := `{
+		"url": "nats://a:4222,nats://b:4222",
+		"user": "me",
+		"password": "s3cret",
+		"jetstream_domain": "hub",
+		"inbox_prefix": "_INBOX_me"
+	}`
 	if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +141,10 @@ func TestLinkContextProblems(t *testing.T) {
 		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 		{writeContext(t, `{"inbox_prefix": "a.*"}`), "invalid custom prefix"},
 		{writeContext(t, `{"jetstream_domain": "leaf"}`), `jetstream_domain is "leaf", and "hub" for the other links`},
-		{writeContext(t, `{"jetstream_api_prefix": "JS.API"}`), `jetstream_api_prefix is "JS.API", and "" for the other links`},
+		{
+			writeContext(t, `{"jetstream_api_prefix": "JS.API"}`),
+			`jetstream_api_prefix is "JS.API", and "" for the other links`,
+		},
 	} {
 		clearEnv(t)
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())

@@ -25,8 +25,8 @@ func (a *app) deadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead",
 		Short: "List, show, resend and remove dead letters",
-		Long: `Look after the messages that could not be delivered. Each is a dead letter: payload and headers as they were, with a
-code and a sentence that say why. It stays until it is resent or removed.`,
+		Long: `Look after the messages that could not be delivered. Each is a dead letter: payload and headers as they were,
+with a code and a sentence that say why. It stays until it is resent or removed.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -22,8 +22,8 @@ func (a *app) deadListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List dead letters, the oldest first, or count them by kind",
-		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a list is a line.
-Numbers in reasons count as equal: they are times and attempts.
+		Long: `List dead letters, the oldest first, or with --by count them, the most first. With --json, each letter of a
+list is a line. Numbers in reasons count as equal: they are times and attempts.
 
 exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'

@@ -16,9 +16,10 @@ func (a *app) deadResendCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resend",
 		Short: "Deliver dead letters after all",
-		Long: `Put the messages back into the broker's lanes, with all their retries before them, and remove each letter once its
-message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. What is due is delivered at
-once, what is not (a bad_target may be) when it is. The broker looks at the target again, and at DELAY_TARGETS.
+		Long: `Put the messages back into the broker's lanes, with all their retries before them, and remove each letter once
+its message is stored there. A message keeps its Delay-Id, and so its Nats-Msg-Id at the target. What is due is
+delivered at once, what is not (a bad_target may be) when it is. The broker looks at the target again, and at
+DELAY_TARGETS.
 
 What cannot be resent stays, and is told with what to do about it:
 
@@ -26,8 +27,8 @@ What cannot be resent stays, and is told with what to do about it:
   never understood, so that nobody knows when it is  --now delivers it at once; all codes but undelivered, expired,
   due                                                too_large and bad_target
   its Delay-Expires has passed                       --drop-expiry
-  no seal proves that a broker wrote it, or what     --unsealed, for letters that you know to be yours: look at them first,
-  became a bad_internal letter                       since whoever has them put there says what is delivered, and where to
+  no seal proves that a broker wrote it, or what     --unsealed, for letters that you know to be yours: look at them
+  became a bad_internal letter                       first: whoever put them there says what is delivered, and where
 
 If this is interrupted, a letter is either resent and gone or as it was. After a crash in between, resend it again soon:
 within DELAY_DEDUP_WINDOW that does not deliver twice.

@@ -14,8 +14,8 @@ func (a *app) deadRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm",
 		Short: "Remove dead letters for good",
-		Long: `Remove dead letters for good: their messages will never be delivered. What becomes a dead letter meanwhile is not
-removed, unlike by a purge.
+		Long: `Remove dead letters for good: their messages will never be delivered. What becomes a dead letter meanwhile is
+not removed, unlike by a purge.
 
 exit codes: 0 all that were chosen, 1 failed, 2 wrong words or settings`,
 		Example: `  delaybroker dead rm --code bad_time --until 7d --dry-run

@@ -68,8 +68,8 @@ func (a *app) deadShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <Delay-Id or number>",
 		Short: "Show one dead letter, with its headers and payload",
-		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, one Delay-Id may have several.
-With --json, each is a line, and the payload is base64.
+		Long: `Show a dead letter, by its Delay-Id or by its number in "delaybroker dead ls". After a crash, one Delay-Id may
+have several. With --json, each is a line, and the payload is base64.
 
 exit codes: 0 shown, 1 not there or failed, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),

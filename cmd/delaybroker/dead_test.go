@@ -73,7 +73,8 @@ func TestDeadListAndShow(t *testing.T) {
 	}
 	first := all[0]
 	if first.Number != 1 || first.Target != "orders.expire" || first.Subject != "delayin.1ms.orders.expire" ||
-		first.Size != len("body of delayin.1ms.orders.expire") || first.Payload != nil || first.Due.IsZero() || first.Unreadable != "" {
+		first.Size != len("body of delayin.1ms.orders.expire") || first.Payload != nil ||
+		first.Due.IsZero() || first.Unreadable != "" {
 		t.Errorf("got %+v", first)
 	}
 	for _, test := range []struct {
@@ -101,7 +102,8 @@ func TestDeadListAndShow(t *testing.T) {
 	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "2 of 3 dead letters") {
 		t.Errorf("a limit: got %q on stderr", errs)
 	}
-	if _, errs, _ := o.run("dead", "ls", "--limit", "1", "--target", "orders.>"); !strings.Contains(errs, "1 of 2 dead letters") {
+	_, errs, _ := o.run("dead", "ls", "--limit", "1", "--target", "orders.>")
+	if !strings.Contains(errs, "1 of 2 dead letters") {
 		t.Errorf("a limit to a choice: got %q on stderr", errs)
 	}
 	if _, errs, _ := o.run("dead", "ls", "--limit", "3"); errs != "3 dead letters\n" {
@@ -115,13 +117,16 @@ func TestDeadListAndShow(t *testing.T) {
 	}
 
 	out = o.must("dead", "show", first.ID)
-	for _, want := range []string{first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms"} {
+	for _, want := range []string{
+		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}
 	}
 	shown := decode[letterView](t, o.must("dead", "show", "3", "--json"))
-	if got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"; got != want || shown.Code != "bad_target" || shown.Target != "" {
+	got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"
+	if got != want || shown.Code != "bad_target" || shown.Target != "" {
 		t.Errorf("got %+v with %q", shown, got)
 	}
 	wantVerbError(t, 1, nil, "dead", "show", "99")
@@ -145,7 +150,9 @@ func TestDeadListForeign(t *testing.T) {
 		}
 	}
 	s := o.summary(1, "resend", "--all", "--now")
-	if got, want := s.String(), `[{"did":"left","letters":1,"why":"its headers are not what a broker of this version writes: see delaybroker dead show","number":1}]`; got != want {
+	want := `[{"did":"left","letters":1,"why":"its headers are not what a broker of this version writes: ` +
+		`see delaybroker dead show","number":1}]`
+	if got := s.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	o.summary(0, "rm", "--all")
@@ -193,19 +200,20 @@ func TestDeadResend(t *testing.T) {
 	before := o.must("dead", "ls", "--json")
 
 	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
-	if got, want := dry.String(), `[{"did":"resent","letters":1},{"did":"left","letters":1,"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once","number":2}]`; got != want || !dry.DryRun {
+	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
+		`"why":"the request was not understood, so nobody knows when it is due: --now delivers it at once","number":2}]`
+	if got := dry.String(); got != want || !dry.DryRun {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run"); !strings.Contains(out, "would be left") || !strings.Contains(out, "name one with --to") {
+	out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run")
+	if !strings.Contains(out, "would be left") || !strings.Contains(out, "name one with --to") {
 		t.Errorf("got\n%s", out)
 	}
 	if after := o.must("dead", "ls", "--json"); after != before {
 		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
 	}
 
-	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
-		t.Fatal(err)
-	}
+	o.createOrders()
 	if out := o.must("dead", "resend", "--target", "orders.>", "--code", "undelivered"); !strings.Contains(out, "resent") {
 		t.Errorf("got\n%s", out)
 	}
@@ -221,11 +229,13 @@ func TestDeadResend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := m.Header.Get(message.HeaderID), l.ID; got != want || string(m.Data) != "body of "+l.Subject && l.Code != "bad_target" {
+		got, want := m.Header.Get(message.HeaderID), l.ID
+		if got != want || string(m.Data) != "body of "+l.Subject && l.Code != "bad_target" {
 			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
 		}
 	}
-	if left := decodeLines[letterView](t, o.must("dead", "ls", "--json")); len(left) != 1 || left[0].Target != "payments.x" {
+	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(left) != 1 || left[0].Target != "payments.x" {
 		t.Errorf("left are %+v, want the letter that was not chosen", left)
 	}
 	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
@@ -246,9 +256,7 @@ func TestDeadExpiry(t *testing.T) {
 	if got := o.summary(1, "resend", "--all").String(); !strings.Contains(got, "--drop-expiry") {
 		t.Errorf("got %s", got)
 	}
-	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
-		t.Fatal(err)
-	}
+	o.createOrders()
 	o.summary(0, "resend", "--all", "--drop-expiry")
 	eventually(t, "delivery", func() bool { return o.held("ORDERS") == 1 })
 	if got := o.held("DELAY_DEAD"); got != 0 {
@@ -265,10 +273,12 @@ func TestDeadRemove(t *testing.T) {
 	if got := o.held("DELAY_DEAD"); got != 3 {
 		t.Errorf("%d letters after a dry run, want 3", got)
 	}
-	if out := o.must("dead", "rm", "--target", "orders.>"); !strings.Contains(out, "removed") || !strings.Contains(out, "2") {
+	out := o.must("dead", "rm", "--target", "orders.>")
+	if !strings.Contains(out, "removed") || !strings.Contains(out, "2") {
 		t.Errorf("got\n%s", out)
 	}
-	if left := decodeLines[letterView](t, o.must("dead", "ls", "--json")); len(left) != 1 || left[0].Target != "payments.x" {
+	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(left) != 1 || left[0].Target != "payments.x" {
 		t.Errorf("left are %+v", left)
 	}
 }
@@ -335,7 +345,10 @@ func TestDeadRefused(t *testing.T) {
 		{Username: "reader", Password: "r", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{
 				"$JS.API.STREAM.LIST", // the secrets, to know a broker's letters by their seals
-				"$JS.API.STREAM.INFO.DELAY_DEAD", "$JS.API.CONSUMER.CREATE.DELAY_DEAD.*", "$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*", "$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
+				"$JS.API.STREAM.INFO.DELAY_DEAD",
+				"$JS.API.CONSUMER.CREATE.DELAY_DEAD.*",
+				"$JS.API.CONSUMER.MSG.NEXT.DELAY_DEAD.*",
+				"$JS.API.CONSUMER.DELETE.DELAY_DEAD.*",
 			}},
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}},
@@ -349,7 +362,10 @@ func TestDeadRefused(t *testing.T) {
 	if out := o.must("dead", "show", "1"); !strings.Contains(out, "body of") {
 		t.Errorf("a reader sees\n%s", out)
 	}
-	for _, test := range []struct{ verb, subject string }{{"resend", "delaysys.retry.1s.orders.a"}, {"rm", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD"}} {
+	for _, test := range []struct{ verb, subject string }{
+		{"resend", "delaysys.retry.1s.orders.a"},
+		{"rm", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD"},
+	} {
 		started := time.Now()
 		wantVerbError(t, 1, []string{test.subject, "delaybroker doctor"}, "dead", test.verb, "--all")
 		if took := time.Since(started); took > inspect.Patience {
@@ -361,14 +377,26 @@ func TestDeadRefused(t *testing.T) {
 	}
 }
 
+// createOrders adds a target to the server: a stream for orders.>.
+func (o *operated) createOrders() {
+	o.t.Helper()
+	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
+	if _, err := o.js.CreateStream(o.t.Context(), cfg); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 // deadLetter stores a dead letter as a broker would.
 func (o *operated) deadLetter(code, target, reason string) {
 	o.t.Helper()
 	o.lettersStored++
 	letter := nats.NewMsg("delaydead." + code + "." + target)
 	for name, value := range map[string]string{
-		message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", o.lettersStored), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
-		message.HeaderErrorCode: code, message.HeaderError: reason,
+		message.HeaderID:        fmt.Sprintf("DELAY_5s-%d-1", o.lettersStored),
+		message.HeaderDue:       "2026-01-01T00:00:00Z",
+		message.HeaderAccepted:  "2026-01-01T00:00:00Z",
+		message.HeaderErrorCode: code,
+		message.HeaderError:     reason,
 	} {
 		letter.Header.Set(name, value)
 	}
@@ -384,8 +412,11 @@ func TestDeadCount(t *testing.T) {
 	o.must("provision")
 	const letters = 50_000
 	kinds := []struct{ code, target, reason string }{
-		{"undelivered", "orders.expire", "refused %d times: nobody listens"}, {"undelivered", "orders.expire", "refused %d times: the stream is full"},
-		{"undelivered", "mail.send", "refused %d times: nobody listens"}, {"expired", "mail.send", "expired at %d"}, {"too_far", "mail.send", "due %d is too far"},
+		{"undelivered", "orders.expire", "refused %d times: nobody listens"},
+		{"undelivered", "orders.expire", "refused %d times: the stream is full"},
+		{"undelivered", "mail.send", "refused %d times: nobody listens"},
+		{"expired", "mail.send", "expired at %d"},
+		{"too_far", "mail.send", "due %d is too far"},
 	}
 	for n := range letters {
 		k := kinds[n%len(kinds)]
@@ -393,8 +424,13 @@ func TestDeadCount(t *testing.T) {
 			k = kinds[0]
 		}
 		m := nats.NewMsg("delaydead." + k.code + "." + k.target)
-		m.Header = nats.Header{message.HeaderErrorCode: {k.code}, message.HeaderError: {fmt.Sprintf(k.reason, n)}, message.HeaderID: {fmt.Sprintf("DELAY_5s-%d-1", n+1)},
-			message.HeaderDue: {"2026-01-01T00:00:00Z"}, message.HeaderAccepted: {"2026-01-01T00:00:00Z"}}
+		m.Header = nats.Header{
+			message.HeaderErrorCode: {k.code},
+			message.HeaderError:     {fmt.Sprintf(k.reason, n)},
+			message.HeaderID:        {fmt.Sprintf("DELAY_5s-%d-1", n+1)},
+			message.HeaderDue:       {"2026-01-01T00:00:00Z"},
+			message.HeaderAccepted:  {"2026-01-01T00:00:00Z"},
+		}
 		m.Data = make([]byte, 500)
 		if _, err := o.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
 			t.Fatal(err)
@@ -411,14 +447,17 @@ func TestDeadCount(t *testing.T) {
 	for _, g := range c.Groups {
 		sum += g.Letters
 	}
-	if first := c.Groups[0]; sum != letters || first.Code != "undelivered" || first.Target != "orders.expire" || first.Reason != "refused # times: nobody listens" || first.Letters != 10_000 {
+	if first := c.Groups[0]; sum != letters || first.Code != "undelivered" || first.Target != "orders.expire" ||
+		first.Reason != "refused # times: nobody listens" || first.Letters != 10_000 {
 		t.Errorf("got %+v first, %d in all", first, sum)
 	}
 	out, errs, err := o.run("dead", "ls", "--by", "target")
-	if err != nil || !strings.Contains(errs, "50000 dead letters in 2 groups") || strings.Contains(out, "REASON") || strings.Count(out, "\n") != 3 {
+	if err != nil || !strings.Contains(errs, "50000 dead letters in 2 groups") ||
+		strings.Contains(out, "REASON") || strings.Count(out, "\n") != 3 {
 		t.Errorf("got %v\n%s%s", err, out, errs)
 	}
-	if _, errs, err := o.run("dead", "ls", "--limit", "10"); err != nil || !strings.Contains(errs, "10 of 50000 dead letters") {
+	_, errs, err = o.run("dead", "ls", "--limit", "10")
+	if err != nil || !strings.Contains(errs, "10 of 50000 dead letters") {
 		t.Errorf("got %v and %q, want the total", err, errs)
 	}
 }

@@ -23,7 +23,9 @@ func TestDemo(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("took %s, want 15s at most", took)
 	}
-	for _, want := range []string{"delay.1s.demo.stream.a", "delayin.4s250ms.demo.core.d", "delayat.", "all 7 arrived, 0 early", "delaybroker pub"} {
+	for _, want := range []string{
+		"delay.1s.demo.stream.a", "delayin.4s250ms.demo.core.d", "delayat.", "all 7 arrived, 0 early", "delaybroker pub",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("got no %q in\n%s", want, stdout)
 		}

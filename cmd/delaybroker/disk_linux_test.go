@@ -17,7 +17,13 @@ import (
 // works on by itself, with everything that was accepted.
 func TestDiskFull(t *testing.T) {
 	dir, probes := t.TempDir(), freeAddress(t)
-	broker, log := command(t, nil, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+dir, "DELAY_HTTP_ADDR="+probes, "DELAY_LEVELS=1s 5s"), newLogReader()
+	broker := command(t, nil,
+		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
+		"DELAY_EMBEDDED_DIR="+dir,
+		"DELAY_HTTP_ADDR="+probes,
+		"DELAY_LEVELS=1s 5s",
+	)
+	log := newLogReader()
 	broker.Stderr = log
 	if err := broker.Start(); err != nil {
 		t.Fatal(err)
@@ -27,16 +33,19 @@ func TestDiskFull(t *testing.T) {
 	sub := subscribe(t, nc, "x")
 	publish(t, js, "delay.5s.x", "accepted before")
 	limit := func(bytes uint64) {
-		if err := unix.Prlimit(broker.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		limits := &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}
+		if err := unix.Prlimit(broker.Process.Pid, unix.RLIMIT_FSIZE, limits, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	limit(64 << 10)
 	full := fmt.Sprintf("%0*d", 100<<10, 0)
-	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "delay.5s.x", Data: []byte(full)}, jetstream.WithRetryAttempts(0)); err == nil {
+	msg := &nats.Msg{Subject: "delay.5s.x", Data: []byte(full)}
+	if _, err := js.PublishMsg(t.Context(), msg, jetstream.WithRetryAttempts(0)); err == nil {
 		t.Error("a full disk acknowledged a message")
 	}
-	said := log.await(t, "the disk takes no data: nothing is accepted or moved until it does, and nothing accepted is lost. Free some space, and the embedded server restarts by itself")
+	said := log.await(t, "the disk takes no data: nothing is accepted or moved until it does, "+
+		"and nothing accepted is lost. Free some space, and the embedded server restarts by itself")
 	if said["dir"] != dir || said["level"] != "ERROR" {
 		t.Errorf("got %v, want an error that names %s", said, dir)
 	}

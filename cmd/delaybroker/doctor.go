@@ -26,8 +26,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps messages from being on time, or from being kept",
-		Long: `Check the connection, rights, JetStream and its limits, streams, clocks, durability and memory, with the settings and
-the users of the broker: run it where the broker runs, or as somebody else with --skip rights. It changes nothing.
+		Long: `Check the connection, rights, JetStream and its limits, streams, clocks, durability and memory, with the
+settings and the users of the broker: run it where the broker runs, or as somebody else with --skip rights. It changes
+nothing.
 
 exit codes: 0 all is well, 1 warnings, 2 something is critical, or wrong words or settings`,
 		Args: noArguments,

@@ -23,6 +23,11 @@ func userOptions(p server.Permissions) server.Options {
 	}
 }
 
+// userDenied are userOptions with a user "tried" who may publish on all subjects but these.
+func userDenied(subjects ...string) server.Options {
+	return userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}})
+}
+
 // diagnosis is what doctor printed.
 type diagnosis struct {
 	t        *testing.T
@@ -207,7 +212,9 @@ func TestDoctorFullStreamAndAccount(t *testing.T) {
 	o.must("provision")
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 1100 })
 	o.publish("delay.1s.x", strings.Repeat("x", 1040))
-	limits := map[string]server.JetStreamAccountLimits{"": {MaxStore: 1300, MaxMemory: -1, MaxStreams: 8, MaxConsumers: -1}}
+	limits := map[string]server.JetStreamAccountLimits{
+		"": {MaxStore: 1300, MaxMemory: -1, MaxStreams: 8, MaxConsumers: -1},
+	}
 	if err := o.server.GlobalAccount().UpdateJetStreamLimits(limits); err != nil {
 		t.Fatal(err)
 	}

@@ -67,11 +67,13 @@ func TestProbes(t *testing.T) {
 		{"loop stuck", func(s *state, _ *health) {
 			s.alive = func(context.Context) error { return errors.New("the loop of DELAY_1s does not turn") }
 		}, 503, 200, "engine: the loop of DELAY_1s does not turn"},
-		{"not started", func(s *state, _ *health) { s.ready = make(chan struct{}) }, 200, 503, "started: not all lanes are read yet"},
+		{"not started", func(s *state, _ *health) { s.ready = make(chan struct{}) }, 200, 503,
+			"started: not all lanes are read yet"},
 		{"disconnected", func(_ *state, h *health) {
 			h.connected = func() map[string]bool { return map[string]bool{"read": true, "control": false} }
 		}, 200, 503, "nats: not connected: control"},
-		{"lane lost", func(s *state, _ *health) { s.status.Lanes[1].Live = false }, 200, 503, "lanes: not read at the moment: DELAY_5s"},
+		{"lane lost", func(s *state, _ *health) { s.status.Lanes[1].Live = false }, 200, 503,
+			"lanes: not read at the moment: DELAY_5s"},
 		{"lane in doubt", func(s *state, _ *health) { s.status.Lanes[1].InDoubt = true }, 200, 503,
 			"lanes: not delivered from until it is certain whose they are: DELAY_5s"},
 		{"lane of another", func(s *state, _ *health) { s.status.Lanes[1] = broker.LaneStatus{} }, 200, 200, ""},

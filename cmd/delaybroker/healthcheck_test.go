@@ -30,7 +30,10 @@ func TestHealthcheckNotReady(t *testing.T) {
 	defer r.stop(t)
 	r.log.await(t, "cannot connect to NATS; trying on")
 	mustRunVerb(t, "", "healthcheck")
-	wantVerbError(t, 1, []string{"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet"}, "healthcheck", "--ready")
+	parts := []string{
+		"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet",
+	}
+	wantVerbError(t, 1, parts, "healthcheck", "--ready")
 	out, _, err := runVerb(t, "", "healthcheck", "--ready", "--json")
 	if got := decodeLines[answer](t, out); err == nil || len(got) != 1 || got[0].Status != "unavailable" {
 		t.Errorf("got %+v and %v, want an answer that is no good", got, err)

@@ -23,15 +23,17 @@ func (a *app) levelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: what is pending, what is due next, who reads",
-		Long: `Show the lanes, one stream each, and the dead letters. A lane that holds nothing and is read is idle, and only counted.
+		Long: `Show the lanes, one stream each, and the dead letters. A lane that holds nothing and is read is idle, and only
+counted.
 
 head due in  until the first message is due at its target
 overdue      since the first message should have left the lane
-owner        what the instances say themselves, and which one it is. read; later: it holds what is due soon, and reads on
-             in time; stopped: it cannot read the lane at the moment; nobody: no instance owns it; unknown: we may not ask
+owner        what the instances say themselves, and which one it is. read; later: it holds what is due soon, and reads
+             on in time; stopped: it cannot read the lane at the moment; nobody: no instance owns it; unknown: we may
+             not ask
 state        serving; retiring (not in DELAY_LEVELS, takes no new messages, may be deleted when nothing is pending);
-             full (a limit of the stream is reached); missing; foreign (a stream of that name is none of ours); newer format
-             (of a newer broker); no answer
+             full (a limit of the stream is reached); missing; foreign (a stream of that name is none of ours); newer
+             format (of a newer broker); no answer
 in/s, out/s  messages that came and went since the last look, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,

@@ -123,8 +123,14 @@ func TestLevelsStates(t *testing.T) {
 	}
 	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	for stream, want := range map[string]inspect.State{
-		"DELAY_1s": inspect.Full, "DELAY_5s": inspect.Serving, "DELAY_7s": inspect.Retiring, "DELAY_9s": inspect.Newer, "DELAY_11s": inspect.Missing,
-		"DELAY_RETRY_1s": inspect.Foreign, "DELAY_DEAD": inspect.Serving, "DELAY_13s": inspect.Broken,
+		"DELAY_1s":       inspect.Full,
+		"DELAY_5s":       inspect.Serving,
+		"DELAY_7s":       inspect.Retiring,
+		"DELAY_9s":       inspect.Newer,
+		"DELAY_11s":      inspect.Missing,
+		"DELAY_13s":      inspect.Broken,
+		"DELAY_RETRY_1s": inspect.Foreign,
+		"DELAY_DEAD":     inspect.Serving,
 	} {
 		if got := o.laneOf(stream).State; got != want {
 			t.Errorf("state of %s: got %q, want %q", stream, got, want)
@@ -185,7 +191,7 @@ func (w writes) Write(p []byte) (int, error) {
 }
 
 func TestLevelsRefused(t *testing.T) {
-	o := operateOn(t, userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.LIST"}}}))
+	o := operateOn(t, userDenied("$JS.API.STREAM.LIST"))
 	t.Setenv("NATS_USER", "tried")
 	t.Setenv("NATS_PASSWORD", "tried")
 	began := time.Now()
@@ -199,7 +205,7 @@ func TestLevelsRefused(t *testing.T) {
 }
 
 func TestLevelsHalfRefused(t *testing.T) {
-	o := operateOn(t, userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.MSG.GET.DELAY_5s"}}}))
+	o := operateOn(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
 	o.must("provision")
 	o.publish("delay.5s.x", "")
 	t.Setenv("NATS_USER", "tried")
@@ -238,7 +244,8 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	<-o.js.PublishAsyncComplete()
 	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
 	l := o.laneOf("DELAY_5m")
-	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute || !strings.HasPrefix(l.Instance, "kitchen-") {
+	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
+		!strings.HasPrefix(l.Instance, "kitchen-") {
 		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
 	}
 	out := o.must("levels")
@@ -261,7 +268,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 
 // A user who may not ask the instances does not take their silence for an answer.
 func TestLevelsWithoutTheRightToAsk(t *testing.T) {
-	o := operateOn(t, userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"delayctl.status"}}}))
+	o := operateOn(t, userDenied("delayctl.status"))
 	t.Setenv("DELAY_LEVELS", "1s 5m")
 	o.serve()
 	for range 6000 {
@@ -294,7 +301,10 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 
 func TestWatchWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1") // nobody is asked
-	for _, args := range []string{"levels --watch=-1s", "levels --watch=0s", "levels --watch -1s", "levels --watch soon", "levels --watch=1s 2s", "levels 1s", "levels --watch 0s"} {
+	for _, args := range []string{
+		"levels --watch=-1s", "levels --watch=0s", "levels --watch -1s", "levels --watch soon",
+		"levels --watch=1s 2s", "levels 1s", "levels --watch 0s",
+	} {
 		wantVerbError(t, 2, []string{"usage"}, strings.Fields(args)...)
 	}
 	wantVerbError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")

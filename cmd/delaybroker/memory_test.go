@@ -33,7 +33,15 @@ func TestCgroupLimit(t *testing.T) {
 	write("v1deep/memory/pods/memory.limit_in_bytes", "67108864\n") // around the process's own
 	write("v1deep/memory/pods/delay/memory.limit_in_bytes", "134217728\n")
 	write("v1none/memory/memory.limit_in_bytes", "9223372036854771712\n")
-	for root, want := range map[string]int64{"v2": 512 << 20, "container": 256 << 20, "none": 0, "v1": 128 << 20, "v1deep": 64 << 20, "v1none": 0, "missing": 0} {
+	for root, want := range map[string]int64{
+		"v2":        512 << 20,
+		"container": 256 << 20,
+		"none":      0,
+		"v1":        128 << 20,
+		"v1deep":    64 << 20,
+		"v1none":    0,
+		"missing":   0,
+	} {
 		if got := cgroupLimit(filepath.Join(dir, root), filepath.Join(dir, "self")); got != want {
 			t.Errorf("%s: got %d, want %d", root, got, want)
 		}
@@ -61,7 +69,8 @@ func TestMemoryOfMessages(t *testing.T) {
 		{"auto", inspect.Memory{Cgroup: 64 << 30, Runtime: none}, false, 1024, ""},
 		{"64MiB", inspect.Memory{Runtime: none}, false, 64, ""},
 		{"64MiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, true, 64, ""},
-		{"2GiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, 0, `DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
+		{"2GiB", inspect.Memory{Cgroup: 1000 << 20, Runtime: none}, false, 0,
+			`DELAY_MEMORY="2GiB": want auto, or bytes such as 64MiB, 8.0 MiB to 900 MiB`},
 		{"1MiB", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
 		{"much", inspect.Memory{Runtime: none}, false, 0, "at least 8.0 MiB"},
 	} {

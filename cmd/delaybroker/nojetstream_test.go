@@ -31,11 +31,18 @@ func coreServer(t *testing.T) *server.Server {
 // Where JetStream is off, every verb says so, and none that something is there or that a duration is wrong.
 func TestWithoutJetStream(t *testing.T) {
 	externalEnv(t, coreServer(t).ClientURL())
+	const off = "JetStream is off: start nats-server with -js"
 	for _, args := range [][]string{
-		{"provision"}, {"provision", "--json"}, {"levels"}, {"where", "DELAY_5s-1-1"}, {"dead", "ls"}, {"pub", "a", "b", "--in", "5s"}, {"pub", "a", "b", "--level", "5s"},
+		{"provision"},
+		{"provision", "--json"},
+		{"levels"},
+		{"where", "DELAY_5s-1-1"},
+		{"dead", "ls"},
+		{"pub", "a", "b", "--in", "5s"},
+		{"pub", "a", "b", "--level", "5s"},
 	} {
 		out, _, err := runVerb(t, "", args...)
-		if got := exitCode(err); got != 1 || !strings.Contains(fmt.Sprint(err), "JetStream is off: start nats-server with -js") {
+		if got := exitCode(err); got != 1 || !strings.Contains(fmt.Sprint(err), off) {
 			t.Errorf("%q: got exit code %d with %v, want 1 and that JetStream is off", args, got, err)
 		}
 		if out != "" {
@@ -87,12 +94,18 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 // it.
 func TestPasswordWithAnAt(t *testing.T) {
 	clearEnv(t)
-	for _, url := range []string{"nats://me:p@s3cret/word@127.0.0.1:4222", "nats://me:p@s3cret?x@127.0.0.1", "nats://me:p@s3cret#x@127.0.0.1"} {
+	for _, url := range []string{
+		"nats://me:p@s3cret/word@127.0.0.1:4222",
+		"nats://me:p@s3cret?x@127.0.0.1",
+		"nats://me:p@s3cret#x@127.0.0.1",
+	} {
 		t.Setenv("NATS_URL", url)
 		for _, args := range [][]string{{"levels"}, {"sub", "x"}, {"serve"}} {
 			_, errs, err := runVerb(t, "", args...)
-			if got := exitCode(err); got != 2 || strings.Contains(errs+err.Error(), "s3cret") || !strings.Contains(errs+err.Error(), "%40 for @") {
-				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, how to write it, and nothing of it", args, url, got, err, errs)
+			said := errs + fmt.Sprint(err)
+			if got := exitCode(err); got != 2 || strings.Contains(said, "s3cret") || !strings.Contains(said, "%40 for @") {
+				t.Errorf("%q with %s: got exit code %d with %v %s, want 2, how to write it, and nothing of it",
+					args, url, got, err, errs)
 			}
 		}
 	}

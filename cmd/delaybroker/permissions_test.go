@@ -66,7 +66,8 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	o := operateAs(t, without...)
 	front := o.publish("delay.5s.orders.front", "")
-	if _, err := o.js.CreateConsumer(t.Context(), front.Stream, jetstream.ConsumerConfig{Name: "delaybroker-x"}); err != nil {
+	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
+	if _, err := o.js.CreateConsumer(t.Context(), front.Stream, reader); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := o.js.Stream(t.Context(), front.Stream)
@@ -88,7 +89,9 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	for n := range 2 {
 		letter := nats.NewMsg("delaydead.undelivered.orders.x")
 		for name, value := range map[string]string{
-			message.HeaderID: fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue: "2026-01-01T00:00:00Z", message.HeaderAccepted: "2026-01-01T00:00:00Z",
+			message.HeaderID:       fmt.Sprintf("DELAY_5s-%d-1", n),
+			message.HeaderDue:      "2026-01-01T00:00:00Z",
+			message.HeaderAccepted: "2026-01-01T00:00:00Z",
 		} {
 			letter.Header.Set(name, value)
 		}
@@ -153,7 +156,8 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	}
 	defer nc.Close()
 	for _, subject := range []string{
-		"orders.x", "delay.1s.orders.x", "delaysys.hop.1s.orders.x", "$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s", "$JS.API.STREAM.MSG.DELETE.DELAY_1s",
+		"orders.x", "delay.1s.orders.x", "delaysys.hop.1s.orders.x",
+		"$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s", "$JS.API.STREAM.MSG.DELETE.DELAY_1s",
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	} {
 		if !refuses(t, nc, subject) {
@@ -183,7 +187,8 @@ func TestServeAsFourUsers(t *testing.T) {
 	for _, l := range []struct{ variable, name, password string }{
 		{"DELAY_READ_CONTEXT", "read", "r"}, {"DELAY_WRITE_CONTEXT", "write", "w"}, {"DELAY_DELIVER_CONTEXT", "deliver", "d"},
 	} {
-		t.Setenv(l.variable, writeContext(t, fmt.Sprintf(`{"user": "delay-%s", "password": "%s", "inbox_prefix": "_INBOX_%s"}`, l.name, l.password, l.name)))
+		const user = `{"user": "delay-%s", "password": "%s", "inbox_prefix": "_INBOX_%s"}`
+		t.Setenv(l.variable, writeContext(t, fmt.Sprintf(user, l.name, l.password, l.name)))
 	}
 	r := start(t)
 	r.log.await(t, "ready")
@@ -215,7 +220,8 @@ func TestServeAsFourUsers(t *testing.T) {
 		d.want("rights", "ok", "to "+link+": not known")
 	}
 	for _, f := range d.Findings {
-		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") || strings.Contains(f.Detail, "_INBOX") { // no trial as one who is not to write
+		// It tries nothing as a user who is not to write.
+		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") || strings.Contains(f.Detail, "_INBOX") {
 			t.Errorf("got %+v", f)
 		}
 	}

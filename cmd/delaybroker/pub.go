@@ -39,8 +39,8 @@ func (a *app) pubCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL)",
 		Short: "Publish a message that is delivered later",
-		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin when it
-is -, or left out while stdin is no terminal.`,
+		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
+when it is -, or left out while stdin is no terminal.`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
   date | delaybroker pub clock.tick --level 5s --count 3`,

@@ -18,14 +18,15 @@ func TestPub(t *testing.T) {
 	nc, _ := connectSettings(t)
 	sub := subscribe(t, nc, "orders.>")
 
-	out := mustRunVerb(t, "", "pub", "orders.expire", "from the line", "--in", "1s", "-H", "x-Mixed: a: b", "-H", "x-Mixed:c")
+	out := mustRunVerb(t, "", "pub", "orders.expire", "from the line", "--in", "1s",
+		"-H", "x-Mixed: a: b", "-H", "x-Mixed:c")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2 {
 		t.Fatalf("got %q, want a header and a row", out)
 	}
 	m := wantMessage(t, sub, "from the line")
-	fields := strings.Fields(lines[1])
-	if got, want := fields, []string{m.Header.Get("Delay-Id"), "DELAY_1s", m.Header.Get("Delay-Due")}; !slices.Equal(got, want) {
+	row := []string{m.Header.Get("Delay-Id"), "DELAY_1s", m.Header.Get("Delay-Due")}
+	if got, want := strings.Fields(lines[1]), row; !slices.Equal(got, want) {
 		t.Errorf("row: got %q, want %q as delivered", got, want)
 	}
 	if got, want := m.Header["x-Mixed"], []string{"a: b", "c"}; !slices.Equal(got, want) {
@@ -46,7 +47,9 @@ func TestPub(t *testing.T) {
 func TestPubJSON(t *testing.T) {
 	startForClients(t)
 	before := time.Now()
-	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json", "-H", "Nats-Msg-Id: one"))
+	out := mustRunVerb(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json",
+		"-H", "Nats-Msg-Id: one")
+	all := decodeLines[published](t, out)
 	if len(all) != 3 {
 		t.Fatalf("got %d lines, want 3", len(all))
 	}
@@ -55,7 +58,8 @@ func TestPubJSON(t *testing.T) {
 			t.Errorf("duplicate %d: got %t, want %t", i, got, want)
 		}
 		id, err := message.ParseID(m.ID)
-		if err != nil || id.Stream != "DELAY_5s" || id.Sequence != 1 || m.Stream != id.Stream || m.Sequence != 1 || m.Subject != "delay.5s.orders.expire" {
+		if err != nil || id.Stream != "DELAY_5s" || id.Sequence != 1 ||
+			m.Stream != id.Stream || m.Sequence != 1 || m.Subject != "delay.5s.orders.expire" {
 			t.Errorf("got %+v (%v), want the first of DELAY_5s", m, err)
 		}
 		if got, want := m.Due, id.At.Add(5*time.Second); !got.Equal(want) || m.Due.Before(before.Add(5*time.Second)) {
@@ -108,7 +112,8 @@ func TestPubPermissions(t *testing.T) {
 
 	t.Setenv("NATS_USER", "orders")
 	t.Setenv("NATS_PASSWORD", "o")
-	wantVerbError(t, 1, []string{"publish to delay.1s.billing.x", "Permissions Violation"}, "pub", "billing.x", "y", "--in", "1s")
+	wantVerbError(t, 1, []string{"publish to delay.1s.billing.x", "Permissions Violation"},
+		"pub", "billing.x", "y", "--in", "1s")
 	wantVerbError(t, 1, []string{"subscribe to billing.>", "Permissions Violation"}, "sub", "billing.>")
 
 	got := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json"))
@@ -117,7 +122,8 @@ func TestPubPermissions(t *testing.T) {
 			t.Errorf("got %+v, want no id and an estimate, as looking is not allowed", m)
 		}
 	}
-	if out := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s"); !strings.Contains(out, "DELAY_1s-3") || !strings.Contains(out, "about") {
+	out := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s")
+	if !strings.Contains(out, "DELAY_1s-3") || !strings.Contains(out, "about") {
 		t.Errorf("got %q, want what is known", out)
 	}
 	t.Setenv("NATS_PASSWORD", "wr0ng")
@@ -130,14 +136,16 @@ func TestPubCount(t *testing.T) {
 	o.must("provision")
 	const count = 3000
 	out, errs, err := o.run("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count))
-	if err != nil || strings.Count(out, "\n") != 1+pubRows || !strings.Contains(errs, fmt.Sprintf("and %d more; --json prints all of them", count-pubRows)) {
+	more := fmt.Sprintf("and %d more; --json prints all of them", count-pubRows)
+	if err != nil || strings.Count(out, "\n") != 1+pubRows || !strings.Contains(errs, more) {
 		t.Errorf("got %v, want %d rows and how many more there are:\n%s%s", err, pubRows, out, errs)
 	}
 	if got := o.held("DELAY_5s"); got != count {
 		t.Errorf("%d are stored, want %d", got, count)
 	}
 	told := make(map[uint64]bool)
-	for _, m := range decodeLines[published](t, o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")) {
+	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")
+	for _, m := range decodeLines[published](t, out) {
 		told[m.Sequence] = true
 	}
 	if len(told) != count || !told[2*count] {
@@ -155,10 +163,12 @@ func TestPubInThePast(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	_, errs, err := o.run("pub", "orders.x", "body", "--at", "2020-01-01T00:00:00Z")
-	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) || !strings.Contains(errs, "ago: it is delivered at once") {
+	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) ||
+		!strings.Contains(errs, "ago: it is delivered at once") {
 		t.Errorf("got %v and %q, want %q", err, errs, want)
 	}
-	if _, errs, err := o.run("pub", "orders.x", "body", "--at", time.Now().Add(time.Hour).Format(time.RFC3339)); err != nil || errs != "" {
+	soon := time.Now().Add(time.Hour).Format(time.RFC3339)
+	if _, errs, err := o.run("pub", "orders.x", "body", "--at", soon); err != nil || errs != "" {
 		t.Errorf("in an hour: got %v and %q, want nothing said", err, errs)
 	}
 }

@@ -50,7 +50,9 @@ func TestTimeTokenIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for _, ahead := range []time.Duration{1, 999, time.Millisecond, 1500 * time.Millisecond, time.Second, time.Second + 1, 40 * 24 * time.Hour} {
+	for _, ahead := range []time.Duration{
+		1, 999, time.Millisecond, 1500 * time.Millisecond, time.Second, time.Second + 1, 40 * 24 * time.Hour,
+	} {
 		want := now.Add(ahead)
 		subject := fill(names.AtFilter(), timeToken(want, now), "x")
 		r, problem := message.Policy{Names: names}.Parse(message.Incoming{Stream: "S", At: now, Subject: subject})

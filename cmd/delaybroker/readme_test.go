@@ -35,8 +35,8 @@ func TestReadmeSettings(t *testing.T) {
 		case column > 0:
 			meaning := strings.Index(line[column:], "  ")
 			rest := line[column:]
-			standard := strings.TrimSpace(rest[:meaning])
-			fmt.Fprintf(&want, "| `%s` | %s | %s |\n", strings.TrimSpace(line[:column]), standard, strings.TrimSpace(rest[meaning:]))
+			name, standard := strings.TrimSpace(line[:column]), strings.TrimSpace(rest[:meaning])
+			fmt.Fprintf(&want, "| `%s` | %s | %s |\n", name, standard, strings.TrimSpace(rest[meaning:]))
 		}
 	}
 	if rows := strings.Count(want.String(), "\n"); rows < 20 {
@@ -60,8 +60,14 @@ func TestReadmeSettings(t *testing.T) {
 func TestDocumentedVerbs(t *testing.T) {
 	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
 	for _, file := range []string{
-		"OPERATIONS.md", "../../README.md", "../../broker/message/PROTOCOL.md", "../../test/README.md", "../../test/deploy/README.md",
-		"../../test/fault/README.md", "../../test/permissions/README.md", "../../test/rivals/README.md",
+		"OPERATIONS.md",
+		"../../README.md",
+		"../../broker/message/PROTOCOL.md",
+		"../../test/README.md",
+		"../../test/deploy/README.md",
+		"../../test/fault/README.md",
+		"../../test/permissions/README.md",
+		"../../test/rivals/README.md",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -25,9 +25,13 @@ func TestServeEmbedded(t *testing.T) {
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 	}
-	durability := "acknowledged means written to a file on this host, fsync every 1s (replicas 1, nats-server " + server.VERSION + "): a crash takes nothing"
+	durability := "acknowledged means written to a file on this host, fsync every 1s " +
+		"(replicas 1, nats-server " + server.VERSION + "): a crash takes nothing"
 	wantBody(t, ready["http"], "/readyz", durability)
-	wantBody(t, ready["http"], "/metrics", "\ndelaybroker_ready 1\n", `delaybroker_lane_owned{kind="level",lane="DELAY_5s"} 1`, `delaybroker_build_info{go_version="go1.`)
+	wantBody(t, ready["http"], "/metrics",
+		"\ndelaybroker_ready 1\n",
+		`delaybroker_lane_owned{kind="level",lane="DELAY_5s"} 1`,
+		`delaybroker_build_info{go_version="go1.`)
 	if got, _ := ready["durability"].(string); !strings.HasPrefix(got, durability) {
 		t.Errorf("durability: got %q, want %q", got, durability)
 	}
@@ -102,10 +106,12 @@ func TestServeCreatesNothingUnasked(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "")
 	r = start(t)
 	// What the streams are, whoever made them, and not what new ones would be.
-	if got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"; !strings.Contains(got, want) {
+	got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"
+	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)
 	}
-	if got, want := fmt.Sprint(r.log.await(t, "durability is weak")["what"]), "1 replica of DELAY_1s"; !strings.Contains(got, want) {
+	got, want = fmt.Sprint(r.log.await(t, "durability is weak")["what"]), "1 replica of DELAY_1s"
+	if !strings.Contains(got, want) {
 		t.Errorf("weak: got %q, want %q", got, want)
 	}
 	r.stop(t)

@@ -20,8 +20,8 @@ func (a *app) streamsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "streams",
 		Short: "Print the streams that the settings want, as manifests",
-		Long: `Print the streams that the settings want, for those who create them by other means than "delaybroker provision" or
-DELAY_PROVISION=create. It asks no server.
+		Long: `Print the streams that the settings want, for those who create them by other means than "delaybroker provision"
+or DELAY_PROVISION=create. It asks no server.
 
 --as json   a list of JetStream stream configurations, as "nats stream add --config" and the JetStream API take them
 --as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -

@@ -82,8 +82,16 @@ func TestStreamsForNACK(t *testing.T) {
 			t.Fatal(err)
 		}
 		wanted := map[string]any{
-			"name": cfg.Name, "description": cfg.Description, "subjects": cfg.Subjects, "retention": "limits", "storage": "file",
-			"discard": "new", "maxMsgSize": cfg.MaxMsgSize, "replicas": cfg.Replicas, "allowDirect": true, "metadata": cfg.Metadata,
+			"name":          cfg.Name,
+			"description":   cfg.Description,
+			"subjects":      cfg.Subjects,
+			"retention":     "limits",
+			"storage":       "file",
+			"discard":       "new",
+			"maxMsgSize":    cfg.MaxMsgSize,
+			"replicas":      cfg.Replicas,
+			"allowDirect":   true,
+			"metadata":      cfg.Metadata,
 			"preventDelete": true,
 		}
 		if cfg.MaxMsgsPerSubject > 0 {
@@ -105,7 +113,8 @@ func TestStreamsForNACK(t *testing.T) {
 func TestStreamsUsage(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for _, args := range []string{
-		"--as terraform", "--max-payload 1", "--max-payload 65MiB", "--max-payload 1GiB", "--max-payload MiB", "--max-payload 9223372036854775807KiB",
+		"--as terraform", "--max-payload 1", "--max-payload 65MiB", "--max-payload 1GiB", "--max-payload MiB",
+		"--max-payload 9223372036854775807KiB",
 		"--replicas 6", "--replicas -1", "now",
 	} {
 		_, _, err := runVerb(t, "", append([]string{"streams"}, strings.Fields(args)...)...)
@@ -117,7 +126,8 @@ func TestStreamsUsage(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
-		"65536": 64 << 10, "64KiB": 64 << 10, "64K": 64 << 10, "100KB": 100 << 10, "1MiB": 1 << 20, "8MB": 8 << 20, "64M": 64 << 20,
+		"65536": 64 << 10, "64KiB": 64 << 10, "64K": 64 << 10, "100KB": 100 << 10,
+		"1MiB": 1 << 20, "8MB": 8 << 20, "64M": 64 << 20,
 	} {
 		if got, err := parseSize(text); got != want || err != nil {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)

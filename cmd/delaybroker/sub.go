@@ -27,8 +27,8 @@ func (a *app) subCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sub SUBJECT",
 		Short: "Show what arrives on a subject, and how late",
-		Long: `Show what arrives on a subject, when it was due, and how late it is by the clock of this host. What was published
-without a delay is shown too. It subscribes as core NATS does: what is in a stream already is not shown.`,
+		Long: `Show what arrives on a subject, when it was due, and how late it is by the clock of this host. What was
+published without a delay is shown too. It subscribes as core NATS does: what is in a stream already is not shown.`,
 		Example: `  delaybroker sub 'orders.>'
   delaybroker sub orders.expire --count 1 --json`,
 		Args: argumentsBetween(1, 1),

@@ -64,18 +64,20 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 func TestSub(t *testing.T) {
 	startForClients(t)
 	next, result := subscribing(t, "orders.>", "--count", "2")
-	if got, want := strings.Fields(next()), []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}; !slices.Equal(got, want) {
+	head := []string{"TIME", time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"}
+	if got, want := strings.Fields(next()), head; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	nc, _ := connectSettings(t)
 	if err := nc.Publish("orders.now", []byte("\x1b[31mred")); err != nil {
 		t.Fatal(err)
 	}
-	if line := next(); !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
+	line := next()
+	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
 		t.Errorf("got %q, want no due and the body without its escape code", line)
 	}
 	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
-	line := next()
+	line = next()
 	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("got %q, want %q in it", line, want)
@@ -105,12 +107,14 @@ func TestSubJSON(t *testing.T) {
 		BodyBase64 string `json:"body_base64"`
 	}
 	plain := decodeLines[line](t, next())[0]
-	if plain.LateMS != nil || plain.ID != "" || plain.Body != nil || plain.BodyBase64 != base64.StdEncoding.EncodeToString([]byte{0xff, 0}) {
+	encoded := base64.StdEncoding.EncodeToString([]byte{0xff, 0})
+	if plain.LateMS != nil || plain.ID != "" || plain.Body != nil || plain.BodyBase64 != encoded {
 		t.Errorf("got %+v, want no delay, and the body in base64", plain)
 	}
 	publish(t, js, "delay.1s.orders.expire", "text")
 	m := decodeLines[line](t, next())[0]
-	if m.Subject != "orders.expire" || !strings.HasPrefix(m.ID, "DELAY_1s-1-") || m.Body == nil || *m.Body != "text" || m.LateMS == nil {
+	if m.Subject != "orders.expire" || !strings.HasPrefix(m.ID, "DELAY_1s-1-") ||
+		m.Body == nil || *m.Body != "text" || m.LateMS == nil {
 		t.Fatalf("got %+v, want the delayed message", m)
 	}
 	if got, want := *m.LateMS, milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
@@ -168,8 +172,12 @@ func TestSubSaysDisconnects(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "word of the disconnect", func() bool { return strings.Contains(said.String(), "disconnected from NATS") })
-	eventually(t, "word of the connection", func() bool { return strings.Contains(said.String(), "connected to NATS again, at nats://127.0.0.1") })
+	eventually(t, "word of the disconnect", func() bool {
+		return strings.Contains(said.String(), "disconnected from NATS")
+	})
+	eventually(t, "word of the connection", func() bool {
+		return strings.Contains(said.String(), "connected to NATS again, at nats://127.0.0.1")
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("got %v, want nil", err)

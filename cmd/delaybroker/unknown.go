@@ -11,7 +11,8 @@ import (
 )
 
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
-var injected = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+var injected = regexp.MustCompile(
+	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // maxTypo is how many letters of a misspelt name may be wrong.
 const maxTypo = 3
@@ -19,13 +20,19 @@ const maxTypo = 3
 // misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
 // although somebody named another.
 var misnamed = map[string]string{
-	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL", "NATS_SERVER_URL": "NATS_URL",
-	"NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL", "NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
-	"NATS_USERNAME": "NATS_USER", "NATS_LOGIN": "NATS_USER", "NATS_PASS": "NATS_PASSWORD", "NATS_PWD": "NATS_PASSWORD", "NATS_PASSWD": "NATS_PASSWORD",
-	"NATS_AUTH_TOKEN": "NATS_TOKEN", "NATS_CREDENTIALS": "NATS_CREDS", "NATS_CREDS_FILE": "NATS_CREDS", "NATS_CREDS_PATH": "NATS_CREDS",
-	"NATS_CRED": "NATS_CREDS", "NATS_NKEY_FILE": "NATS_NKEY", "NATS_NKEY_SEED": "NATS_NKEY", "NATS_SEED": "NATS_NKEY", "NATS_CTX": "NATS_CONTEXT",
-	"NATS_TLS_CERT": "NATS_CERT", "NATS_CERT_FILE": "NATS_CERT", "NATS_TLS_KEY": "NATS_KEY", "NATS_KEY_FILE": "NATS_KEY",
-	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA", "NATS_TLSCERT": "NATS_CERT", "NATS_TLSKEY": "NATS_KEY",
+	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
+	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
+	"NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
+	"NATS_USERNAME": "NATS_USER", "NATS_LOGIN": "NATS_USER",
+	"NATS_PASS": "NATS_PASSWORD", "NATS_PWD": "NATS_PASSWORD", "NATS_PASSWD": "NATS_PASSWORD",
+	"NATS_AUTH_TOKEN":  "NATS_TOKEN",
+	"NATS_CREDENTIALS": "NATS_CREDS", "NATS_CRED": "NATS_CREDS",
+	"NATS_CREDS_FILE": "NATS_CREDS", "NATS_CREDS_PATH": "NATS_CREDS",
+	"NATS_NKEY_FILE": "NATS_NKEY", "NATS_NKEY_SEED": "NATS_NKEY", "NATS_SEED": "NATS_NKEY",
+	"NATS_CTX":      "NATS_CONTEXT",
+	"NATS_TLS_CERT": "NATS_CERT", "NATS_CERT_FILE": "NATS_CERT", "NATS_TLSCERT": "NATS_CERT",
+	"NATS_TLS_KEY": "NATS_KEY", "NATS_KEY_FILE": "NATS_KEY", "NATS_TLSKEY": "NATS_KEY",
+	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
 }
 
 // An unknownName is a variable that looks like a setting, and is none.

@@ -2,28 +2,30 @@ package poison
 
 import "strings"
 
-// Headers are those that must not be passed on, each with a value that does its harm. What the server and its client know
-// is compared with their sources: see TestCanaryHeaders.
+// Headers are those that must not be passed on to a target, each with a value that does harm. TestCanaryHeaders
+// compares them with the sources of the server and of its client.
 var Headers = []string{
 	"Nats-Msg-Id: forged", "Nats-Expected-Stream: OTHER", "Nats-Expected-Last-Sequence: 1",
-	"Nats-Expected-Last-Subject-Sequence: 1", "Nats-Expected-Last-Subject-Sequence-Subject: a", "Nats-Expected-Last-Msg-Id: a",
-	"Nats-Rollup: all", "Nats-Rollup: sub", "Nats-TTL: 1", "Nats-Schedule: @at 2030-01-01T00:00:00Z", "Nats-Schedule-Target: a",
-	"Nats-Schedule-Source: a", "Nats-Schedule-TTL: 1s", "Nats-Schedule-Time-Zone: UTC", "Nats-Schedule-Rollup: sub",
-	"Nats-Schedule-Next: purge", "Nats-Scheduler: a", "Nats-Batch-Id: a", "Nats-Batch-Sequence: 1", "Nats-Batch-Commit: 1",
-	"Nats-Incr: +1", "Nats-Counter-Sources: {}", "Nats-Trace-Dest: a", "Nats-Trace-Only: true", "Nats-Trace-Hop: 1",
-	"Nats-Trace-Origin-Account: A", "Nats-Request-Info: {}", "Nats-Server-Xkey: a", "Nats-Stream-Source: a", "Nats-Stream: a",
-	"Nats-Subject: a", "Nats-Sequence: 1", "Nats-Last-Sequence: 1", "Nats-Time-Stamp: a", "Nats-Num-Pending: 1",
-	"Nats-UpTo-Sequence: 1", "Nats-Consumer-Stalled: a", "Nats-Last-Consumer: 1", "Nats-Last-Stream: 1", "Nats-Pending-Messages: 1",
-	"Nats-Pending-Bytes: 1", "Nats-Pin-Id: a", "Nats-Msg-Size: 1", "Nats-Response-Type: a", "Nats-Required-Api-Level: 9",
-	"Nats-Marker-Reason: MaxAge", "Nats-Stream-Identity: a", "Nats-Service-Error: a", "Nats-Service-Error-Code: 500",
-	"Nats-No-Masking: 1", "Nats-Wrong-Pin-Id: a", "Nats-Of-Tomorrow: a", "Nats-: a",
+	"Nats-Expected-Last-Subject-Sequence: 1", "Nats-Expected-Last-Subject-Sequence-Subject: a",
+	"Nats-Expected-Last-Msg-Id: a", "Nats-Rollup: all", "Nats-Rollup: sub", "Nats-TTL: 1",
+	"Nats-Schedule: @at 2030-01-01T00:00:00Z", "Nats-Schedule-Target: a", "Nats-Schedule-Source: a",
+	"Nats-Schedule-TTL: 1s", "Nats-Schedule-Time-Zone: UTC", "Nats-Schedule-Rollup: sub", "Nats-Schedule-Next: purge",
+	"Nats-Scheduler: a", "Nats-Batch-Id: a", "Nats-Batch-Sequence: 1", "Nats-Batch-Commit: 1", "Nats-Incr: +1",
+	"Nats-Counter-Sources: {}", "Nats-Trace-Dest: a", "Nats-Trace-Only: true", "Nats-Trace-Hop: 1",
+	"Nats-Trace-Origin-Account: A", "Nats-Request-Info: {}", "Nats-Server-Xkey: a", "Nats-Stream-Source: a",
+	"Nats-Stream: a", "Nats-Subject: a", "Nats-Sequence: 1", "Nats-Last-Sequence: 1", "Nats-Time-Stamp: a",
+	"Nats-Num-Pending: 1", "Nats-UpTo-Sequence: 1", "Nats-Consumer-Stalled: a", "Nats-Last-Consumer: 1",
+	"Nats-Last-Stream: 1", "Nats-Pending-Messages: 1", "Nats-Pending-Bytes: 1", "Nats-Pin-Id: a", "Nats-Msg-Size: 1",
+	"Nats-Response-Type: a", "Nats-Required-Api-Level: 9", "Nats-Marker-Reason: MaxAge", "Nats-Stream-Identity: a",
+	"Nats-Service-Error: a", "Nats-Service-Error-Code: 500", "Nats-No-Masking: 1", "Nats-Wrong-Pin-Id: a",
+	"Nats-Of-Tomorrow: a", "Nats-: a",
 	"Nmqtt-Pub: 1", "Nmqtt-Subject: a", "Nmqtt-Mapped: a", "Nmqtt-PubRel: 1", "Nmqtt-RTopic: a", "Nmqtt-ROrigin: a",
 	"Nmqtt-RFlags: 1", "Nmqtt-RSource: a", "Nmqtt-Of-Tomorrow: a",
 	"Status: 409", "Status: 100", "Description: Idle Heartbeat", "KV-Operation: PURGE",
 	"Delay-Id: a-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z", "Delay-Msg-Id: forged",
 	"Delay-Format: 9", "Delay-Hop: 9", "Delay-Attempts: 9", "Delay-First-Failure: 2020-01-01T00:00:00Z",
-	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Paced: abc", "Delay-Error-Code: a", "Delay-Error: a",
-	"Delay-Subject: a",
+	"Delay-Last-Failure: 2020-01-01T00:00:00Z", "Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Paced: abc",
+	"Delay-Error-Code: a", "Delay-Error: a", "Delay-Subject: a",
 }
 
 // A Way is a way to write a header line so that somebody does not see it, as raw lines of a block.

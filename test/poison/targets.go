@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// Targets are the subjects that nobody may have delivered to, each with a piece of the sentence that says why. Roots are the
-// first tokens that the broker keeps for itself.
+// Targets are the subjects to which nobody may have a message delivered, each with a part of the sentence that says
+// why. Roots are the first tokens that the broker keeps for itself.
 func Targets(roots []string) map[string]string {
 	m := map[string]string{
-		"": "no target", ".": "empty token", "..": "empty token", ".x": "empty token", "x.": "empty token", "x..y": "empty token",
-		"x.y.": "empty token", "...x": "empty token", "orders.x..": "empty token",
-		"*": "wildcard", ">": "wildcard", "orders.*": "wildcard", "orders.>": "wildcard", "*.x": "wildcard", "orders.*.x": "wildcard",
-		"orders.x*": "wildcard", "orders.>x": "wildcard", "a>b": "wildcard", "<b>.x": "wildcard",
-		strings.Repeat("x", 257): "257 bytes", strings.Repeat("x", 5000): "5000 bytes", strings.Repeat("x.", 200): "400 bytes",
-		strings.Repeat("é", 129): "258 bytes",
-		tokens(17):               "17 tokens", tokens(100): "100 tokens",
-		"grüße.x": "0xc3", "orders.😀": "0xf0", "orders.x\u00a0": "0xc2", "orders\u2024x": "0xe2", "ｏrders.x": "0xef", "x\xff": "0xff",
+		"": "no target", ".": "empty token", "..": "empty token", ".x": "empty token", "x.": "empty token",
+		"x..y": "empty token", "x.y.": "empty token", "...x": "empty token", "orders.x..": "empty token",
+		"*": "wildcard", ">": "wildcard", "orders.*": "wildcard", "orders.>": "wildcard", "*.x": "wildcard",
+		"orders.*.x": "wildcard", "orders.x*": "wildcard", "orders.>x": "wildcard", "a>b": "wildcard", "<b>.x": "wildcard",
+		strings.Repeat("x", 257): "257 bytes", strings.Repeat("x", 5000): "5000 bytes",
+		strings.Repeat("x.", 200): "400 bytes", strings.Repeat("é", 129): "258 bytes",
+		tokens(17): "17 tokens", tokens(100): "100 tokens",
+		"grüße.x": "0xc3", "orders.😀": "0xf0", "orders.x\u00a0": "0xc2", "orders\u2024x": "0xe2",
+		"ｏrders.x": "0xef", "x\xff": "0xff",
 		"＄SYS.REQ": "0xef", "＿INBOX.x": "0xef", "ｄelay.30m.x": "0xef", "\u200b$SYS.REQ": "0xe2", "$SYS\u2024REQ": "0xe2",
 	}
 	for c := range 256 { // every byte that is not printable ASCII, at either end and inside
@@ -34,8 +35,9 @@ func Targets(roots []string) map[string]string {
 		}
 	}
 	for _, target := range []string{
-		"$SYS.REQ.SERVER.PING", "$JS.API.STREAM.DELETE.ORDERS", "$JS.API.STREAM.PURGE.DELAY_30m", "$JS.ACK.a.b.c", "$KV.bucket.key",
-		"$O.bucket.C.a", "$SRV.PING", "$NRG.x", "$MQTT.msgs.x", "$G.x", "$", "$.x", "$x", "$JSC.R.x", "$GR.x", "$LDS.x", "$DEV.x",
+		"$SYS.REQ.SERVER.PING", "$JS.API.STREAM.DELETE.ORDERS", "$JS.API.STREAM.PURGE.DELAY_30m", "$JS.ACK.a.b.c",
+		"$KV.bucket.key", "$O.bucket.C.a", "$SRV.PING", "$NRG.x", "$MQTT.msgs.x", "$G.x", "$", "$.x", "$x", "$JSC.R.x",
+		"$GR.x", "$LDS.x", "$DEV.x",
 		"_INBOX.abc.def", "_INBOX_orders.x", "_R_.x", "_GR_.x", "_", "_.x", "_x", "__x", "_sys.x",
 	} {
 		m[target] = "namespace of the server"
