@@ -54,7 +54,7 @@ func TestEarly(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	var h histogram
+	var h latencies
 	for _, d := range []time.Duration{0, time.Millisecond, time.Millisecond + 1, time.Hour, time.Hour + 1} {
 		h.observe(d)
 	}

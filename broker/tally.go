@@ -18,16 +18,16 @@ type tally struct {
 	ours, foreign atomic.Uint64 // duplicates that were looked at
 	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
-	lateness      map[layout.Kind]*histogram
+	lateness      map[layout.Kind]*latencies
 }
 
 func newTally() *tally {
-	t := &tally{dead: make(map[message.Code]*atomic.Uint64), lateness: make(map[layout.Kind]*histogram)}
+	t := &tally{dead: make(map[message.Code]*atomic.Uint64), lateness: make(map[layout.Kind]*latencies)}
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
 	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
-		t.lateness[kind] = new(histogram)
+		t.lateness[kind] = new(latencies)
 	}
 	return t
 }
@@ -54,13 +54,13 @@ var latenessBounds = [...]time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 }
 
-// histogram counts durations. It is safe for concurrent use; a reader may see one observation in part.
-type histogram struct {
+// latencies counts durations. It is safe for concurrent use; a reader may see one observation in part.
+type latencies struct {
 	buckets [len(latenessBounds) + 1]atomic.Uint64 // each without those before; the last has no bound
 	sum     atomic.Int64
 }
 
-func (h *histogram) observe(d time.Duration) {
+func (h *latencies) observe(d time.Duration) {
 	i, _ := slices.BinarySearch(latenessBounds[:], d)
 	h.buckets[i].Add(1)
 	h.sum.Add(int64(d))
@@ -70,7 +70,7 @@ func (h *histogram) observe(d time.Duration) {
 type Histogram struct {
 	Count   uint64        `json:"count"`
 	Sum     time.Duration `json:"sum"`
-	Buckets []Bucket      `json:"buckets"`
+	Buckets []Bucket      `json:"latencies"`
 }
 
 // Bucket counts the durations of UpTo and less.
@@ -79,7 +79,7 @@ type Bucket struct {
 	Count uint64        `json:"count"`
 }
 
-func (h *histogram) read() Histogram {
+func (h *latencies) read() Histogram {
 	r := Histogram{Sum: time.Duration(h.sum.Load())}
 	for i := range h.buckets {
 		r.Count += h.buckets[i].Load()
@@ -92,7 +92,7 @@ func (h *histogram) read() Histogram {
 
 // MarshalJSON writes the sum in seconds.
 func (h Histogram) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "buckets": h.Buckets})
+	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "latencies": h.Buckets})
 }
 
 // MarshalJSON writes the bound in seconds.

@@ -56,10 +56,10 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 // backupKinds are the formats of a backup: that of current servers, and that of servers before 2.15.
 var backupKinds = map[string]func(*natstest.Server, *client, string) natstest.Backup{
 	"backup": func(_ *natstest.Server, c *client, stream string) natstest.Backup {
-		return natstest.BackUp(c.t, c.nc, stream)
+		return natstest.SaveStream(c.t, c.nc, stream)
 	},
 	"backup before 2.15": func(s *natstest.Server, c *client, stream string) natstest.Backup {
-		return s.BackUpFiles(c.nc, stream)
+		return s.SaveFiles(c.nc, stream)
 	},
 }
 

@@ -5,7 +5,7 @@ package lane
 //
 // It is not safe for concurrent use. The zero Cursor is ready.
 type Cursor struct {
-	marks []mark // a ring; its length is a power of two
+	marks []slot // a ring; its length is a power of two
 	first uint64 // number of the oldest mark in the ring
 	next  uint64 // number of the next mark
 	life  uint32 // counts resets, so that marks from before a reset mean nothing
@@ -13,8 +13,8 @@ type Cursor struct {
 	ahead int    // messages that arrived before an older one, and are still in the lane
 }
 
-// mark is the record of one message.
-type mark struct {
+// slot is the record of one message.
+type slot struct {
 	seq   uint64
 	state state
 }
@@ -39,13 +39,13 @@ func (c *Cursor) Begin(seq uint64) Mark {
 		c.grow()
 	}
 	m := Mark{number: c.next, life: c.life}
-	c.marks[c.next&uint64(len(c.marks)-1)] = mark{seq: seq}
+	c.marks[c.next&uint64(len(c.marks)-1)] = slot{seq: seq}
 	c.next++
 	return m
 }
 
 func (c *Cursor) grow() {
-	bigger := make([]mark, max(64, 2*len(c.marks)))
+	bigger := make([]slot, max(64, 2*len(c.marks)))
 	for n := c.first; n < c.next; n++ {
 		bigger[n&uint64(len(bigger)-1)] = c.marks[n&uint64(len(c.marks)-1)]
 	}
@@ -118,4 +118,4 @@ func (c *Cursor) Reset() {
 	*c = Cursor{life: c.life + 1}
 }
 
-func (c *Cursor) at(n uint64) *mark { return &c.marks[n&uint64(len(c.marks)-1)] }
+func (c *Cursor) at(n uint64) *slot { return &c.marks[n&uint64(len(c.marks)-1)] }

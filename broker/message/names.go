@@ -21,7 +21,7 @@ const (
 	FormForeign Form = iota // none of ours
 	FormLevel               // delay.<level or duration>.<target>
 	FormIn                  // delayin.<duration>.<target>
-	FormAt                  // delayat.<time>.<target>
+	FormTime                // delayat.<time>.<target>
 	FormHop                 // delaysys.hop.<level>.<target>
 	FormRetry               // delaysys.retry.<level>.<target>
 )
@@ -139,7 +139,7 @@ func (n Names) Parse(subject string) Address {
 	case n.in:
 		form = FormIn
 	case n.at:
-		form = FormAt
+		form = FormTime
 	case n.sys:
 		var kind string
 		switch kind, rest, _ = strings.Cut(rest, "."); kind {

@@ -60,7 +60,7 @@ func TestParseSubject(t *testing.T) {
 		{"delay.30m.", message.Address{Form: message.FormLevel, Token: "30m"}},
 		{"delay", message.Address{Form: message.FormLevel}},
 		{"delayin.1h30m.a", message.Address{Form: message.FormIn, Token: "1h30m", Target: "a"}},
-		{"delayat.1.a", message.Address{Form: message.FormAt, Token: "1", Target: "a"}},
+		{"delayat.1.a", message.Address{Form: message.FormTime, Token: "1", Target: "a"}},
 		{"delaysys.hop.30m.a.b", message.Address{Form: message.FormHop, Token: "30m", Target: "a.b"}},
 		{"delaysys.retry.30s.a", message.Address{Form: message.FormRetry, Token: "30s", Target: "a"}},
 		{"delaysys.hop", message.Address{Form: message.FormHop}},

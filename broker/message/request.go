@@ -145,7 +145,7 @@ func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
 			"the subject already says when: leave out Delay-For, and Delay-Until except on %s.<level> subjects",
 			p.Names.Prefix())
 	}
-	if addr.Form == FormAt {
+	if addr.Form == FormTime {
 		if dotted(addr.Target) {
 			return at, splitTime(addr)
 		}

@@ -14,7 +14,7 @@ func parseTime(s string) (time.Time, *Problem) {
 		n, err := strconv.ParseInt(s, 10, 64)
 		switch {
 		case err != nil || len(s) > 14:
-			return time.Time{}, badTime(s)
+			return time.Time{}, malformedTime(s)
 		case len(s) <= 11:
 			return time.Unix(n, 0).UTC(), nil
 		}
@@ -22,7 +22,7 @@ func parseTime(s string) (time.Time, *Problem) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || !rfc3339(s) || !writable(t) {
-		return time.Time{}, badTime(s)
+		return time.Time{}, malformedTime(s)
 	}
 	return t.UTC(), nil
 }
@@ -51,7 +51,7 @@ func rfc3339(s string) bool {
 	return rest == "Z" || len(rest) == len("+00:00")
 }
 
-func badTime(s string) *Problem {
+func malformedTime(s string) *Problem {
 	return Problemf(BadTime,
 		"the time %s cannot be read: want RFC 3339 with a zone (2026-11-20T10:00:00Z), unix seconds, or unix milliseconds",
 		excerpt(s))

@@ -28,8 +28,8 @@ type Backup struct {
 	data   []byte
 }
 
-// BackUp copies a stream, without its consumers.
-func BackUp(t testing.TB, nc *nats.Conn, stream string) Backup {
+// SaveStream copies a stream, without its consumers.
+func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	t.Helper()
 	inbox := nc.NewInbox()
 	chunks := make(chan *nats.Msg, 1024)
@@ -59,9 +59,9 @@ func BackUp(t testing.TB, nc *nats.Conn, stream string) Backup {
 	return b
 }
 
-// BackUpFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive
+// SaveFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive
 // of its files. Unlike the later form it keeps the time at which the stream was created.
-func (s *Server) BackUpFiles(nc *nats.Conn, stream string) Backup {
+func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 	s.t.Helper()
 	var answer server.JSApiStreamInfoResponse
 	call(s.t, nc, "$JS.API.STREAM.INFO."+stream, struct{}{}, &answer)

@@ -22,7 +22,7 @@ func (g Grant) String() string { return fmt.Sprintf("%s of %s: %s", g.List, g.Us
 func Grants(t testing.TB, file, user string) []Grant {
 	t.Helper()
 	var all []Grant
-	for name, list := range lists(find(t, options(t, file), user)) {
+	for name, list := range lists(find(t, optionsIn(t, file), user)) {
 		for _, subject := range *list {
 			all = append(all, Grant{user, name, subject})
 		}
@@ -39,7 +39,7 @@ func Grants(t testing.TB, file, user string) []Grant {
 // [Everything].
 func Options(t testing.TB, file string, without ...Grant) server.Options {
 	t.Helper()
-	opts := options(t, file)
+	opts := optionsIn(t, file)
 	for _, g := range without {
 		list := lists(find(t, opts, g.User))[g.List]
 		before := len(*list)
@@ -51,16 +51,16 @@ func Options(t testing.TB, file string, without ...Grant) server.Options {
 			*list = []string{"nothing"} // an empty list would allow everything
 		}
 	}
-	opts.Users = append(opts.Users, &server.User{Username: everything, Password: everything})
+	opts.Users = append(opts.Users, &server.User{Username: allUser, Password: allUser})
 	return *opts
 }
 
-const everything = "everything"
+const allUser = "everything"
 
 // Everything connects as the user that Options adds.
-func Everything() nats.Option { return nats.UserInfo(everything, everything) }
+func Everything() nats.Option { return nats.UserInfo(allUser, allUser) }
 
-func options(t testing.TB, file string) *server.Options {
+func optionsIn(t testing.TB, file string) *server.Options {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
 	if err != nil {
