@@ -99,7 +99,7 @@ func TestStreamFull(t *testing.T) {
 		k.send("orders.a", message.Auto).check(t, 0, "delivered")
 		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
 		k.send("orders.a", message.Stream).check(t, 0, "refused 10077")
-		var large verdict
+		var large watched
 		large.start = time.Now()
 		k.Deliver(Message{Target: "orders.a", Data: make([]byte, 200)}, func(r Result) { large.all = append(large.all, r) })
 		large.check(t, 0, "refused 10054")
@@ -113,7 +113,7 @@ func TestStreamFull(t *testing.T) {
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		var v verdict
+		var v watched
 		v.start = time.Now()
 		k.Deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}, func(r Result) { v.all = append(v.all, r) })
 		v.check(t, 0, "refused 10054")
@@ -166,7 +166,7 @@ func TestStreamCreated(t *testing.T) {
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.api = orders
+		k.lookup.api = orders
 		k.subscribe("orders.>", nil)
 		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
 		time.Sleep(time.Second)
@@ -194,7 +194,7 @@ func TestForgedAck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
-				k.streams.api = orders // so that the stream is known and never answers
+				k.lookup.api = orders // so that the stream is known and never answers
 				answers := false
 				k.subscribe("orders.>", func(m *nats.Msg) {
 					if answers {
@@ -202,7 +202,7 @@ func TestForgedAck(t *testing.T) {
 					}
 				})
 				k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
-				k.streams.now.Load().at = time.Now() // as fresh as it may be
+				k.lookup.latest.Load().at = time.Now() // as fresh as it may be
 				answers = true
 				k.send("orders.a", message.Stream).check(t, ackWait, timedOut)
 			})

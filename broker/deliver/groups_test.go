@@ -70,15 +70,15 @@ func (k *kit) checkIdle() {
 	k.t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if w := k.window; w.past != 0 || w.pastBytes != 0 || len(w.waiting) > 0 || len(k.ready) > 0 || k.pumping {
-		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, pumping %v; want nothing", w.past, w.pastBytes, len(w.waiting), len(k.ready), k.pumping)
+	if w := k.groups.window; w.past != 0 || w.pastBytes != 0 || len(w.waiting) > 0 || len(k.groups.ready) > 0 || k.sending {
+		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, sending %v; want nothing", w.past, w.pastBytes, len(w.waiting), len(k.groups.ready), k.sending)
 	}
-	for name, g := range k.groups {
+	for name, g := range k.groups.byName {
 		if g.past != 0 || g.pastBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
 			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.past, len(g.waiting))
 		}
 	}
-	for subject, target := range k.targets {
+	for subject, target := range k.targets.bySubject {
 		if target.open != 0 || target.unsent != 0 {
 			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.open, target.unsent)
 		}
@@ -107,7 +107,7 @@ func TestShareOfGroups(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
-				k.streams.api = test.streams
+				k.lookup.api = test.streams
 				k.subscribe("ui", nil)
 				k.send("ui", message.Auto).check(t, 2*silence, "delivered") // the streams are known
 				seen := k.subscribe("s.>", nil)
@@ -177,7 +177,7 @@ func TestWindow(t *testing.T) {
 		k := newKit(t, s)
 		const window = 64
 		k.mu.Lock()
-		k.window.most = window
+		k.groups.window.most = window
 		k.mu.Unlock()
 		seen := k.subscribe("*.silent", nil)
 		results := &count{}
@@ -297,7 +297,7 @@ func TestTargetsAreForgotten(t *testing.T) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if targets, groups, most := len(k.targets), len(k.groups), remember+1000; targets > most || groups > most {
+		if targets, groups, most := len(k.targets.bySubject), len(k.groups.byName), remember+1000; targets > most || groups > most {
 			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, most)
 		}
 	})

@@ -90,16 +90,16 @@ func (c *count) add() { c.mu.Lock(); c.n++; c.mu.Unlock() }
 
 func (c *count) get() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
-// verdict is what became of one delivery.
-type verdict struct {
+// watched is what became of one delivery.
+type watched struct {
 	mu    sync.Mutex
 	all   []Result
 	took  time.Duration
 	start time.Time
 }
 
-func (k *kit) send(target string, mode message.Mode) *verdict {
-	v := &verdict{start: time.Now()}
+func (k *kit) send(target string, mode message.Mode) *watched {
+	v := &watched{start: time.Now()}
 	k.Deliver(Message{Target: target, Mode: mode, Data: []byte("x")}, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -109,7 +109,7 @@ func (k *kit) send(target string, mode message.Mode) *verdict {
 }
 
 // check waits for the time given and sees exactly this: "delivered", "refused <code>" or "unknown: <why>".
-func (v *verdict) check(t *testing.T, took time.Duration, want string) {
+func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(v.start.Add(took)))
 	synctest.Wait()

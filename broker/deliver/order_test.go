@@ -73,7 +73,7 @@ func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.api = pretend(`{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`)
+		k.lookup.api = pretend(`{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`)
 		var seen arrivals
 		var unanswered []*nats.Msg
 		hold := true
@@ -100,7 +100,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 			synctest.Wait()
 		}
 		deliver(0, share+100) // which has the streams listed
-		if k.streams.now.Load() == nil {
+		if k.lookup.latest.Load() == nil {
 			t.Fatal("the streams are not known")
 		}
 		deliver(share+100, 100)
@@ -117,7 +117,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 		deliver(share+200, 1)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if g := k.targets["s.x"].group; g != k.groups[groupName{stream: "S"}] {
+		if g := k.targets.bySubject["s.x"].group; g != k.groups.byName[groupName{stream: "S"}] {
 			t.Error("when nothing waits any more, the target does not belong to its stream's group")
 		}
 	})
@@ -131,7 +131,7 @@ func TestOrderOfEachTarget(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
 				k.mu.Lock()
-				k.Window, k.window.most = 64, 64
+				k.groups.window.most = 64
 				k.mu.Unlock()
 				var seen arrivals
 				targets := []string{"orders.a", "orders.b", "logs.a", "ui.a", "ui.b", "ui"}
@@ -154,7 +154,7 @@ func TestOrderOfEachTarget(t *testing.T) {
 					})
 				}
 				for i := range 3 {
-					time.Sleep(pictureFresh / 2)
+					time.Sleep(snapshotFresh / 2)
 					k.stream(jetstream.StreamConfig{Name: fmt.Sprint("MORE", i), Subjects: []string{[]string{"logs.>", "ui.a", "other"}[i]}})
 				}
 				delivering.Wait()

@@ -8,19 +8,20 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
 // leaderless lists the streams, one of them by name only. Asked for a subject, it knows all.
 type leaderless struct {
-	API
+	jsapi.Asker
 	stream string
 }
 
 func (l leaderless) Ask(ctx context.Context, subject string, request, answer any) error {
 	if _, one := request.(map[string]string); one {
-		return l.API.Ask(ctx, subject, request, answer)
+		return l.Asker.Ask(ctx, subject, request, answer)
 	}
 	only := &pages{all: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
 	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
@@ -31,7 +32,7 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 func TestBlankStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.api = leaderless{k.streams.api, "NEW"}
+		k.lookup.api = leaderless{k.lookup.api, "NEW"}
 		k.stream(jetstream.StreamConfig{Name: "NEW", Subjects: []string{"shop.>"}})
 		seen := k.subscribe("ui.a", nil)
 		v := k.send("ui.a", message.Auto)
@@ -41,9 +42,9 @@ func TestBlankStream(t *testing.T) {
 			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
 		}
 		for subject, want := range map[string]listener{"ui.a": nobody, "ui.b": nobody, "shop.x": answerer} {
-			k.streams.on(subject)
+			k.lookup.on(subject)
 			time.Sleep(time.Millisecond)
-			if got := k.streams.on(subject); got != want {
+			if got := k.lookup.on(subject); got != want {
 				t.Errorf("%s: %v, want %v", subject, got, want)
 			}
 		}

@@ -14,13 +14,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
 // counted counts the lists, and takes some time for each, or fails.
 type counted struct {
-	API
+	jsapi.Asker
 	takes time.Duration
 	fails atomic.Bool
 	asked atomic.Int32
@@ -32,12 +33,12 @@ func (c *counted) Ask(ctx context.Context, subject string, request, answer any) 
 	if c.fails.Load() {
 		return errors.New("no")
 	}
-	return c.API.Ask(ctx, subject, request, answer)
+	return c.Asker.Ask(ctx, subject, request, answer)
 }
 
 func (k *kit) counted() *counted {
-	c := &counted{API: k.streams.api}
-	k.streams.api = c
+	c := &counted{Asker: k.lookup.api}
+	k.lookup.api = c
 	return c
 }
 
@@ -87,7 +88,7 @@ func TestListedAsOftenAsNeeded(t *testing.T) {
 			})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got, most := api.asked.Load(), int32(time.Minute/pictureRenew); got < 12 || got > most {
+		if got, most := api.asked.Load(), int32(time.Minute/snapshotRenew); got < 12 || got > most {
 			t.Errorf("the streams were listed %d times in a minute, want 12 to %d", got, most)
 		}
 	})
@@ -128,7 +129,7 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		for subject, want := range map[string]listener{
 			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer, "in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
 		} {
-			if got := k.streams.on(subject); got != want {
+			if got := k.lookup.on(subject); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
 			}
 		}
@@ -145,7 +146,7 @@ func TestManyStreams(t *testing.T) {
 		k.subscribe("ui", nil)
 		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
 		for i := range 300 {
-			if got := k.streams.on(fmt.Sprintf("s%d.a", i)); got != answerer {
+			if got := k.lookup.on(fmt.Sprintf("s%d.a", i)); got != answerer {
 				t.Errorf("s%d: got %d, want a stream", i, got)
 			}
 		}
@@ -174,14 +175,14 @@ func TestStreamsAway(t *testing.T) {
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["NEW"]}`,
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 	}}
-	s := newStreams(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
+	s := newLookup(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
 	look := func(want string) {
 		t.Helper()
 		got, err := s.list(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.now.Store(got)
+		s.latest.Store(got)
 		said := ""
 		for _, subject := range []string{"a", "b", "c", "d"} {
 			said += fmt.Sprint(s.on(subject))
@@ -193,8 +194,8 @@ func TestStreamsAway(t *testing.T) {
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody) + fmt.Sprint(nobody))
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody))
 	look(fmt.Sprint(answerer) + fmt.Sprint(unknown) + fmt.Sprint(unknown) + fmt.Sprint(unknown))
-	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, errChanged) {
-		t.Errorf("pages that do not belong together: got %v, want %v", err, errChanged)
+	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
+		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}
 	if want := []int{0, 0, 1, 2, 0, 0, 1}; !slices.Equal(p.offsets, want) {
 		t.Errorf("pages began at %v, want %v", p.offsets, want)
