@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// BenchmarkDeliver counts the time and the allocations of a delivery. The server's part is included, since it runs in the
-// same process.
+// BenchmarkDeliver counts the time and the allocations of a delivery. The server's part is included, since it runs in
+// the same process.
 func BenchmarkDeliver(b *testing.B) {
 	for _, mode := range []message.Mode{message.Stream, message.Auto, message.Reply, message.Core} {
 		b.Run(string(mode), func(b *testing.B) {

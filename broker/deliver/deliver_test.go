@@ -32,7 +32,7 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence is delivery, once it is known that no stream listens; in mode core it need not be known.
+// TestCoreTarget: silence is delivery, once it is known that no stream listens. In mode core that need not be known.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -57,7 +57,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestServiceBesideStream has a responder on the stream's subject: its answer is none of the stream's.
+// TestServiceBesideStream has a responder on the stream's subject: its answer does not count as the stream's.
 func TestServiceBesideStream(t *testing.T) {
 	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestServiceBesideStream(t *testing.T) {
 	}
 }
 
-// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing, the silence behind it does.
+// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing; the silence after it does.
 func TestServiceAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -90,11 +90,12 @@ func TestServiceAlone(t *testing.T) {
 	})
 }
 
-// TestStreamFull is a refusal with the stream's code, also where a subscriber saw the message.
+// TestStreamFull: a full stream refuses with its code, also where a subscriber got the message.
 func TestStreamFull(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1, MaxMsgSize: 100})
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"},
+			Discard: jetstream.DiscardNew, MaxMsgs: 1, MaxMsgSize: 100})
 		k.subscribe("orders.>", nil)
 		k.send("orders.a", message.Auto).check(t, 0, "delivered")
 		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
@@ -109,7 +110,7 @@ func TestStreamFull(t *testing.T) {
 	})
 }
 
-// TestTooLargeForTheServer never leaves the process, and is a refusal that no repetition heals.
+// TestTooLargeForTheServer: a message larger than the server takes never leaves the process, and is refused.
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -120,7 +121,7 @@ func TestTooLargeForTheServer(t *testing.T) {
 	})
 }
 
-// TestNoAckStream never acknowledges: it is delivered to once.
+// TestNoAckStream: a stream that never acknowledges gets one copy.
 func TestNoAckStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -132,8 +133,8 @@ func TestNoAckStream(t *testing.T) {
 	})
 }
 
-// TestStreamDeleted leaves a subscriber on the subject of a stream that acknowledged a moment ago: for a minute the
-// silence is no delivery, then the subscriber is believed.
+// TestStreamDeleted deletes a stream that has just acknowledged, and leaves a subscriber on its subject. For a minute
+// silence is no delivery; then the subscriber is believed.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -149,20 +150,22 @@ func TestStreamDeleted(t *testing.T) {
 	})
 }
 
-// TestStreamCreated puts a stream on a subject that was known to have none: its acknowledgement, or its refusal, counts at
-// once, and its silence as soon as the look-up is old.
+// TestStreamCreated creates a stream on a subject that was known to have none. Its acknowledgement, or its refusal,
+// counts at once. Its silence counts as soon as the last list is old.
 func TestStreamCreated(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.subscribe("orders.>", nil)
 		k.send("orders.a", message.Auto).check(t, 2*silence, "delivered")
-		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"},
+			Discard: jetstream.DiscardNew, MaxMsgs: 1})
 		k.send("orders.a", message.Auto).check(t, 0, "delivered")
 		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
 	})
 }
 
-// TestSilentStream is known from a look-up and says nothing: the delivery is not known, never core.
+// TestSilentStream: a stream is listed and says nothing. In mode auto the outcome is not known; the silence is not
+// taken for that of core subscribers.
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -174,17 +177,18 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// pretend lists what it is told: JSON.
+// pretend answers every question with itself, in JSON.
 type pretend string
 
 func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
 	return json.Unmarshal([]byte(p), answer)
 }
 
-// orders is a stream that was never made.
+// orders lists a stream that does not exist.
 const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck has a subscriber that acknowledges in the name of another stream, or refuses, while the real one is known.
+// TestForgedAck has a subscriber that acknowledges or refuses in the name of another stream, while the real one is
+// known.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,

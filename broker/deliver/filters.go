@@ -8,8 +8,8 @@ type holder struct {
 	acks bool // it acknowledges
 }
 
-// filters finds the stream that listens on a subject. It is a tree with one level for each token of the streams' filters.
-// Once it is built, it does not change.
+// filters finds the stream that listens on a subject. It is a tree with one level for each token of the streams'
+// filters. Once it is built, it does not change.
 type filters struct {
 	next map[string]*filters // below a token
 	any  *filters            // below *

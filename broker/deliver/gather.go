@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/outbox"
 )
 
-// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. Then a deleted stream is no
-// longer waited for, and core subscribers that are left on the subject are believed.
+// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. Then a deleted stream is
+// no longer waited for, and core subscribers that are left on the subject are believed.
 const ackMemory = time.Minute
 
 // gather collects the evidence on a delivery: an answer, or the reason why there is none, and what is known of the
@@ -88,9 +88,9 @@ func (d *Deliverer) acknowledges(dl *delivery) bool {
 	return h != nil && h.acks
 }
 
-// acknowledgedElsewhere reports whether a stream that the account does not list has acknowledged lately for the target's
-// group. Such a stream belongs to another account or domain, or is behind a subject mapping. Nobody can tell on which
-// other subjects it listens.
+// acknowledgedElsewhere reports whether a stream that the account does not list has acknowledged lately for the
+// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Nobody can tell
+// on which other subjects it listens.
 func (d *Deliverer) acknowledgedElsewhere(dl *delivery) bool {
 	d.mu.Lock()
 	subject, lately := dl.group.acked, time.Since(dl.group.ackedAt) < ackMemory

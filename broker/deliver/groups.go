@@ -58,9 +58,9 @@ func (all *groups) named(name groupName, parent *group, share int) *group {
 	return g
 }
 
-// sweep forgets idle groups when there are many: groups that nothing goes through, and that were full too long ago to be
-// remembered. What is outstanding or full in a part of a group is so in the whole. So no group is forgotten before its
-// parts.
+// sweep forgets idle groups when there are many: groups that nothing goes through, and that were full too long ago to
+// be remembered. What is outstanding or full in a part of a group is so in the whole. So no group is forgotten before
+// its parts.
 func (all *groups) sweep() {
 	if len(all.byName) < max(remember, all.sweepAt) {
 		return

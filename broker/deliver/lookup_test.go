@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// counted counts the lists, and takes some time for each, or fails.
+// counted counts the questions. It takes some time for each, or fails.
 type counted struct {
 	jsapi.Asker
 	takes time.Duration
@@ -42,8 +42,8 @@ func (k *kit) counted() *counted {
 	return c
 }
 
-// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant: each message arrives once, the
-// streams are listed once, and when nothing is delivered nobody lists them.
+// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant. Each message arrives once,
+// and the streams are listed once. While nothing is delivered, nobody lists them.
 func TestManyCoreTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const targets = 100_000
@@ -113,8 +113,8 @@ func TestSilenceWithoutList(t *testing.T) {
 	})
 }
 
-// TestStreamsOfAllKinds: a mirror listens on nothing, a stream without subjects on its name, one that transforms on what it
-// says; a sealed one refuses.
+// TestStreamsOfAllKinds: a mirror listens on nothing, a stream without subjects listens on its name, and a stream that
+// transforms subjects listens on the subjects before they are transformed.
 func TestStreamsOfAllKinds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -122,12 +122,14 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		k.stream(jetstream.StreamConfig{Name: "COPY", Mirror: &jetstream.StreamSource{Name: "ORDERS"}})
 		k.stream(jetstream.StreamConfig{Name: "SUM", Sources: []*jetstream.StreamSource{{Name: "ORDERS"}}})
 		k.stream(jetstream.StreamConfig{Name: "alone"})
-		k.stream(jetstream.StreamConfig{Name: "MOVED", Subjects: []string{"in.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "in.*", Destination: "out.{{wildcard(1)}}"}})
+		k.stream(jetstream.StreamConfig{Name: "MOVED", Subjects: []string{"in.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "in.*", Destination: "out.{{wildcard(1)}}"}})
 		k.stream(jetstream.StreamConfig{Name: "MUTE", Subjects: []string{"logs.*"}, NoAck: true})
 		k.subscribe(">", nil)
 		k.send("nobody", message.Auto).check(t, 2*silence, "delivered")
 		for subject, want := range map[string]listener{
-			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer, "in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
+			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer,
+			"in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
 		} {
 			if got := k.lookup.on(subject); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
@@ -136,12 +138,13 @@ func TestStreamsOfAllKinds(t *testing.T) {
 	})
 }
 
-// TestManyStreams lists more than fit on a page.
+// TestManyStreams lists more streams than fit on one page.
 func TestManyStreams(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		for i := range 300 {
-			k.stream(jetstream.StreamConfig{Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s%d.>", i)}, Storage: jetstream.MemoryStorage})
+			k.stream(jetstream.StreamConfig{Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s%d.>", i)},
+				Storage: jetstream.MemoryStorage})
 		}
 		k.subscribe("ui", nil)
 		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
@@ -153,7 +156,7 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// pages answers with one page after the other, and remembers where they began.
+// pages answers with one page after the other, and remembers the offsets.
 type pages struct {
 	all     []string
 	offsets []int
@@ -166,14 +169,17 @@ func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
 	return json.Unmarshal([]byte(page), answer)
 }
 
-// TestStreamsAway: a stream that is named and not described, because its leader is away, is what it was when it was last
-// described; one that never was may be anything, and then no silence is believed.
+// TestStreamsAway: a stream without a leader is named and not described. It is taken for what it was when it was last
+// described. If it never was described, it may listen on anything, and then no silence is believed.
 func TestStreamsAway(t *testing.T) {
 	p := &pages{all: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
-		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`, `{"total":3,"missing":["B"]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`,
+		`{"total":3,"missing":["B"]}`,
+		`{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["NEW"]}`,
-		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`,
+		`{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 	}}
 	s := newLookup(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
 	look := func(want string) {
@@ -202,8 +208,8 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For the subjects beside those that it
-// acknowledged lately, silence is no delivery.
+// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For subjects with the same first two
+// tokens, silence is no delivery then.
 func TestStreamElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -225,7 +231,7 @@ func TestStreamElsewhere(t *testing.T) {
 	})
 }
 
-// TestCoreBesideStream: a stream of this account says nothing about the subjects beside its own.
+// TestCoreBesideStream: that a stream of this account acknowledges says nothing about the subjects beside its own.
 func TestCoreBesideStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// arrivals are the numbers that a subscriber of many targets was sent, by target.
+// arrivals are the numbers that a subscriber of many targets got, by target.
 type arrivals struct {
 	mu  sync.Mutex
 	all map[string][]int
@@ -32,7 +32,7 @@ func (a *arrivals) add(m *nats.Msg) {
 	a.all[m.Subject] = append(a.all[m.Subject], n)
 }
 
-// check sees how many came for a target, and that none came behind a later one.
+// check checks how many came for a target, and that they came in order.
 func (a *arrivals) check(t *testing.T, target string, want int) {
 	t.Helper()
 	a.mu.Lock()
@@ -48,8 +48,8 @@ func (a *arrivals) check(t *testing.T, target string, want int) {
 	}
 }
 
-// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the one that waits and for one more. The one
-// more comes when the one that waited is on its way and not yet sent.
+// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the message that waits, and for one
+// more. That one comes while the message that waited is on its way and not yet sent.
 func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -57,7 +57,8 @@ func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 		var seen arrivals
 		k.subscribe("orders.>", seen.add)
 		deliver := func(n, size int, done func(Result)) {
-			k.Deliver(Message{Target: "orders.x", Mode: message.Stream, Data: strconv.AppendInt(nil, int64(n), 10), Size: size}, done)
+			data := strconv.AppendInt(nil, int64(n), 10)
+			k.Deliver(Message{Target: "orders.x", Mode: message.Stream, Data: data, Size: size}, done)
 		}
 		none := func(Result) {}
 		deliver(0, DefaultWindowBytes/groupShare, func(Result) { deliver(2, 1, none) })
@@ -68,8 +69,8 @@ func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 	})
 }
 
-// TestNothingOvertakesAcrossGroups: a target whose stream becomes known belongs to another group from then on, in which
-// there is room, but not before what waits in the old one has been sent.
+// TestNothingOvertakesAcrossGroups: when the stream of a target becomes known, the target belongs to another group, in
+// which there is room. It changes its group only after everything that waits in the old group has been sent.
 func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -123,8 +124,8 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	})
 }
 
-// TestOrderOfEachTarget delivers for targets of all kinds, each in order, through shares so small that all of them always
-// run out of room, while streams come and go: what is sent of a target is sent in order.
+// TestOrderOfEachTarget delivers to targets of all kinds, to each in order, while streams come and go. The shares are
+// so small that the groups always run out of room. The messages for each target are sent in order.
 func TestOrderOfEachTarget(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -155,7 +156,8 @@ func TestOrderOfEachTarget(t *testing.T) {
 				}
 				for i := range 3 {
 					time.Sleep(snapshotFresh / 2)
-					k.stream(jetstream.StreamConfig{Name: fmt.Sprint("MORE", i), Subjects: []string{[]string{"logs.>", "ui.a", "other"}[i]}})
+					subject := []string{"logs.>", "ui.a", "other"}[i]
+					k.stream(jetstream.StreamConfig{Name: fmt.Sprint("MORE", i), Subjects: []string{subject}})
 				}
 				delivering.Wait()
 				time.Sleep(10 * time.Minute)

@@ -14,8 +14,8 @@ import (
 const MaxRate = 1_000_000
 
 // Rates bounds how many messages a second each target gets. The first rule whose pattern matches applies. A target that
-// no rule matches has no bound. The rate is that of one subject, so a flood for one subject delays no other subject of the
-// same pattern.
+// no rule matches has no bound. The rate is that of one subject, so a flood for one subject delays no other subject of
+// the same pattern.
 type Rates []Rate
 
 // Rate is a rule for the targets that match a pattern.

@@ -21,9 +21,9 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader. It
-// takes a stream without a leader for what it was in the snapshot before, which may be nil. Ours are left out of blank:
-// they hold no targets.
+// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader.
+// It takes a stream without a leader for what it was in the snapshot before, which may be nil. Ours are left out of
+// blank: they hold no targets.
 func newSnapshot(at time.Time, all []description, away []string, before *snapshot, ours func(string) bool) *snapshot {
 	s := &snapshot{at: at, known: make(map[string]description, len(all))}
 	for _, d := range all {
