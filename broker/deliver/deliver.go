@@ -11,8 +11,8 @@ import (
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
-// Its parts have no locks of their own, except lookup: one delivery changes its target, its groups and the order of
-// sending in one step.
+// Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending in
+// one step. Lookup is safe for concurrent use by itself.
 type Deliverer struct {
 	cfg    Config
 	box    *outbox.Outbox
@@ -26,7 +26,7 @@ type Deliverer struct {
 	heard   error // the last error of the connection that Heard was told
 }
 
-// New makes a deliverer that publishes through box, and lists the account's streams with api. It does its work in Run.
+// New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
 func New(box *outbox.Outbox, api jsapi.Asker, cfg Config) *Deliverer {
 	return &Deliverer{
 		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log),
@@ -53,9 +53,9 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		done(r)
 		return
 	}
-	goes := d.queueLocked(dl)
+	now := d.queueLocked(dl)
 	d.mu.Unlock()
-	if goes {
+	if now {
 		d.send(dl)
 	}
 }

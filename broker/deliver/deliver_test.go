@@ -150,6 +150,22 @@ func TestStreamDeleted(t *testing.T) {
 	})
 }
 
+// TestStreamDeletedBesideAnother: that the stream of another subject acknowledges meanwhile does not change that.
+func TestStreamDeletedBesideAnother(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "GONE", Subjects: []string{"shop.eu.1"}})
+		k.stream(jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"shop.eu.2"}})
+		k.subscribe("shop.eu.>", nil)
+		k.send("shop.eu.1", message.Auto).check(t, 0, "delivered")
+		k.send("shop.eu.2", message.Auto).check(t, 0, "delivered")
+		if err := k.js.DeleteStream(context.Background(), "GONE"); err != nil {
+			t.Fatal(err)
+		}
+		k.send("shop.eu.1", message.Auto).check(t, ackWait, timedOut)
+	})
+}
+
 // TestStreamCreated creates a stream on a subject that was known to have none. Its acknowledgement, or its refusal,
 // counts at once. Its silence counts as soon as the last list is old.
 func TestStreamCreated(t *testing.T) {

@@ -14,7 +14,7 @@
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, blanks.go
 //	targets     targets.go, rates.go       what is known of each subject, and its rate
-//	groups      groups.go, group.go,       who has room, who waits, and for whom to wait is no use
+//	groups      groups.go, group.go,       who has room, who waits, and who would wait too long
 //	            pressure.go
 //
 // # Evidence

@@ -209,13 +209,14 @@ func (e evidence) whySilent() string {
 	switch {
 	case e.mode == message.Stream:
 		return "no stream acknowledged in time"
-	case e.mode == message.Auto && e.acknowledges:
+	case e.mode == message.Core:
+	case e.acknowledges:
 		return "the stream on the subject did not acknowledge in time"
-	case e.mode == message.Auto && e.streams == answerer:
+	case e.streams == answerer:
 		return "a stream listens on the subject, and none acknowledged in time"
-	case e.mode == message.Auto && e.streams == unknown:
+	case e.streams == unknown:
 		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
-	case e.mode == message.Auto && e.elsewhere:
+	case e.elsewhere:
 		return "no stream acknowledged in time, but one that the account does not list did so lately for a like subject"
 	}
 	return "the server did not confirm in time that it took the message"

@@ -37,7 +37,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
 		return
 	}
 	switch dl.mode {
-	case message.Core:
+	case message.Core: // see judgeCore
 	case message.Reply:
 		if e.ack.Stream != "" {
 			e.claims = claimOf(d.lookup.fresh(), e.ack.Stream, dl.Target)
@@ -52,14 +52,15 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
 	e.forbidden, e.unheard = d.refused(dl)
 	switch dl.mode {
-	case message.Auto:
-		if e.acknowledges = d.acknowledges(dl); !e.acknowledges {
-			e.streams = d.lookup.on(dl.Target)
-			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl)
-		}
+	case message.Stream, message.Core: // no stream needs to be known
 	case message.Reply:
 		if s := d.lookup.latest.Load(); dl.ignored != "" && s != nil && !s.at.Before(dl.sent) {
 			e.claims = claimOf(s, dl.ignored, dl.Target)
+		}
+	default:
+		if e.acknowledges = d.acknowledges(dl); !e.acknowledges {
+			e.streams = d.lookup.on(dl.Target)
+			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl)
 		}
 	}
 }
