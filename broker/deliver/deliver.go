@@ -11,8 +11,8 @@ import (
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
-// Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending in
-// one step. Lookup is safe for concurrent use by itself.
+// Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending
+// in one step. Lookup is safe for concurrent use by itself.
 type Deliverer struct {
 	cfg    Config
 	box    *outbox.Outbox
