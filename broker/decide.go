@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -220,10 +221,12 @@ func afterCheck(m moment, f *flight, ours bool, err error) step {
 	return step{kind: renew}
 }
 
-// judgeSilence turns the third silence of a target that should acknowledge into a refusal.
+// judgeSilence turns the third silence in a row of a target that should acknowledge into a refusal. Package deliver
+// knows what the silence means.
 func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if silence(r) && f.silent >= silentTries {
-		return deliver.Result{Outcome: deliver.Refused, Reason: "no acknowledgement, although a stream holds the subject"}
+		return deliver.Result{Outcome: deliver.Refused,
+			Reason: fmt.Sprintf("%s (%d times in a row)", r.Reason, silentTries)}
 	}
 	return r
 }

@@ -245,6 +245,18 @@ func TestAfterCheck(t *testing.T) {
 	}
 }
 
+// TestReasonOfSilence: the third silence in a row is a refusal, whose reason is what the silence means.
+func TestReasonOfSilence(t *testing.T) {
+	silence := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout, Reason: "nobody spoke"}
+	want := deliver.Result{Outcome: deliver.Refused, Reason: "nobody spoke (3 times in a row)"}
+	if got := judgeSilence(&flight{silent: silentTries - 1}, silence); got != silence {
+		t.Errorf("before the third: got %+v, want %+v", got, silence)
+	}
+	if got := judgeSilence(&flight{silent: silentTries}, silence); got != want {
+		t.Errorf("the third: got %+v, want %+v", got, want)
+	}
+}
+
 // TestAfterDelivery is the next step of a message for each way in which its delivery can end.
 func TestAfterDelivery(t *testing.T) {
 	p := plan{retries: mustLadder(t, "1s 5s 30s"), attempts: 5}

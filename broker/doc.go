@@ -58,7 +58,8 @@
 //     due time was stamped by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
-//     counts as no refusal by the target.
+//     counts as no refusal by the target. A target that should acknowledge a delivery and is silent has not refused it;
+//     three such silences in a row count as one refusal.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the stored message was read, and is ours.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the

@@ -117,7 +117,7 @@ func (w *worker) store(f *flight) {
 	w.flights.underway++
 	stream := f.sent.stream
 	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.Data}
-	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) bool {
+	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) (again bool) {
 		a := storeAnswer{err: err}
 		switch {
 		case errors.Is(err, nats.ErrMaxPayload):

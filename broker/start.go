@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/layout"
 )
 
@@ -60,11 +61,13 @@ func startTrouble(err error) string {
 // heal; the description tells them apart.
 const codeNoPeers = 10005
 
-// isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection.
+// isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection, or
+// streams that changed while they were listed.
 func isTransient(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
 		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, layout.ErrAway,
+		jsapi.ErrChanged,
 	} {
 		if errors.Is(err, e) {
 			return true

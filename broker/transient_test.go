@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // TestTransient: at the start, a broker waits after errors that time may heal, and ends after others.
@@ -22,6 +24,7 @@ func TestTransient(t *testing.T) {
 	}{
 		{context.DeadlineExceeded, true},
 		{nats.ErrNoResponders, true},
+		{jsapi.ErrChanged, true},
 		{api(503, 10008, "JetStream system temporarily unavailable"), true},
 		{api(400, codeNoPeers, "no suitable peers for placement, peer offline"), true},
 		{api(400, codeNoPeers, "no suitable peers for placement, insufficient storage"), false},

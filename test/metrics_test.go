@@ -90,7 +90,7 @@ var sizes = []string{"lane_held_bytes", "lane_stream_bytes", "lane_next_due"}
 func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m"),
-			Deliver: deliver.Modes{Default: message.Stream}})
+			Deliver: deliver.Modes{Default: message.ModeStream}})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		wantFigures(t, "at the start", scrape(t, i), nil, sizes...)
@@ -223,8 +223,8 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"),
 			Rates:     deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
 			HoldBytes: 1 << 30,
-			Deliver: deliver.Modes{Default: message.Stream,
-				Rules: []deliver.Rule{{Pattern: "service", Mode: message.Reply}}},
+			Deliver: deliver.Modes{Default: message.ModeStream,
+				Rules: []deliver.Rule{{Pattern: "service", Mode: message.ModeRequest}}},
 		})
 		c := newClient(t, s)
 		c.target("SLOW", "slow.>")

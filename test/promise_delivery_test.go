@@ -83,7 +83,7 @@ func TestLastAttempt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Attempts: 3,
-			Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "svc.>", Mode: message.Reply}}}})
+			Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "svc.>", Mode: message.ModeRequest}}}})
 		c := newClient(t, s)
 		in := c.service("svc.a", func(int) *nats.Msg { return fails("no stock") })
 		start := time.Now()

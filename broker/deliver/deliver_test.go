@@ -23,7 +23,7 @@ func TestStreamTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
-		for _, mode := range []message.Mode{"", message.Auto, message.Stream, message.Core} {
+		for _, mode := range []message.Mode{"", message.ModeAuto, message.ModeStream, message.ModeCore} {
 			k.send("orders.a", mode).check(t, 0, "delivered")
 		}
 		if got := k.stored("ORDERS"); got != 4 {
@@ -32,15 +32,15 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence is delivery, once it is known that no stream listens; in mode core it need not be known.
+// TestCoreTarget: silence is delivery, once it is known that no stream listens. In mode core that need not be known.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("ui.>", nil)
-		k.send("ui.a", message.Auto).check(t, 2*silence, "delivered") // one silence to look up, one to decide
-		k.send("ui.a", message.Auto).check(t, silence, "delivered")
-		k.send("ui.b", message.Core).check(t, silence, "delivered")
-		v := k.send("ui.a", message.Stream)
+		k.send("ui.a", message.ModeAuto).check(t, 2*silence, "delivered") // one silence to look up, one to decide
+		k.send("ui.a", message.ModeAuto).check(t, silence, "delivered")
+		k.send("ui.b", message.ModeCore).check(t, silence, "delivered")
+		v := k.send("ui.a", message.ModeStream)
 		v.check(t, ackWait, timedOut)
 		if got := seen.get(); got != 4 {
 			t.Errorf("subscribers saw %d, want 4", got)
@@ -51,13 +51,13 @@ func TestCoreTarget(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		for _, mode := range []message.Mode{message.Auto, message.Stream, message.Core} {
+		for _, mode := range []message.Mode{message.ModeAuto, message.ModeStream, message.ModeCore} {
 			k.send("nobody.a", mode).check(t, 0, "refused 503")
 		}
 	})
 }
 
-// TestServiceBesideStream has a responder on the stream's subject: its answer is none of the stream's.
+// TestServiceBesideStream has a responder on the stream's subject: its answer does not count as the stream's.
 func TestServiceBesideStream(t *testing.T) {
 	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestServiceBesideStream(t *testing.T) {
 				k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
 				k.subscribe("orders.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 				for range 10 {
-					k.send("orders.a", message.Auto).check(t, 0, "delivered")
+					k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 				}
 				if got := k.stored("ORDERS"); got != 10 {
 					t.Errorf("%d stored, want 10", got)
@@ -76,30 +76,31 @@ func TestServiceBesideStream(t *testing.T) {
 	}
 }
 
-// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing, the silence behind it does.
+// TestServiceAlone has a responder and no stream. In mode auto its answer decides nothing; the silence after it does.
 func TestServiceAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
-		k.send("svc", message.Core).check(t, 0, "delivered")
+		k.send("svc", message.ModeCore).check(t, 0, "delivered")
 		time.Sleep(time.Second) // one silence at a time is listened to
-		k.send("svc", message.Auto).check(t, 2*silence, "delivered")
+		k.send("svc", message.ModeAuto).check(t, 2*silence, "delivered")
 		if got := seen.get(); got != 2 {
 			t.Errorf("the service saw %d, want 2", got)
 		}
 	})
 }
 
-// TestStreamFull is a refusal with the stream's code, also where a subscriber saw the message.
+// TestStreamFull: a full stream refuses with its code, also where a subscriber got the message.
 func TestStreamFull(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1, MaxMsgSize: 100})
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"},
+			Discard: jetstream.DiscardNew, MaxMsgs: 1, MaxMsgSize: 100})
 		k.subscribe("orders.>", nil)
-		k.send("orders.a", message.Auto).check(t, 0, "delivered")
-		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
-		k.send("orders.a", message.Stream).check(t, 0, "refused 10077")
-		var large verdict
+		k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
+		k.send("orders.a", message.ModeAuto).check(t, 0, "refused 10077")
+		k.send("orders.a", message.ModeStream).check(t, 0, "refused 10077")
+		var large watched
 		large.start = time.Now()
 		k.Deliver(Message{Target: "orders.a", Data: make([]byte, 200)}, func(r Result) { large.all = append(large.all, r) })
 		large.check(t, 0, "refused 10054")
@@ -109,82 +110,101 @@ func TestStreamFull(t *testing.T) {
 	})
 }
 
-// TestTooLargeForTheServer never leaves the process, and is a refusal that no repetition heals.
+// TestTooLargeForTheServer: a message larger than the server takes never leaves the process, and is refused.
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		var v verdict
+		var v watched
 		v.start = time.Now()
 		k.Deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}, func(r Result) { v.all = append(v.all, r) })
 		v.check(t, 0, "refused 10054")
 	})
 }
 
-// TestNoAckStream never acknowledges: it is delivered to once.
+// TestNoAckStream: a stream that never acknowledges gets one copy.
 func TestNoAckStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "LOGS", Subjects: []string{"logs.>"}, NoAck: true})
-		k.send("logs.a", message.Auto).check(t, 2*silence, "delivered")
+		k.send("logs.a", message.ModeAuto).check(t, 2*silence, "delivered")
 		if got := k.stored("LOGS"); got != 1 {
 			t.Errorf("%d stored, want 1", got)
 		}
 	})
 }
 
-// TestStreamDeleted leaves a subscriber on the subject of a stream that acknowledged a moment ago: for a minute the
-// silence is no delivery, then the subscriber is believed.
+// TestStreamDeleted deletes a stream that has just acknowledged, and leaves a subscriber on its subject. For a minute
+// silence is no delivery; then the subscriber is believed.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
 		k.subscribe("orders.>", nil)
-		k.send("orders.a", message.Auto).check(t, 0, "delivered")
+		k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 		if err := k.js.DeleteStream(context.Background(), "ORDERS"); err != nil {
 			t.Fatal(err)
 		}
-		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
+		k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
 		time.Sleep(ackMemory)
-		k.send("orders.a", message.Auto).check(t, 2*silence, "delivered")
+		k.send("orders.a", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
 }
 
-// TestStreamCreated puts a stream on a subject that was known to have none: its acknowledgement, or its refusal, counts at
-// once, and its silence as soon as the look-up is old.
+// TestStreamDeletedBesideAnother: that the stream of another subject acknowledges meanwhile does not change that.
+func TestStreamDeletedBesideAnother(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "GONE", Subjects: []string{"shop.eu.1"}})
+		k.stream(jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"shop.eu.2"}})
+		k.subscribe("shop.eu.>", nil)
+		k.send("shop.eu.1", message.ModeAuto).check(t, 0, "delivered")
+		k.send("shop.eu.2", message.ModeAuto).check(t, 0, "delivered")
+		if err := k.js.DeleteStream(context.Background(), "GONE"); err != nil {
+			t.Fatal(err)
+		}
+		k.send("shop.eu.1", message.ModeAuto).check(t, ackWait, timedOut)
+	})
+}
+
+// TestStreamCreated creates a stream on a subject that was known to have none. Its acknowledgement, or its refusal,
+// counts at once. Its silence counts as soon as the last list is old.
 func TestStreamCreated(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.subscribe("orders.>", nil)
-		k.send("orders.a", message.Auto).check(t, 2*silence, "delivered")
-		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Discard: jetstream.DiscardNew, MaxMsgs: 1})
-		k.send("orders.a", message.Auto).check(t, 0, "delivered")
-		k.send("orders.a", message.Auto).check(t, 0, "refused 10077")
+		k.send("orders.a", message.ModeAuto).check(t, 2*silence, "delivered")
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"},
+			Discard: jetstream.DiscardNew, MaxMsgs: 1})
+		k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
+		k.send("orders.a", message.ModeAuto).check(t, 0, "refused 10077")
 	})
 }
 
-// TestSilentStream is known from a look-up and says nothing: the delivery is not known, never core.
+// TestSilentStream: a stream is listed and says nothing. In mode auto the outcome is not known; the silence is not
+// taken for that of core subscribers.
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.api = orders
+		k.lookup.api = orders
 		k.subscribe("orders.>", nil)
-		k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
+		k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
 		time.Sleep(time.Second)
-		k.send("orders.a", message.Core).check(t, silence, "delivered")
+		k.send("orders.a", message.ModeCore).check(t, silence, "delivered")
 	})
 }
 
-// pretend lists what it is told: JSON.
+// pretend answers every question with itself, in JSON.
 type pretend string
 
 func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
 	return json.Unmarshal([]byte(p), answer)
 }
 
-// orders is a stream that was never made.
+// orders lists a stream that does not exist.
 const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck has a subscriber that acknowledges in the name of another stream, or refuses, while the real one is known.
+// TestForgedAck has a subscriber that acknowledges or refuses in the name of another stream, while the real one is
+// known.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
@@ -194,17 +214,17 @@ func TestForgedAck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
-				k.streams.api = orders // so that the stream is known and never answers
+				k.lookup.api = orders // so that the stream is known and never answers
 				answers := false
 				k.subscribe("orders.>", func(m *nats.Msg) {
 					if answers {
 						_ = m.Respond([]byte(forged))
 					}
 				})
-				k.send("orders.a", message.Auto).check(t, ackWait, timedOut)
-				k.streams.now.Load().at = time.Now() // as fresh as it may be
+				k.send("orders.a", message.ModeAuto).check(t, ackWait, timedOut)
+				k.lookup.latest.Load().at = time.Now() // as fresh as it may be
 				answers = true
-				k.send("orders.a", message.Stream).check(t, ackWait, timedOut)
+				k.send("orders.a", message.ModeStream).check(t, ackWait, timedOut)
 			})
 		})
 	}

@@ -1,69 +1,97 @@
-// Package deliver knows how a target is reached, and what counts as having reached it.
+// Package deliver publishes messages to their targets, finds out whether they arrived, and gives each target its share
+// of the room.
+//
+// # The problem
+//
+// A target is any subject. A stream may listen on it, or a service, or core subscribers, or nobody. Nothing in a
+// subject says which, and it may change at any time. Core subscribers never answer. Anybody who gets a message sees its
+// reply subject, and may write anything there. And a target that is slow, silent or full must not hold up the others.
+//
+// # The parts
+//
+//	Deliverer   deliver.go, send.go        joins the parts, publishes, and acts on verdicts
+//	evidence    gather.go, evidence.go     what is known when an answer comes, or none; the verdict, a pure function
+//	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
+//	            filters.go, blanks.go
+//	targets     targets.go, rates.go       what is known of each subject, and its rate
+//	groups      groups.go, group.go,       who has room, who waits, and who would wait too long
+//	            pressure.go
 //
 // # Evidence
 //
-// Mode auto decides on evidence. Each delivery is published with a reply subject, and then
+// Mode auto decides on evidence. Each delivery is published with a reply subject. Then these can happen:
 //
-//	an acknowledgement of a stream            delivered
-//	a refusal of a stream, or 503             refused: a failed attempt
+//	a stream acknowledges                     delivered
+//	a stream refuses, or the server says 503  refused: a failed attempt
 //	silence, and no stream listens            delivered to core subscribers, who do not answer
-//	silence, and one listens, or may          not known: to be delivered again, under the same id
+//	silence, and a stream listens, or may     not known: delivered again, under the same id
 //
-// Mode stream takes nothing but an acknowledgement; mode core takes everything but a 503; mode request takes a service's
-// reply, and its silence for a refusal. An acknowledgement has a sequence, and is that of the stream which is known to
-// listen, if one is: a subscriber of the target may write what it likes into our inbox, and a service may reply with JSON
-// of its own that has a field "stream". In mode request an acknowledgement is the service's reply unless the account shows
-// that stream on the target.
+// Mode stream accepts only an acknowledgement. Mode core accepts everything except a 503. Mode request accepts a
+// service's reply, and counts silence as a refusal. In the other modes silence is no refusal by itself: the delivery is
+// repeated under the same id, and package broker counts three silences in a row as one refusal.
 //
-// Silence means something only after the server has provably taken the message and some time has passed, and when the
-// account's streams are known: they are listed, all at once, when a silence is to be judged and the last list is some
-// seconds old. The subjects that they listen on are matched here. As long as a list is outstanding, fails or is forbidden,
-// no silence is a delivery. A stream whose leader is away is listed by name only, and is what it was before. If it was
-// never described, it may listen on anything, and only what another stream holds can be judged.
+// An acknowledgement has a sequence. If a stream is known to listen on the target, the acknowledgement must name that
+// stream: a subscriber of the target may write anything into our inbox. A service may reply with JSON of its own that
+// has a field "stream". So in mode request an acknowledgement counts as the service's reply, unless the account shows
+// the stream on the target.
 //
-// What the account does not list cannot be known: streams of another account, of another JetStream domain, or behind a
-// subject mapping of the account. Where one acknowledged within the last minute, silence is no delivery for that subject,
-// nor for those that share its first two tokens. For the first message of all, or after a minute without one, 50 ms of
-// silence pass for core subscribers although such a stream may only be slow; and core subscribers beside such a stream get
-// copies. Both have the same cure, which is to say how these targets are reached: shop.eu.>=stream,shop.ui.>=core.
+// Silence means something only when three things hold: the server has provably taken the message, some time has passed,
+// and the account's streams are known. The streams are listed, all at once, when a silence is to be judged and the last
+// list is some seconds old. The subjects on which the streams listen are matched here. While a list is outstanding,
+// fails or is forbidden, no silence counts as a delivery. A stream whose leader is away is listed by name only; it is
+// taken for what it was before. If it was never described, it may listen on anything. Then the cluster is asked about
+// each subject that no other stream holds.
 //
-// A publish that NATS forbids the broker looks like silence too. The server says so apart, and later: see Heard.
+// Streams that the account does not list are not known: streams of another account, of another JetStream domain, or
+// behind a subject mapping of the account. If such a stream has acknowledged within the last minute, silence is no
+// delivery for that subject, nor for subjects with the same first two tokens. Before the first acknowledgement, and
+// after a minute without one, 50 ms of silence count as the answer of core subscribers, although such a stream may only
+// be slow. And core subscribers beside such a stream get copies. The cure for both is to say how these targets are
+// reached: shop.eu.>=stream,shop.ui.>=core.
+//
+// If NATS does not let the broker publish to a subject, that looks like silence too. The server reports it separately,
+// and the report may come later: see Heard.
 //
 // # Fairness
 //
-// What is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for everybody.
-// So what one target may have there is bounded, in messages and in bytes. A bound for each subject is worth nothing where
-// subjects carry ids; therefore targets are grouped: by the stream behind them, where the last list shows one, and
-// otherwise by their first two tokens. Alone, a group has an eighth of the window outstanding, and the groups of one first
-// token have a quarter together. Beside others, it has as large a part of what these leave: a seventh of what is free, or a
-// third. So several that are silent leave room for one that answers, however many they are, until one each fills the window.
+// A message that is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for
+// all targets. So the messages of one target there are bounded, in number and in bytes. A bound for each subject would
+// be worth nothing where subjects contain ids. Therefore targets are grouped: by the stream behind them, if the last
+// list shows one, and otherwise by their first two tokens. Alone, a group may have an eighth of the window outstanding,
+// and the groups of one first token a quarter together. Beside others, a group may have a seventh of what is free, and
+// the groups of one first token a third. So several silent groups leave room for one that answers, until there are so
+// many groups that one message of each fills the window.
 //
-// What a group has no room for waits. A group that takes 2,000 messages a second, or 8 MiB (or a whole window of bytes
-// within four seconds, if that is more), is fast, and any number may wait for it: so one healthy target alone uses the
-// whole pipe. Of another, what it would not take within three seconds, or what is more than a quarter of the window, is given
-// back as Stalled, with a time at which there should be room; it comes again then by way of a retry lane. One that answers
-// nothing gives back all that waits, for twice as long as it has been silent, half a minute at most. So a slow one is kept
-// busy and no more, and a silent one has its share. It takes a second to tell them apart, once for each group in a minute;
-// for so long a flood that fills its lane stops it. A silent one shows in a quarter of that. Floods that begin at once are
-// told apart one after the other, since a lane is read in order: four silent ones and a slow one stop it for two seconds.
+// A message for which its group has no room waits. A group is fast if it takes 2,000 messages a second, or 8 MiB (or a
+// whole window of bytes within four seconds, if that is more). Any number may wait for a fast group: so one healthy
+// target alone uses the whole pipe. For another group, messages that it would not take within three seconds, and
+// messages beyond a quarter of the window, are given back as Stalled, with a time at which there should be room. They
+// come again by way of a retry lane. A group that answers nothing gives back all that wait, for twice as long as it has
+// been silent, at most half a minute. So a slow group is kept busy and no more, and a silent group has its share. It
+// takes a second to tell slow from fast, once for each group in a minute; in that second, a flood that fills its lane
+// stops the lane. A silent group shows in a quarter of a second. Floods that begin at once are told apart one after the
+// other, because a lane is read in order: four silent floods and a slow one stop the lane for two seconds.
 //
-// What is sent of one target is sent in the order of the calls. So a target whose stream becomes known changes its group only
-// when nothing of it waits.
+// The messages for one target are sent in the order of the calls. So when the stream of a target becomes known, the
+// target changes its group only once nothing of it waits.
 //
-// A target with a rate gives each message a turn; what has to wait for it is given back with it, and waits in a lane. So
-// nothing here grows with a backlog. What waits is given back too when its owner stops (Recall), and nothing is sent that
-// its owner may not deliver any more.
+// A target with a rate gives each message a turn. A message that has to wait for its turn is given back with the turn,
+// and waits in a lane. So nothing here grows with a backlog. Waiting messages are also given back when their owner
+// stops (Recall), and no message is sent that its owner may not deliver any more.
 //
 // # What was tried and rejected
 //
-// To look up the stream of each subject when its silence is heard: at 5,000 new subjects a second the look-ups fell behind,
-// silences were not judged in time, and core subscribers got thousands of copies. A share for each subject: a silent stream
-// with ids in its subjects filled the window for all lanes. To call a target stalled only when it has answered nothing: one
-// that takes 1,000 a second filled its lane for as long as its flood lasted. Groups of the first token alone: all of
-// "prod.>" would wait for its slowest service. To give back what is over the share at once: it made a burst for one fast
-// target slower, since each message that comes again costs two more hops. To do so only while another group is slow: then the
-// first burst of a fast one comes a second late and out of order, for as long as anything beside it is silent. To judge sooner:
-// a stream of three distant servers under load takes a tenth of a second for its first answer. A share that does not depend on
-// the others: a few silent groups, one of them with large messages, filled the window for all, each time for as long as their
-// acknowledgements are waited for.
+//   - To look up the stream of each subject when its silence is noticed. At 5,000 new subjects a second the look-ups
+//     fell behind, silences were not judged in time, and core subscribers got thousands of copies.
+//   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.
+//   - A share that does not depend on the other groups. A few silent groups, one of them with large messages, filled
+//     the window for all, each time for as long as their acknowledgements are waited for.
+//   - Groups of the first token only. All of "prod.>" would wait for its slowest service.
+//   - To call a target stalled only if it has answered nothing. A target that takes 1,000 a second filled its lane for
+//     as long as its flood lasted.
+//   - To give back at once what is over the share. It made a burst for one fast target slower, because each message
+//     that comes again costs two more hops.
+//   - To give back only while another group is slow. Then the first burst of a fast group comes a second late and out
+//     of order, as long as anything beside it is silent.
+//   - To judge sooner. A stream on three distant servers under load takes a tenth of a second for its first answer.
 package deliver

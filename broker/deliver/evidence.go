@@ -9,44 +9,122 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 )
 
-// ackMemory is how long an acknowledgement proves that the target is a stream's. After it, a stream that was deleted is
-// no longer waited for, and core subscribers that are left on the subject are believed.
-const ackMemory = time.Minute
+// evidence is all that is known when a target has answered a delivery or was silent. Fields that do not matter to this
+// answer or silence are zero.
+type evidence struct {
+	mode message.Mode
+	wait time.Duration // how long an answer is awaited
 
-// fromStream waits for an acknowledgement, whatever else comes.
-func (d *Deliverer) fromStream(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if err != nil {
-		return d.noAnswer(dl, err)
-	}
-	ack, ok := jsapi.ParseAck(answer)
-	if !ok || ack.Code == 0 && ack.Sequence == 0 || d.foreign(dl, ack) {
-		return true
-	}
-	return d.acked(dl, ack)
+	// Exactly one of the two is set, as in outbox.Func.
+	answer *nats.Msg
+	err    error
+
+	// Of an answer.
+	ack    jsapi.Ack // the answer, read as that of a stream
+	isAck  bool      // it can be read so; in mode core only if it has no data
+	own    bool      // the answer names one of the broker's own streams
+	holder *holder   // the stream on the target, by a fresh list; nil if there is none, or no fresh list
+
+	// Of silence, and of a wait that ran out.
+	forbidden    bool     // the server has refused this publish
+	unheard      bool     // the server has refused some publish, and it is not yet known which one
+	acknowledges bool     // a stream is known to acknowledge for the target
+	streams      listener // the streams of the account on the target, unless acknowledges is true
+	elsewhere    bool     // a stream that the account does not list acknowledged lately for such targets
+
+	// claims is what is known of the stream that an acknowledgement in mode request names: the answer itself, or an
+	// earlier answer that was ignored, when the wait has run out.
+	claims claim
 }
 
-// fromCore takes any sign of life, and silence.
-func (d *Deliverer) fromCore(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if err != nil && !errors.Is(err, outbox.ErrSilent) {
-		return d.noAnswer(dl, err)
-	}
-	if ack, ok := noResponders(answer); ok {
-		return d.acked(dl, ack)
-	}
-	d.finish(dl, Result{Outcome: Delivered})
-	return false
+// claim says whether a stream that acknowledged in mode request listens on the target. If it does not, a service has
+// written JSON of its own with fields of the same names.
+type claim uint8
+
+const (
+	unproven  claim = iota // the streams were not known, or no acknowledgement was ignored
+	confirmed              // the stream listens on the target: the answer is its own
+	refuted                // it does not: the answer is the service's
+)
+
+func (e evidence) silent() bool   { return errors.Is(e.err, outbox.ErrSilent) }
+func (e evidence) timedOut() bool { return errors.Is(e.err, outbox.ErrTimeout) }
+
+// verdict is what follows from the evidence: a result, or that it is too early for one.
+type verdict struct {
+	again   bool   // no result yet: the outbox must ask again
+	result  Result // unless again
+	acked   string // the stream that has acknowledged the delivery
+	ignored string // the stream of an acknowledgement that may be the service's, as long as the streams are not known
+	renew   bool   // the list of streams may be out of date
 }
 
-// noResponders reads the server's own answer where nobody listens.
-func noResponders(answer *nats.Msg) (jsapi.Ack, bool) {
-	if answer == nil || len(answer.Data) > 0 {
-		return jsapi.Ack{}, false
+// undecided is the verdict that it is too early for a result.
+var undecided = verdict{again: true}
+
+func decided(r Result) verdict { return verdict{result: r} }
+
+// judge decides what has become of a delivery.
+//
+// The server reports a refused publish apart from all answers. It does so before it answers the flush by which the
+// silence is known, but nats.go calls its error handler later, after all earlier calls of the handler. So as long as
+// the connection has seen a refusal that the handler was not called for, no silence means anything.
+func judge(e evidence) verdict {
+	switch {
+	case e.forbidden && (e.silent() || e.timedOut()):
+		return decided(Result{Outcome: Refused,
+			Reason: "NATS does not let the broker publish there: grant the subject to the user that delivers"})
+	case e.unheard && e.silent():
+		return undecided
 	}
-	return jsapi.ParseAck(answer)
+	switch e.mode {
+	case message.ModeStream:
+		return judgeStream(e)
+	case message.ModeCore:
+		return judgeCore(e)
+	case message.ModeRequest:
+		return judgeService(e)
+	}
+	return judgeAuto(e)
 }
+
+// judgeStream accepts only an acknowledgement or refusal of a stream, and ignores all other answers.
+func judgeStream(e evidence) verdict {
+	switch {
+	case e.err != nil:
+		return judgeNoAnswer(e)
+	case !e.isAck, e.own:
+		return undecided
+	case e.foreign():
+		return verdict{again: true, renew: true} // or the subject has another stream now
+	}
+	return judgeAck(e.ack)
+}
+
+// foreign reports whether the answer names another stream than the one that is known to hold the target. A subscriber
+// of the target may write anything into our inbox. It can also have the server's acknowledgements of its own delayed
+// messages delivered there; those name the broker's own streams.
+func (e evidence) foreign() bool {
+	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
+}
+
+// judgeCore accepts every answer, and silence.
+func judgeCore(e evidence) verdict {
+	switch {
+	case e.err != nil && !e.silent():
+		return judgeNoAnswer(e)
+	case e.nobodyThere():
+		return judgeAck(e.ack)
+	}
+	return decided(Result{Outcome: Delivered})
+}
+
+// nobodyThere reports whether the answer is the server's, which says that nobody listens.
+func (e evidence) nobodyThere() bool { return e.answer != nil && len(e.answer.Data) == 0 && e.isAck }
 
 // Headers by which a service says that it failed: https://github.com/nats-io/nats-architecture-and-design, ADR-32.
 const (
@@ -54,138 +132,92 @@ const (
 	serviceErrorCode = "Nats-Service-Error-Code"
 )
 
-// fromService takes any reply for an acknowledgement but one that says it failed. A stream on the subject acknowledges
-// for itself and not for the service: see streamsOwn.
-func (d *Deliverer) fromService(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if errors.Is(err, outbox.ErrTimeout) {
-		if p := d.streams.now.Load(); dl.ignored != "" && p != nil && !p.at.Before(dl.sent) && !p.listens(dl.ignored, dl.Target) {
-			d.finish(dl, Result{Outcome: Delivered}) // it was the service
-			return false
-		}
-		d.finish(dl, Result{Outcome: Refused, Err: err, Reason: fmt.Sprintf("no reply within %s", d.ReplyTimeout)})
-		return false
+// judgeService accepts every reply of a service, unless the reply says that the service failed. A stream on the subject
+// acknowledges for itself and not for the service. So its answer is ignored, also while the streams are not known.
+func judgeService(e evidence) verdict {
+	switch {
+	case e.timedOut() && e.claims == refuted:
+		return decided(Result{Outcome: Delivered}) // the answer that was ignored was the service's
+	case e.timedOut():
+		return decided(Result{Outcome: Refused, Err: e.err, Reason: fmt.Sprintf("no reply within %s", e.wait)})
+	case e.err != nil:
+		return judgeNoAnswer(e)
 	}
-	if err != nil {
-		return d.noAnswer(dl, err)
+	code, text := e.answer.Header.Get(serviceErrorCode), e.answer.Header.Get(serviceError)
+	switch {
+	case code != "" || text != "":
+		return decided(Result{Outcome: Refused, Reason: strings.TrimSpace("the service says " + code + " " + text)})
+	case e.nobodyThere():
+		return judgeAck(e.ack)
+	case !e.isAck, e.ack.Stream == "":
+		return decided(Result{Outcome: Delivered})
+	case e.claims == confirmed:
+		return undecided
+	case e.claims == unproven:
+		return verdict{again: true, ignored: e.ack.Stream}
 	}
-	code, text := answer.Header.Get(serviceErrorCode), answer.Header.Get(serviceError)
-	if code != "" || text != "" {
-		d.finish(dl, Result{Outcome: Refused, Reason: strings.TrimSpace("the service says " + code + " " + text)})
-		return false
-	}
-	if ack, ok := noResponders(answer); ok {
-		return d.acked(dl, ack)
-	}
-	if d.streamsOwn(dl, answer) {
-		return true
-	}
-	d.finish(dl, Result{Outcome: Delivered})
-	return false
+	return decided(Result{Outcome: Delivered})
 }
 
-// streamsOwn reports whether an answer is the acknowledgement or refusal of a stream that listens on the target, and not
-// a service's JSON with fields of the same names. As long as the streams are not known, it may be.
-func (d *Deliverer) streamsOwn(dl *delivery, answer *nats.Msg) bool {
-	ack, ok := jsapi.ParseAck(answer)
-	if !ok || ack.Stream == "" || ack.Code == 0 && ack.Sequence == 0 {
-		return false
+// judgeAuto accepts an acknowledgement, and silence where it is known that no stream listens, or only one that does not
+// acknowledge.
+func judgeAuto(e evidence) verdict {
+	switch {
+	case !e.silent():
+		return judgeStream(e)
+	case e.acknowledges:
+		return undecided
+	case e.streams == mute, e.streams == nobody && !e.elsewhere:
+		return decided(Result{Outcome: Delivered})
 	}
-	p := d.streams.fresh()
-	if p == nil {
-		dl.ignored = ack.Stream
-		return true
-	}
-	return p.listens(ack.Stream, dl.Target)
+	return undecided
 }
 
-// fromEither decides on what it sees.
-func (d *Deliverer) fromEither(dl *delivery, answer *nats.Msg, err error) (wait bool) {
-	if !errors.Is(err, outbox.ErrSilent) {
-		return d.fromStream(dl, answer, err)
-	}
-	if d.shouldAck(dl) {
-		return true
-	}
-	switch d.streams.on(dl.Target) {
-	case nobody:
-		if d.ackedElsewhere(dl) {
-			return true
-		}
-		d.finish(dl, Result{Outcome: Delivered})
-		return false
-	case mute:
-		d.finish(dl, Result{Outcome: Delivered})
-		return false
-	}
-	return true // the box asks again
-}
-
-// shouldAck reports whether a stream is known to acknowledge for the target.
-func (d *Deliverer) shouldAck(dl *delivery) bool {
-	d.mu.Lock()
-	lately := dl.target.stream != "" && time.Since(dl.target.streamAt) < ackMemory
-	d.mu.Unlock()
-	if lately {
-		return true
-	}
-	h := d.streams.holder(dl.Target)
-	return h != nil && h.acks
-}
-
-// ackedElsewhere reports whether a stream that the account does not list acknowledged not long ago for the target's group.
-// It lies in another account or domain, or behind a subject mapping, and what else it listens on cannot be known.
-func (d *Deliverer) ackedElsewhere(dl *delivery) bool {
-	d.mu.Lock()
-	subject, lately := dl.group.acked, time.Since(dl.group.ackedAt) < ackMemory
-	d.mu.Unlock()
-	return subject != "" && lately && d.streams.on(subject) == nobody
-}
-
-// acked finishes with what a stream, or the server, said.
-func (d *Deliverer) acked(dl *delivery, ack jsapi.Ack) (wait bool) {
+// judgeAck decides on the answer of a stream, or of the server in its place.
+func judgeAck(ack jsapi.Ack) verdict {
 	switch {
 	case ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
-		// Nobody refused it: the first copy is not stored yet, or the stream is busy.
-		d.finish(dl, Result{Outcome: Unknown, Err: errors.New(ack.Description)})
+		// This is no refusal: the first copy is not stored yet, or the stream is busy.
+		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case ack.NoRoom():
-		d.finish(dl, Result{Outcome: NoRoom, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)})
+		return decided(refusal(NoRoom, ack))
 	case ack.Refused():
-		d.finish(dl, Result{Outcome: Refused, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)})
-	default:
-		d.mu.Lock()
-		now := time.Now()
-		dl.target.stream, dl.target.streamAt = ack.Stream, now
-		dl.group.acked, dl.group.ackedAt = dl.Target, now
-		d.mu.Unlock()
-		d.finish(dl, Result{Outcome: Delivered})
+		return decided(refusal(Refused, ack))
 	}
-	return false
+	return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
 }
 
-// foreign reports whether an acknowledgement comes from another stream than the one known to hold the target, or from one
-// of the broker's own: a subscriber of the target may write what it likes into our inbox, and have the server put its
-// acknowledgements of what it publishes for a delay there.
-func (d *Deliverer) foreign(dl *delivery, ack jsapi.Ack) bool {
-	if d.Ours != nil && d.Ours(ack.Stream) {
-		return true
-	}
-	h := d.streams.holder(dl.Target)
-	if h == nil || ack.Stream == "" || ack.Stream == h.name {
-		return false
-	}
-	d.streams.renew() // or the subject has another stream now
-	return true
+func refusal(o Outcome, ack jsapi.Ack) Result {
+	return Result{Outcome: o, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)}
 }
 
-// noAnswer finishes a delivery that the target said nothing about.
-func (d *Deliverer) noAnswer(dl *delivery, err error) (wait bool) {
+// judgeNoAnswer decides on a publish that failed, or that was not answered in time.
+func judgeNoAnswer(e evidence) verdict {
 	switch {
-	case errors.Is(err, nats.ErrMaxPayload):
-		d.finish(dl, Result{Outcome: Refused, Code: jsapi.CodeTooLarge, Reason: "larger than the server's max_payload"})
-	case errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrBadHeaderMsg):
-		d.finish(dl, Result{Outcome: Refused, Reason: err.Error()})
-	default:
-		d.finish(dl, Result{Outcome: Unknown, Err: err})
+	case errors.Is(e.err, nats.ErrMaxPayload):
+		return decided(Result{Outcome: Refused, Code: jsapi.CodeTooLarge, Reason: "larger than the server's max_payload"})
+	case errors.Is(e.err, nats.ErrBadSubject), errors.Is(e.err, nats.ErrBadHeaderMsg):
+		return decided(Result{Outcome: Refused, Reason: e.err.Error()})
+	case e.timedOut():
+		return decided(Result{Outcome: Unknown, Err: e.err, Reason: e.whySilent()})
 	}
-	return false
+	return decided(Result{Outcome: Unknown, Err: e.err})
+}
+
+// whySilent says why the silence of a target counts as no delivery.
+func (e evidence) whySilent() string {
+	switch {
+	case e.mode == message.ModeStream:
+		return "no stream acknowledged in time"
+	case e.mode == message.ModeCore:
+	case e.acknowledges:
+		return "the stream on the subject did not acknowledge in time"
+	case e.streams == answerer:
+		return "a stream listens on the subject, and none acknowledged in time"
+	case e.streams == notKnown:
+		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
+	case e.elsewhere:
+		return "no stream acknowledged in time, but one that the account does not list did so lately for a like subject"
+	}
+	return "the server did not confirm in time that it took the message"
 }

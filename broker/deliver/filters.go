@@ -2,21 +2,22 @@ package deliver
 
 import "strings"
 
-// holder is a stream, as far as it matters to who publishes to it.
+// holder is the stream that listens on a subject.
 type holder struct {
 	name string
-	acks bool
+	acks bool // it acknowledges
 }
 
-// filters finds the stream that listens on a subject. It does not change once it is built.
+// filters finds the stream that listens on a subject. It is a tree with one level for each token of the streams'
+// filters. Once it is built, it does not change.
 type filters struct {
-	next map[string]*filters // by token
+	next map[string]*filters // below a token
 	any  *filters            // below *
-	here *holder             // whose filter ends with this token
-	rest *holder             // whose filter ends with > after this token
+	here *holder             // the stream with a filter that ends here
+	rest *holder             // the stream with a filter that ends with > here
 }
 
-// add puts a stream's filter in.
+// add adds a filter of a stream.
 func (f *filters) add(filter string, h *holder) {
 	for more := true; more; {
 		var token string
@@ -43,8 +44,8 @@ func (f *filters) add(filter string, h *holder) {
 	f.here = better(f.here, h)
 }
 
-// match is the stream that listens on a subject, or nil. Where filters overlap, which only those of streams without
-// acknowledgement could, it is one that acknowledges. It looks at no more than the filters whose tokens match, and
+// match returns the stream that listens on a subject, or nil. Filters of streams may overlap only if one of the streams
+// does not acknowledge. Then match returns a stream that acknowledges. It looks only at filters whose tokens match, and
 // allocates nothing.
 func (f *filters) match(subject string) *holder {
 	token, rest, more := strings.Cut(subject, ".")

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestFilters compares with what message.Match says of one filter after the other.
+// TestFilters compares the tree with message.Match, filter by filter.
 func TestFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	subject := func(wild bool) string {
@@ -57,7 +57,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOverlap: of two that match it is the one that acknowledges, whichever is more special.
+// TestFiltersOverlap: of two streams that match, the one that acknowledges is found, in any order and with any filters.
 func TestFiltersOverlap(t *testing.T) {
 	for _, order := range [][2]string{{"a.b", "a.>"}, {"a.>", "a.b"}, {"a.*", "*.b"}, {"a.b", "a.b"}} {
 		var f filters
@@ -70,18 +70,21 @@ func TestFiltersOverlap(t *testing.T) {
 	}
 }
 
-// manyFilters are those of 10,000 streams.
+// manyFilters are the filters of 10,000 streams.
 func manyFilters() *filters {
 	var f filters
 	for i := range 10_000 {
-		f.add(fmt.Sprintf([]string{"tenant.%d.orders.>", "tenant.%d.*.done", "*.%d.audit", "site%d.>"}[i%4], i), &holder{name: "S", acks: true})
+		filter := []string{"tenant.%d.orders.>", "tenant.%d.*.done", "*.%d.audit", "site%d.>"}[i%4]
+		f.add(fmt.Sprintf(filter, i), &holder{name: "S", acks: true})
 	}
 	return &f
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
 	f := manyFilters()
-	for subject, want := range map[string]bool{"tenant.8.orders.x.y": true, "tenant.9.orders.x.y": false, "ui.77.notify": false, "x.10.audit": true} {
+	for subject, want := range map[string]bool{
+		"tenant.8.orders.x.y": true, "tenant.9.orders.x.y": false, "ui.77.notify": false, "x.10.audit": true,
+	} {
 		if got := f.match(subject) != nil; got != want {
 			t.Errorf("%s: found %v, want %v", subject, got, want)
 		}

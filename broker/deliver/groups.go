@@ -7,158 +7,125 @@ import (
 	"time"
 )
 
-// Alone, a group may have an eighth of the window outstanding, and the groups of one first token a quarter together. Beside
-// others it is as large a part of what these leave: a seventh, or a third, of what is free then. So however many are silent,
-// they leave room.
-const (
-	windowShare = 1
-	groupShare  = 8
-	parentShare = 4
-)
-
-// group is the targets that have a share in common: those of one stream, or of the same first tokens. A delivery passes
-// its group, the group that this is part of, and at last the window, which is the group of all; at each it waits for room,
-// in order. Groups are guarded by the deliverer's lock.
-type group struct {
-	parent          *group // nil of the window
-	share           int    // the part of the window that may be past it, alone
-	most, mostBytes int    // of the window: what may be past it
-
-	past, pastBytes int         // deliveries that passed, and have no result yet
-	waiting         []*delivery // those that did not pass
-	waitingBytes    int
-
-	pressure  *pressure // nil as long as there is room
-	full      time.Time // when there last was none, here or in a part of it
-	acked     string    // the subject for which a stream acknowledged last
-	ackedAt   time.Time // when it did
-	forgotten bool      // new deliveries go another way
+// groups are all groups of targets, and the deliveries that wait in them. They are guarded by the deliverer's lock.
+type groups struct {
+	byName  map[groupName]*group
+	window  *group
+	sweepAt int           // the number of groups at which idle ones are looked for again
+	pressed []*group      // the groups with a pressure
+	crowded chan struct{} // one slot: pressed is no longer empty
+	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
 }
 
-// groupName is what the deliveries of a group have in common: a stream, or their first tokens.
+// groupName is what the targets of a group have in common: a stream, or their first tokens.
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // of those with one more token, which may be none
+	parent bool // of the groups whose names have one token more, or none
 }
 
-// groupOfLocked is the group of a subject: that of the stream behind it, as far as it is known, or else of its first two
-// tokens, which is part of that of the first. Tokens that are ids make many small groups; their parent keeps them small
-// together.
-func (d *Deliverer) groupOfLocked(subject string, p *picture) *group {
-	if p != nil {
-		if h := p.filters.match(subject); h != nil {
-			return d.groupLocked(groupName{stream: h.name}, d.window, groupShare)
-		}
+func newGroups(messages, bytes int) *groups {
+	return &groups{
+		byName:  make(map[groupName]*group),
+		window:  &group{share: windowShare, most: messages, mostBytes: bytes},
+		crowded: make(chan struct{}, 1),
+	}
+}
+
+// of returns the group of a subject. If the stream behind the subject is known, the group is that of the stream. If the
+// stream is "", the group is that of the first two tokens, a part of the group of the first token. Tokens that are ids
+// make many small groups; their common parent keeps them small together.
+func (all *groups) of(subject, stream string) *group {
+	if stream != "" {
+		return all.named(groupName{stream: stream}, all.window, groupShare)
 	}
 	first, rest, more := strings.Cut(subject, ".")
-	parent := d.groupLocked(groupName{tokens: first, parent: true}, d.window, parentShare)
+	parent := all.named(groupName{tokens: first, parent: true}, all.window, parentShare)
 	if !more {
-		return d.groupLocked(groupName{tokens: first}, parent, groupShare)
+		return all.named(groupName{tokens: first}, parent, groupShare)
 	}
 	second, _, _ := strings.Cut(rest, ".")
-	return d.groupLocked(groupName{tokens: subject[:len(first)+1+len(second)]}, parent, groupShare)
+	return all.named(groupName{tokens: subject[:len(first)+1+len(second)]}, parent, groupShare)
 }
 
-func (d *Deliverer) groupLocked(name groupName, parent *group, share int) *group {
-	g := d.groups[name]
+func (all *groups) named(name groupName, parent *group, share int) *group {
+	g := all.byName[name]
 	if g == nil {
-		d.sweepGroupsLocked()
+		all.sweep()
 		g = &group{parent: parent, share: share}
-		d.groups[name] = g
+		all.byName[name] = g
 	}
 	return g
 }
 
-// sweepGroupsLocked forgets those that nothing goes through and nothing is remembered of. What holds a part holds the
-// whole, so no group is forgotten before its parts.
-func (d *Deliverer) sweepGroupsLocked() {
-	if len(d.groups) < max(remember, d.sweepGroups) {
+// sweep forgets idle groups when there are many: groups that nothing goes through, and that were full too long ago to
+// be remembered. What is outstanding or full in a part of a group is so in the whole. So no group is forgotten before
+// its parts.
+func (all *groups) sweep() {
+	if len(all.byName) < max(remember, all.sweepAt) {
 		return
 	}
 	now := time.Now()
-	for name, g := range d.groups {
+	for name, g := range all.byName {
 		if g.past == 0 && len(g.waiting) == 0 && now.Sub(g.full) >= pressureMemory {
 			g.forgotten = true
-			delete(d.groups, name)
+			delete(all.byName, name)
 		}
 	}
-	d.sweepGroups = 2 * len(d.groups)
+	all.sweepAt = 2 * len(all.byName)
 }
 
-// window is the group that all others are part of.
-func (g *group) window() *group {
-	for g.parent != nil {
-		g = g.parent
-	}
-	return g
-}
+// pass lets a new delivery pass its groups as far as there is room. It reports whether it has passed all of them.
+func (all *groups) pass(dl *delivery) bool { return all.passFrom(dl.group, dl) }
 
-// fits reports whether a delivery may pass. One may always, however large.
-func (g *group) fits(dl *delivery) bool {
-	w, others := g.window(), g.share-1
-	return g.past == 0 ||
-		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.mostBytes-w.pastBytes-dl.Size
-}
-
-// room is what may be past a group while the others have what they have.
-func (g *group) room() (messages, bytes int) {
-	w := g.window()
-	return max(1, (w.most-w.past+g.past)/g.share), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/g.share)
-}
-
-// passLocked lets a delivery pass a group and those that it is part of, as far as there is room, and reports whether it
-// passed all.
-func (d *Deliverer) passLocked(dl *delivery, from *group) bool {
-	for g := from; g != nil; g = g.parent {
+func (all *groups) passFrom(g *group, dl *delivery) bool {
+	for ; g != nil; g = g.parent {
 		if len(g.waiting) > 0 || !g.fits(dl) {
-			dl.at = g
-			g.waiting = append(g.waiting, dl)
-			g.waitingBytes += dl.Size
-			d.pressLocked(g)
+			g.wait(dl)
+			all.press(g)
 			return false
 		}
-		g.past++
-		g.pastBytes += dl.Size
+		g.take(dl)
 	}
 	dl.at = nil
 	return true
 }
 
-// leaveLocked takes back the room of a delivery in the groups that it passed, and lets others have it.
-func (d *Deliverer) leaveLocked(dl *delivery) {
+// leave takes back the room of a delivery in the groups that it has passed, and gives it to deliveries that wait.
+func (all *groups) leave(dl *delivery) {
 	for g := dl.group; g != dl.at; g = g.parent {
-		g.past--
-		g.pastBytes -= dl.Size
+		g.give(dl)
 	}
-	dl.target.open--
-	if dl.at != nil {
-		dl.target.unsent--
-	}
-	d.advanceLocked(dl.group)
+	all.advance(dl.group)
 }
 
-// advanceLocked lets pass what waits at a group and above it, those who came further first.
-func (d *Deliverer) advanceLocked(g *group) {
+// advance lets deliveries pass that wait at a group or above it. Those that are further come first.
+func (all *groups) advance(g *group) {
 	if g.parent != nil {
-		d.advanceLocked(g.parent)
+		all.advance(g.parent)
 	}
-	for len(g.waiting) > 0 && g.fits(g.waiting[0]) {
-		dl := g.waiting[0]
-		g.waiting[0] = nil
-		g.waiting = g.waiting[1:]
-		g.waitingBytes -= dl.Size
-		g.past++
-		g.pastBytes += dl.Size
-		if d.passLocked(dl, g.parent) {
-			d.ready = append(d.ready, dl)
+	for dl := g.first(); dl != nil; dl = g.first() {
+		g.take(dl)
+		if all.passFrom(g.parent, dl) {
+			all.ready = append(all.ready, dl)
 		}
 	}
 }
 
-// takeBackLocked takes some of what waits out of all groups.
-func (d *Deliverer) takeBackLocked(which func(*delivery) bool) (back []*delivery) {
-	for _, g := range append(slices.Collect(maps.Values(d.groups)), d.window) {
+// next takes out the delivery to be sent next, or returns nil.
+func (all *groups) next() *delivery {
+	if len(all.ready) == 0 {
+		return nil
+	}
+	dl := all.ready[0]
+	all.ready[0] = nil
+	all.ready = all.ready[1:]
+	return dl
+}
+
+// takeBack takes some of the deliveries that wait out of all groups.
+func (all *groups) takeBack(which func(*delivery) bool) (back []*delivery) {
+	for _, g := range append(slices.Collect(maps.Values(all.byName)), all.window) {
 		g.waiting = slices.DeleteFunc(g.waiting, func(dl *delivery) bool {
 			taken := which(dl)
 			if taken {
@@ -169,7 +136,7 @@ func (d *Deliverer) takeBackLocked(which func(*delivery) bool) (back []*delivery
 		})
 	}
 	for _, dl := range back {
-		d.leaveLocked(dl)
+		all.leave(dl)
 	}
 	return back
 }

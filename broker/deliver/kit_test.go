@@ -23,7 +23,7 @@ type kit struct {
 	*Deliverer
 	t  *testing.T
 	s  *natstest.Server
-	nc *nats.Conn // somebody else's
+	nc *nats.Conn // of the subscribers and publishers beside the deliverer
 	js jetstream.JetStream
 }
 
@@ -36,7 +36,8 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Deliverer = New(box, jsapi.Client{Conn: control, API: "$JS.API"}, Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
+	k.Deliverer = New(box, jsapi.Client{Conn: control, API: "$JS.API"},
+		Config{ReplyTimeout: replyTimeout, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { box.Run(ctx) })
@@ -61,7 +62,7 @@ func (k *kit) stored(stream string) uint64 {
 	return s.CachedInfo().State.Msgs
 }
 
-// subscribe counts what a core subscriber sees, and lets it act.
+// subscribe counts the messages that a core subscriber gets, and calls act with each.
 func (k *kit) subscribe(subject string, act func(*nats.Msg)) *count {
 	k.t.Helper()
 	n := &count{}
@@ -90,16 +91,16 @@ func (c *count) add() { c.mu.Lock(); c.n++; c.mu.Unlock() }
 
 func (c *count) get() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
-// verdict is what became of one delivery.
-type verdict struct {
+// watched collects the results of one delivery.
+type watched struct {
 	mu    sync.Mutex
 	all   []Result
 	took  time.Duration
 	start time.Time
 }
 
-func (k *kit) send(target string, mode message.Mode) *verdict {
-	v := &verdict{start: time.Now()}
+func (k *kit) send(target string, mode message.Mode) *watched {
+	v := &watched{start: time.Now()}
 	k.Deliver(Message{Target: target, Mode: mode, Data: []byte("x")}, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -108,8 +109,9 @@ func (k *kit) send(target string, mode message.Mode) *verdict {
 	return v
 }
 
-// check waits for the time given and sees exactly this: "delivered", "refused <code>" or "unknown: <why>".
-func (v *verdict) check(t *testing.T, took time.Duration, want string) {
+// check waits for the time given. The delivery must have exactly this one result, after exactly that time: "delivered",
+// "refused <code>" or "unknown: <why>".
+func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(v.start.Add(took)))
 	synctest.Wait()
@@ -132,5 +134,27 @@ func (v *verdict) check(t *testing.T, took time.Duration, want string) {
 	}
 	if got != want || v.took != took {
 		t.Fatalf("%s after %s, want %s after %s", got, v.took, want, took)
+	}
+}
+
+// checkIdle checks that nothing is left when every delivery has its result.
+func (k *kit) checkIdle() {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w, ready := k.groups.window, len(k.groups.ready)
+	if w.past != 0 || w.pastBytes != 0 || len(w.waiting) > 0 || ready > 0 || k.sending {
+		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, sending %v; want nothing",
+			w.past, w.pastBytes, len(w.waiting), ready, k.sending)
+	}
+	for name, g := range k.groups.byName {
+		if g.past != 0 || g.pastBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
+			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.past, len(g.waiting))
+		}
+	}
+	for subject, target := range k.targets.bySubject {
+		if target.open != 0 || target.unsent != 0 {
+			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.open, target.unsent)
+		}
 	}
 }

@@ -9,19 +9,20 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Modes says how targets are reached: the mode of the first rule whose pattern matches, otherwise the default.
+// Modes says how targets are reached. A target has the mode of the first rule whose pattern matches, or else the
+// default.
 type Modes struct {
 	Default message.Mode // empty means auto
 	Rules   []Rule
 }
 
-// Rule gives the targets of a pattern a mode.
+// Rule is the mode of the targets that match a pattern.
 type Rule struct {
 	Pattern string
 	Mode    message.Mode
 }
 
-// ParseModes reads "auto", or rules before a default as in "shop.>=stream,ui.*=core,auto".
+// ParseModes reads a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto".
 func ParseModes(s string) (Modes, error) {
 	var m Modes
 	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -37,7 +38,7 @@ func ParseModes(s string) (Modes, error) {
 	return m, m.Validate()
 }
 
-// Validate reports modes that do not exist.
+// Validate returns an error that names every mode that does not exist.
 func (m Modes) Validate() error {
 	var all []error
 	check := func(mode message.Mode, where string) {
@@ -54,7 +55,7 @@ func (m Modes) Validate() error {
 	return errors.Join(all...)
 }
 
-// of is the mode for one message.
+// of returns the mode for one message. A mode that the message asks for comes first.
 func (m Modes) of(asked message.Mode, target string) message.Mode {
 	if asked != "" {
 		return asked
@@ -67,5 +68,5 @@ func (m Modes) of(asked message.Mode, target string) message.Mode {
 	if m.Default != "" {
 		return m.Default
 	}
-	return message.Auto
+	return message.ModeAuto
 }

@@ -1,71 +1,72 @@
 package deliver
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 const (
-	// judgeEvery is how often a group without room is judged by what it answered since. Core subscribers count as having
-	// answered a tenth of a second after they were sent something.
+	// judgeEvery is how often a group without room is judged by the answers since the last time. Silence counts as the
+	// answer of core subscribers a tenth of a second after the message was sent.
 	judgeEvery = 250 * time.Millisecond
-	// judgeFirst is after what time one that answers is judged first: the first answers of a burst come slowly.
+	// judgeFirst is how long a group that answers is left alone before it is judged first: the first answers of a burst
+	// come slowly.
 	judgeFirst = 4 * judgeEvery
-	// fastRate, or fastBytes and a window of them within fastWithin, is what a group takes in a second that is fast. It may
-	// use all there is: what it were given back would only cost two more hops, and on a busy machine make it slow in earnest.
-	// The bytes are of memory, some 4 KiB for a small message. So a small window makes nobody fast.
+	// A group is fast that takes fastRate messages a second, or fastBytes a second and a whole window of bytes within
+	// fastWithin. A fast group may have any number waiting. To give its messages back would only cost two more hops for
+	// each, and on a busy machine these would make it slow in fact. The bytes are bytes of memory, some 4 KiB for a small
+	// message. So a small window makes no group fast.
 	fastRate   = 2000
 	fastBytes  = 8 << 20
 	fastWithin = 4 * time.Second
-	// drainWithin is in what time another must be able to take what waits for it. What is more is given back.
+	// drainWithin is the time in which a group that is not fast must be able to take what waits for it. The rest is given
+	// back.
 	drainWithin = 3 * time.Second
-	// slowShare is the part of the window that one may have, waiting and past it, however soon it could take more.
+	// slowShare is the part of the window that a group that is not fast may have, waiting and outstanding, however soon it
+	// could take more.
 	slowShare = 4
-	// pressureMemory is how long a group that had no room is not judged anew.
+	// pressureMemory is how long the judgement of a group is remembered after the group last had no room.
 	pressureMemory = time.Minute
-	// What is given back comes again when its group should have room; of one that answers nothing, after twice the time for
-	// which it has not.
+	// A delivery that is given back comes again when its group should have room. If the group answers nothing, the
+	// delivery comes again after twice the time since its last answer, within these bounds.
 	leastStall = time.Second
 	mostStall  = 30 * time.Second
 )
 
-// pressure is what is known of a group that has no room.
+// pressure is what is known of a group that has no room. Its answers are counted in slices of time.
 type pressure struct {
-	since                 time.Time // of the slice of time that is measured
+	since                 time.Time // when the present slice began
 	answers, answersBytes int       // in this slice
-	rate, rateBytes       float64   // answers a second
+	rate, rateBytes       float64   // answers, and their bytes, a second
 	judged                bool      // a slice has been measured
-	answered              time.Time // when it last did, or when it had no room at first
-	next                  time.Time // when it has taken what was given back so far
+	answered              time.Time // when the group last answered; at first, when it had no room
+	next                  time.Time // when the group should have taken all that was given back so far
 }
 
-// pressLocked notes that a group has no room.
-func (d *Deliverer) pressLocked(g *group) {
+// press notes that a group has no room. The window itself is never judged.
+func (all *groups) press(g *group) {
 	now := time.Now()
 	g.fullAt(now)
-	d.streams.renew() // whose stream is it?
-	if g.pressure != nil || g == d.window {
+	if g.pressure != nil || g == all.window {
 		return
 	}
 	g.pressure = &pressure{since: now, answered: now}
-	if d.pressed = append(d.pressed, g); len(d.pressed) == 1 {
+	if all.pressed = append(all.pressed, g); len(all.pressed) == 1 {
 		select {
-		case d.press <- struct{}{}:
+		case all.crowded <- struct{}{}:
 		default:
 		}
 	}
 }
 
+// fullAt notes when a group, and so the groups that it is part of, had no room.
 func (g *group) fullAt(now time.Time) {
 	for ; g != nil; g = g.parent {
 		g.full = now
 	}
 }
 
-// slowLocked reports whether a delivery would wait too long in one of its groups, and when it should come again.
-func (d *Deliverer) slowLocked(dl *delivery) (turn time.Time, slow bool) {
+// slow reports whether a delivery would wait too long in one of its groups, and when it should come again.
+func (all *groups) slow(dl *delivery) (turn time.Time, slow bool) {
 	for g := dl.group; g != nil; g = g.parent {
-		if g.slow(dl) {
+		if g.tooSlow(dl) {
 			now := time.Now()
 			g.fullAt(now)
 			return g.turn(now), true
@@ -74,8 +75,8 @@ func (d *Deliverer) slowLocked(dl *delivery) (turn time.Time, slow bool) {
 	return time.Time{}, false
 }
 
-// answeredLocked counts an answer of a target for its groups.
-func (d *Deliverer) answeredLocked(dl *delivery) {
+// answered counts an answer of a target for its groups.
+func (all *groups) answered(dl *delivery) {
 	for g := dl.group; g != nil; g = g.parent {
 		if p := g.pressure; p != nil {
 			p.answers++
@@ -85,68 +86,42 @@ func (d *Deliverer) answeredLocked(dl *delivery) {
 	}
 }
 
-// watch judges the groups that have no room until ctx ends; while there are none it sleeps.
-func (d *Deliverer) watch(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.press:
-		}
-		for more := true; more; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(judgeEvery):
-				more = d.judge(time.Now())
-			}
-		}
-	}
+// givenBack is a delivery that is given back, with the time at which it should come again.
+type givenBack struct {
+	*delivery
+	turn time.Time
 }
 
-// judge measures the groups that had no room lately, gives back what they will not take soon, and reports whether there
-// are any.
-func (d *Deliverer) judge(now time.Time) (more bool) {
-	type stalled struct {
-		dl   *delivery
-		turn time.Time
-	}
-	var back []stalled
-	d.mu.Lock()
-	all := d.pressed
-	d.pressed = nil
-	for _, g := range all {
-		p := g.pressure
+// judge measures the groups under pressure, and takes out the deliveries that they will not take soon. It reports
+// whether any group is still under pressure.
+func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
+	pressed := all.pressed
+	all.pressed = nil
+	for _, g := range pressed {
 		if g.eased(now) {
 			g.pressure = nil
 			continue
 		}
-		p.measure(now, g.hasRoom())
-		d.pressed = append(d.pressed, g)
+		g.pressure.measure(now, g.hasRoom())
+		all.pressed = append(all.pressed, g)
 		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
 			for _, dl := range excess {
-				back = append(back, stalled{dl, g.turn(now)})
-				d.leaveLocked(dl)
+				back = append(back, givenBack{dl, g.turn(now)})
+				all.leave(dl)
 			}
 		}
 	}
-	more = len(d.pressed) > 0
-	d.mu.Unlock()
-	for _, s := range back {
-		s.dl.done(Result{Outcome: Stalled, Turn: s.turn})
-	}
-	d.pump()
-	return more
+	return back, len(all.pressed) > 0
 }
 
-// measure ends a slice of time. What a group took while it had room says what it was given and not what it can take, so
-// that counts only if it is more.
+// measure ends a slice of time. While a group had room, it took what it was given, which may be less than it can take.
+// Such a slice counts only if its rate is higher than the one before.
 func (p *pressure) measure(now time.Time, room bool) {
-	took := now.Sub(p.since).Seconds()
-	if now.Sub(p.since) < judgeEvery || !p.judged && p.answers > 0 && now.Sub(p.since) < judgeFirst {
+	took := now.Sub(p.since)
+	if took < judgeEvery || !p.judged && p.answers > 0 && took < judgeFirst {
 		return
 	}
-	rate, bytes := float64(p.answers)/took, float64(p.answersBytes)/took
+	rate, bytes := float64(p.answers)/took.Seconds(), float64(p.answersBytes)/took.Seconds()
 	switch {
 	case room:
 		rate, bytes = max(p.rate, rate), max(p.rateBytes, bytes)
@@ -157,19 +132,14 @@ func (p *pressure) measure(now time.Time, room bool) {
 	p.since, p.answers, p.answersBytes = now, 0, 0
 }
 
-// hasRoom reports whether a group has room again.
-func (g *group) hasRoom() bool {
-	most, mostBytes := g.room()
-	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= mostBytes/2
-}
-
-// eased reports whether what is known of a group is of no use any more: its first burst is over before it was judged, or it
-// was not left without room for long. To forget a slow one as soon as it has room were to let it fill its lane again.
+// eased reports whether the pressure of a group can be forgotten: its first burst has ended before it was judged, or it
+// has had room for pressureMemory. If a slow group were forgotten as soon as it has room, it would fill its lane again.
 func (g *group) eased(now time.Time) bool {
-	return g.hasRoom() && (!g.pressure.judged && now.Sub(g.pressure.since) >= judgeFirst || now.Sub(g.full) >= pressureMemory)
+	p := g.pressure
+	return g.hasRoom() && (!p.judged && now.Sub(p.since) >= judgeFirst || now.Sub(g.full) >= pressureMemory)
 }
 
-// over reports whether so much is more than a group may have, waiting and past it.
+// over reports whether a number of messages, or of bytes, is more than the group may have, waiting and outstanding.
 func (g *group) over(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
 	if p.rate >= fastRate || p.rateBytes >= max(fastBytes, float64(w.mostBytes)/fastWithin.Seconds()) {
@@ -181,15 +151,15 @@ func (g *group) over(messages, bytes int) bool {
 		bytes > min(mostBytes+int(p.rateBytes*within), w.mostBytes/slowShare)
 }
 
-// slow reports whether a group would not soon take another delivery that it has no room for.
-func (g *group) slow(dl *delivery) bool {
+// tooSlow reports whether a delivery would have to wait, and the group will not take it soon.
+func (g *group) tooSlow(dl *delivery) bool {
 	if g.pressure == nil || !g.pressure.judged || len(g.waiting) == 0 && g.fits(dl) {
 		return false
 	}
 	return g.over(g.past+len(g.waiting)+1, g.pastBytes+g.waitingBytes+dl.Size)
 }
 
-// excess takes out what waits and is more than the group may have, the last ones, in order.
+// excess takes out the deliveries that wait beyond what the group may have: the last ones, in order.
 func (g *group) excess() []*delivery {
 	if !g.pressure.judged {
 		return nil
@@ -205,7 +175,7 @@ func (g *group) excess() []*delivery {
 	return excess
 }
 
-// turn is when the next delivery that is given back should come again.
+// turn returns when the next delivery that is given back should come again. Each gets a turn of its own.
 func (g *group) turn(now time.Time) time.Time {
 	p := g.pressure
 	if p.rate < 1 {

@@ -1,50 +1,99 @@
 package deliver
 
-import "time"
+import (
+	"crypto/rand"
+	"time"
+)
 
-// remember is how many idle targets, and groups of them, are kept for the sake of what is known of them.
+// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
 const remember = 4096
 
-// target is what the deliverer keeps for one subject. It is guarded by the deliverer's lock.
+// targets are the subjects that are delivered to. They are guarded by the deliverer's lock.
+type targets struct {
+	bySubject map[string]*target
+	rates     Rates
+	pacer     string // the name of this deliverer alone, for the turns that it gives
+	sweepAt   int    // the number of targets at which idle ones are looked for again
+}
+
+// target is what is known of one subject.
 type target struct {
-	subject string
-	open    int // deliveries that have no result yet
-	unsent  int // those of them that had to wait, and are not yet sent
-	group   *group
-	picture *picture // by which it was put there
+	subject  string
+	open     int // deliveries that have no result yet
+	unsent   int // those of them that had to wait and are not sent yet
+	group    *group
+	snapshot *snapshot // the streams by which the group was chosen
 
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // when it did
 
 	forbidden time.Time // when the server last refused a publish to it
 
-	interval time.Duration // between two messages; zero is no bound
+	interval time.Duration // between two messages; zero if the target has no rate
 	free     time.Time     // the next turn that nobody has
 }
 
-func (d *Deliverer) targetLocked(subject string) *target {
-	t := d.targets[subject]
+func newTargets(rates Rates) *targets {
+	return &targets{bySubject: make(map[string]*target), rates: rates, pacer: rand.Text()[:8]}
+}
+
+// of returns the target of a subject.
+func (all *targets) of(subject string) *target {
+	t := all.bySubject[subject]
 	if t == nil {
-		d.sweepTargetsLocked()
-		t = &target{subject: subject, interval: d.Rates.interval(subject)}
-		d.targets[subject] = t
-	}
-	// In another group it would overtake what waits in this one.
-	if p := d.streams.now.Load(); t.group == nil || (t.picture != p || t.group.forgotten) && t.unsent == 0 {
-		t.group, t.picture = d.groupOfLocked(subject, p), p
+		all.sweep()
+		t = &target{subject: subject, interval: all.rates.interval(subject)}
+		all.bySubject[subject] = t
 	}
 	return t
 }
 
-func (d *Deliverer) sweepTargetsLocked() {
-	if len(d.targets) < max(remember, d.sweepTargets) {
+// forbid notes that the server has refused a publish to a subject.
+func (all *targets) forbid(subject string, now time.Time) {
+	if t := all.bySubject[subject]; t != nil {
+		t.forbidden = now
+	}
+}
+
+// gone notes that a delivery that was never sent has its result.
+func (t *target) gone() {
+	t.open--
+	t.unsent--
+}
+
+// sweep forgets idle targets when there are many.
+func (all *targets) sweep() {
+	if len(all.bySubject) < max(remember, all.sweepAt) {
 		return
 	}
 	now := time.Now()
-	for s, old := range d.targets {
-		if old.open == 0 && !old.free.After(now) {
-			delete(d.targets, s)
+	for subject, t := range all.bySubject {
+		if t.open == 0 && !t.free.After(now) {
+			delete(all.bySubject, subject)
 		}
 	}
-	d.sweepTargets = 2 * len(d.targets) // those left are busy: not again for each new one
+	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them for each new target
+}
+
+// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later. Paced and
+// expires are those of the message.
+//
+// A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
+// stays in memory nor goes round in the retry lanes. When the message comes again, it names the deliverer that gave the
+// turn. A turn that another deliverer gave does not count, in another instance or before a restart: this deliverer does
+// not know which other turns that one gave.
+func (all *targets) pace(t *target, paced string, expires time.Time) (r Result, later bool) {
+	if t.interval == 0 || paced == all.pacer {
+		return Result{}, false
+	}
+	now := time.Now()
+	turn := now
+	if t.free.After(now) {
+		turn = t.free
+	}
+	if !expires.IsZero() && turn.After(expires) {
+		return Result{Outcome: Expired}, true // the turn stays free
+	}
+	t.free = turn.Add(t.interval)
+	return Result{Outcome: Paced, Turn: turn, Pacer: all.pacer}, turn.After(now)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,31 +95,6 @@ func (l Client) PurgeBelow(ctx context.Context, stream, filter string, below uin
 		return nil // see Purge
 	}
 	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
-}
-
-// Streams lists the account's streams. Away are the names of streams that exist but have no leader to describe them.
-// nats.go's lister leaves those out silently.
-func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
-	described := make(map[string]bool)
-	for offset, more := 0, true; more; {
-		var page struct {
-			Total   int                     `json:"total"`
-			Streams []*jetstream.StreamInfo `json:"streams"`
-			Missing []string                `json:"missing"`
-		}
-		if err := l.Ask(ctx, "STREAM.LIST", map[string]int{"offset": offset}, &page); err != nil {
-			return nil, nil, err
-		}
-		for _, info := range page.Streams {
-			described[info.Config.Name] = true
-		}
-		all, away = append(all, page.Streams...), append(away, page.Missing...)
-		n := len(page.Streams) + len(page.Missing)
-		offset += n
-		more = n > 0 && offset < page.Total
-	}
-	away = slices.DeleteFunc(away, func(name string) bool { return described[name] })
-	return all, away, nil
 }
 
 // Ask makes one request of the API, on a subject given without the prefix, and decodes the answer unless it is nil. A

@@ -90,10 +90,10 @@ func TestOptions(t *testing.T) {
 		line string
 		want message.Request // what the options say
 	}{
-		{"Delay-Deliver: auto", message.Request{Mode: message.Auto}},
-		{"Delay-Deliver: Stream", message.Request{Mode: message.Stream}},
-		{"DELAY-DELIVER: CORE ", message.Request{Mode: message.Core}},
-		{"Delay-Deliver: request", message.Request{Mode: message.Reply}},
+		{"Delay-Deliver: auto", message.Request{Mode: message.ModeAuto}},
+		{"Delay-Deliver: Stream", message.Request{Mode: message.ModeStream}},
+		{"DELAY-DELIVER: CORE ", message.Request{Mode: message.ModeCore}},
+		{"Delay-Deliver: request", message.Request{Mode: message.ModeRequest}},
 		{"Delay-Deliver: ", message.Request{}},
 		{"Delay-TTL: 1s", message.Request{TTL: "1"}},
 		{"Delay-TTL: 1001ms", message.Request{TTL: "2"}},

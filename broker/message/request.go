@@ -15,14 +15,14 @@ type Mode string
 
 // The modes. Auto decides on evidence: see package deliver.
 const (
-	Auto   Mode = "auto"
-	Stream Mode = "stream"
-	Core   Mode = "core"
-	Reply  Mode = "request" // the reply of a service acknowledges
+	ModeAuto    Mode = "auto"
+	ModeStream  Mode = "stream"
+	ModeCore    Mode = "core"
+	ModeRequest Mode = "request" // the reply of a service acknowledges
 )
 
 // Modes returns all modes.
-func Modes() []Mode { return []Mode{Auto, Stream, Core, Reply} }
+func Modes() []Mode { return []Mode{ModeAuto, ModeStream, ModeCore, ModeRequest} }
 
 // Incoming is a stored message as a lane reads it.
 type Incoming struct {
@@ -242,7 +242,7 @@ func (r Request) options(s split) (Request, *Problem) {
 		return r, problem
 	}
 	switch mode := Mode(strings.ToLower(deliver)); mode {
-	case "", Auto, Stream, Core, Reply:
+	case "", ModeAuto, ModeStream, ModeCore, ModeRequest:
 		r.Mode = mode
 	default:
 		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", excerpt(deliver))

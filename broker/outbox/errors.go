@@ -12,7 +12,7 @@ var (
 	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
 	// ErrSilent is returned by PublishListening when the server has taken the message, and no answer has come for a while.
-	// The function may go on waiting.
+	// The function may ask to be called again.
 	ErrSilent = errors.New("taken by the server, and nobody answered")
 	// ErrClosed is returned when the outbox closes before the answer.
 	ErrClosed = errors.New("closed before the answer")

@@ -22,10 +22,10 @@ const linger = 50 * time.Millisecond
 
 const flushTimeout = 10 * time.Second
 
-// Func takes the result of a publish: exactly one of answer and err is set. It returns true to go on waiting, which it
-// may do after ErrSilent, or after an answer that it does not accept. It is called from the outbox's goroutines and
-// must not block.
-type Func func(answer *nats.Msg, err error) (wait bool)
+// Func takes the result of a publish: exactly one of answer and err is set. It returns true to be asked again with the
+// next result. It may do so after ErrSilent, or after an answer that it does not accept. It is called from the outbox's
+// goroutines and must not block. For one publish it is called by one goroutine at a time.
+type Func func(answer *nats.Msg, err error) (again bool)
 
 // Outbox is an inbox shared by many publishes. It is safe for concurrent use.
 type Outbox struct {
@@ -175,7 +175,7 @@ func (b *Outbox) receive(m *nats.Msg) {
 	}
 }
 
-// tell calls the function of one publish with a result, and forgets the publish unless the function goes on waiting.
+// tell calls the function of one publish with a result, and forgets the publish unless the function asks for more.
 // Results that come while the function runs are queued, so that an answer is not lost behind ErrSilent.
 func (b *Outbox) tell(t token, res result) {
 	b.mu.Lock()
@@ -192,9 +192,9 @@ func (b *Outbox) tell(t token, res result) {
 	c.busy = true
 	b.mu.Unlock()
 	for {
-		wait := c.f(res.answer, res.err)
+		again := c.f(res.answer, res.err)
 		b.mu.Lock()
-		if !wait || res.answer == nil && !errors.Is(res.err, ErrSilent) {
+		if !again || res.answer == nil && !errors.Is(res.err, ErrSilent) {
 			delete(b.calls, t)
 			b.deadline.Remove(c.handle)
 			b.mu.Unlock()

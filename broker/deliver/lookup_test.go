@@ -14,13 +14,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// counted counts the lists, and takes some time for each, or fails.
+// counted counts the questions. It takes some time for each, or fails.
 type counted struct {
-	API
+	jsapi.Asker
 	takes time.Duration
 	fails atomic.Bool
 	asked atomic.Int32
@@ -32,17 +33,17 @@ func (c *counted) Ask(ctx context.Context, subject string, request, answer any) 
 	if c.fails.Load() {
 		return errors.New("no")
 	}
-	return c.API.Ask(ctx, subject, request, answer)
+	return c.Asker.Ask(ctx, subject, request, answer)
 }
 
 func (k *kit) counted() *counted {
-	c := &counted{API: k.streams.api}
-	k.streams.api = c
+	c := &counted{Asker: k.lookup.api}
+	k.lookup.api = c
 	return c
 }
 
-// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant: each message arrives once, the
-// streams are listed once, and when nothing is delivered nobody lists them.
+// TestManyCoreTargets delivers to 100,000 subjects that no stream holds, all at one instant. Each message arrives once,
+// and the streams are listed once. While nothing is delivered, nobody lists them.
 func TestManyCoreTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const targets = 100_000
@@ -87,7 +88,7 @@ func TestListedAsOftenAsNeeded(t *testing.T) {
 			})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got, most := api.asked.Load(), int32(time.Minute/pictureRenew); got < 12 || got > most {
+		if got, most := api.asked.Load(), int32(time.Minute/snapshotRenew); got < 12 || got > most {
 			t.Errorf("the streams were listed %d times in a minute, want 12 to %d", got, most)
 		}
 	})
@@ -100,8 +101,8 @@ func TestSilenceWithoutList(t *testing.T) {
 		api := k.counted()
 		api.fails.Store(true)
 		k.subscribe("ui.>", nil)
-		k.send("ui.a", message.Auto).check(t, ackWait, timedOut)
-		v := k.send("ui.a", message.Auto)
+		k.send("ui.a", message.ModeAuto).check(t, ackWait, timedOut)
+		v := k.send("ui.a", message.ModeAuto)
 		time.Sleep(3 * time.Second)
 		api.fails.Store(false)
 		time.Sleep(time.Second)
@@ -112,8 +113,8 @@ func TestSilenceWithoutList(t *testing.T) {
 	})
 }
 
-// TestStreamsOfAllKinds: a mirror listens on nothing, a stream without subjects on its name, one that transforms on what it
-// says; a sealed one refuses.
+// TestStreamsOfAllKinds: a mirror listens on nothing, a stream without subjects listens on its name, and a stream that
+// transforms subjects listens on the subjects before they are transformed.
 func TestStreamsOfAllKinds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -121,38 +122,41 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		k.stream(jetstream.StreamConfig{Name: "COPY", Mirror: &jetstream.StreamSource{Name: "ORDERS"}})
 		k.stream(jetstream.StreamConfig{Name: "SUM", Sources: []*jetstream.StreamSource{{Name: "ORDERS"}}})
 		k.stream(jetstream.StreamConfig{Name: "alone"})
-		k.stream(jetstream.StreamConfig{Name: "MOVED", Subjects: []string{"in.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "in.*", Destination: "out.{{wildcard(1)}}"}})
+		k.stream(jetstream.StreamConfig{Name: "MOVED", Subjects: []string{"in.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "in.*", Destination: "out.{{wildcard(1)}}"}})
 		k.stream(jetstream.StreamConfig{Name: "MUTE", Subjects: []string{"logs.*"}, NoAck: true})
 		k.subscribe(">", nil)
-		k.send("nobody", message.Auto).check(t, 2*silence, "delivered")
+		k.send("nobody", message.ModeAuto).check(t, 2*silence, "delivered")
 		for subject, want := range map[string]listener{
-			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer, "in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
+			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer,
+			"in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
 		} {
-			if got := k.streams.on(subject); got != want {
+			if got := k.lookup.on(subject); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
 			}
 		}
 	})
 }
 
-// TestManyStreams lists more than fit on a page.
+// TestManyStreams lists more streams than fit on one page.
 func TestManyStreams(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		for i := range 300 {
-			k.stream(jetstream.StreamConfig{Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s%d.>", i)}, Storage: jetstream.MemoryStorage})
+			k.stream(jetstream.StreamConfig{Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s%d.>", i)},
+				Storage: jetstream.MemoryStorage})
 		}
 		k.subscribe("ui", nil)
-		k.send("ui", message.Auto).check(t, 2*silence, "delivered")
+		k.send("ui", message.ModeAuto).check(t, 2*silence, "delivered")
 		for i := range 300 {
-			if got := k.streams.on(fmt.Sprintf("s%d.a", i)); got != answerer {
+			if got := k.lookup.on(fmt.Sprintf("s%d.a", i)); got != answerer {
 				t.Errorf("s%d: got %d, want a stream", i, got)
 			}
 		}
 	})
 }
 
-// pages answers with one page after the other, and remembers where they began.
+// pages answers with one page after the other, and remembers the offsets.
 type pages struct {
 	all     []string
 	offsets []int
@@ -165,23 +169,26 @@ func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
 	return json.Unmarshal([]byte(page), answer)
 }
 
-// TestStreamsAway: a stream that is named and not described, because its leader is away, is what it was when it was last
-// described; one that never was may be anything, and then no silence is believed.
+// TestStreamsAway: a stream without a leader is named and not described. It is taken for what it was when it was last
+// described. If it never was described, it may listen on anything, and then no silence is believed.
 func TestStreamsAway(t *testing.T) {
 	p := &pages{all: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
-		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`, `{"total":3,"missing":["B"]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`,
+		`{"total":3,"missing":["B"]}`,
+		`{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["NEW"]}`,
-		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`, `{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
+		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}}]}`,
+		`{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 	}}
-	s := newStreams(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
+	s := newLookup(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
 	look := func(want string) {
 		t.Helper()
 		got, err := s.list(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.now.Store(got)
+		s.latest.Store(got)
 		said := ""
 		for _, subject := range []string{"a", "b", "c", "d"} {
 			said += fmt.Sprint(s.on(subject))
@@ -193,16 +200,16 @@ func TestStreamsAway(t *testing.T) {
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody) + fmt.Sprint(nobody))
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody))
 	look(fmt.Sprint(answerer) + fmt.Sprint(unknown) + fmt.Sprint(unknown) + fmt.Sprint(unknown))
-	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, errChanged) {
-		t.Errorf("pages that do not belong together: got %v, want %v", err, errChanged)
+	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
+		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}
 	if want := []int{0, 0, 1, 2, 0, 0, 1}; !slices.Equal(p.offsets, want) {
 		t.Errorf("pages began at %v, want %v", p.offsets, want)
 	}
 }
 
-// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For the subjects beside those that it
-// acknowledged lately, silence is no delivery.
+// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. For subjects with the same first two
+// tokens, silence is no delivery then.
 func TestStreamElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -213,25 +220,25 @@ func TestStreamElsewhere(t *testing.T) {
 			}
 		})
 		k.subscribe("shop.us.>", nil)
-		k.send("shop.eu.1", message.Auto).check(t, 0, "delivered")
+		k.send("shop.eu.1", message.ModeAuto).check(t, 0, "delivered")
 		away.Store(true)
-		k.send("shop.eu.1", message.Auto).check(t, ackWait, timedOut)
-		k.send("shop.eu.2", message.Auto).check(t, ackWait, timedOut)
+		k.send("shop.eu.1", message.ModeAuto).check(t, ackWait, timedOut)
+		k.send("shop.eu.2", message.ModeAuto).check(t, ackWait, timedOut)
 		time.Sleep(time.Second) // one silence at a time is listened to
-		k.send("shop.us.2", message.Auto).check(t, silence, "delivered")
+		k.send("shop.us.2", message.ModeAuto).check(t, silence, "delivered")
 		time.Sleep(ackMemory)
-		k.send("shop.eu.3", message.Auto).check(t, 2*silence, "delivered")
+		k.send("shop.eu.3", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
 }
 
-// TestCoreBesideStream: a stream of this account says nothing about the subjects beside its own.
+// TestCoreBesideStream: that a stream of this account acknowledges says nothing about the subjects beside its own.
 func TestCoreBesideStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.eu.stored.>"}})
 		k.subscribe("shop.eu.ui.>", nil)
-		k.send("shop.eu.stored.1", message.Auto).check(t, 0, "delivered")
+		k.send("shop.eu.stored.1", message.ModeAuto).check(t, 0, "delivered")
 		time.Sleep(time.Second) // one silence at a time is listened to
-		k.send("shop.eu.ui.1", message.Auto).check(t, 2*silence, "delivered")
+		k.send("shop.eu.ui.1", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
 }

@@ -8,42 +8,43 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// leaderless lists the streams, one of them by name only. Asked for a subject, it knows all.
+// leaderless lists no stream, and names one without a leader. Asked about one subject, it gives the whole answer.
 type leaderless struct {
-	API
+	jsapi.Asker
 	stream string
 }
 
 func (l leaderless) Ask(ctx context.Context, subject string, request, answer any) error {
 	if _, one := request.(map[string]string); one {
-		return l.API.Ask(ctx, subject, request, answer)
+		return l.Asker.Ask(ctx, subject, request, answer)
 	}
 	only := &pages{all: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
 	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 
-// TestBlankStream: a stream was without a leader ever since the broker began, so nobody knows what it listens on. Core
-// subscribers of other subjects get one copy all the same, and for what it does listen on, silence is no delivery.
+// TestBlankStream: a stream has had no leader since the broker began, so nobody knows on which subjects it listens.
+// Core subscribers of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
 func TestBlankStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.streams.api = leaderless{k.streams.api, "NEW"}
+		k.lookup.api = leaderless{k.lookup.api, "NEW"}
 		k.stream(jetstream.StreamConfig{Name: "NEW", Subjects: []string{"shop.>"}})
 		seen := k.subscribe("ui.a", nil)
-		v := k.send("ui.a", message.Auto)
+		v := k.send("ui.a", message.ModeAuto)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if len(v.all) != 1 || v.all[0].Outcome != Delivered || seen.get() != 1 {
 			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
 		}
 		for subject, want := range map[string]listener{"ui.a": nobody, "ui.b": nobody, "shop.x": answerer} {
-			k.streams.on(subject)
+			k.lookup.on(subject)
 			time.Sleep(time.Millisecond)
-			if got := k.streams.on(subject); got != want {
+			if got := k.lookup.on(subject); got != want {
 				t.Errorf("%s: %v, want %v", subject, got, want)
 			}
 		}

@@ -1,0 +1,239 @@
+package deliver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+)
+
+// String is the verdict in a few words.
+func (v verdict) String() string {
+	var words []string
+	r := v.result
+	switch {
+	case v.again:
+		words = append(words, "again")
+	case r.Code > 0:
+		words = append(words, fmt.Sprintf("%s %d", r.Outcome, r.Code))
+	default:
+		words = append(words, r.Outcome.String())
+	}
+	if v.acked != "" {
+		words = append(words, "by "+v.acked)
+	}
+	if v.ignored != "" {
+		words = append(words, "ignores "+v.ignored)
+	}
+	if v.renew {
+		words = append(words, "lists anew")
+	}
+	if r.Reason != "" {
+		words = append(words, "because "+r.Reason)
+	}
+	return strings.Join(words, ", ")
+}
+
+// answeredWith is the evidence of an answer.
+func answeredWith(mode message.Mode, m *nats.Msg) evidence {
+	e := evidence{mode: mode, answer: m}
+	e.ack, e.isAck = jsapi.ParseAck(m)
+	return e
+}
+
+// failedWith is the evidence of an error in place of an answer.
+func failedWith(mode message.Mode, err error) evidence {
+	return evidence{mode: mode, err: err, wait: 10 * time.Second}
+}
+
+var (
+	nobodyThere = &nats.Msg{Header: nats.Header{"Status": {"503"}}}
+	acked       = &nats.Msg{Data: []byte(`{"stream":"ORDERS","seq":7}`)}
+	full        = &nats.Msg{Data: []byte(`{"stream":"ORDERS","error":{"code":503,"err_code":10077,"description":"full"}}`)}
+	noRoom      = &nats.Msg{Data: []byte(`{"error":{"code":500,"err_code":10047,"description":"no disk"}}`)}
+	inFlight    = &nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"in flight"}}`)}
+	text        = &nats.Msg{Data: []byte("done")}
+	empty       = &nats.Msg{}
+)
+
+// TestJudgeAnswer is what follows from each kind of answer in each mode.
+func TestJudgeAnswer(t *testing.T) {
+	const nobody503 = "refused 503, because nobody listens on the subject (503)"
+	for name, tt := range map[string]struct {
+		answer *nats.Msg
+		want   map[message.Mode]string
+	}{
+		"an acknowledgement": {acked, map[message.Mode]string{
+			message.ModeStream: "delivered, by ORDERS", message.ModeAuto: "delivered, by ORDERS", message.ModeCore: "delivered",
+			message.ModeRequest: "again, ignores ORDERS",
+		}},
+		"a refusal": {full, map[message.Mode]string{
+			message.ModeStream: "refused 10077, because full (10077)", message.ModeAuto: "refused 10077, because full (10077)",
+			message.ModeCore: "delivered", message.ModeRequest: "again, ignores ORDERS",
+		}},
+		"no room": {noRoom, map[message.Mode]string{
+			message.ModeStream: "no_room 10047, because no disk (10047)", message.ModeAuto: "no_room 10047, because no disk (10047)",
+			message.ModeCore: "delivered", message.ModeRequest: "delivered",
+		}},
+		"in flight": {inFlight, map[message.Mode]string{
+			message.ModeStream: "unknown", message.ModeAuto: "unknown", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+		}},
+		"nobody there": {nobodyThere, map[message.Mode]string{
+			message.ModeStream: nobody503, message.ModeAuto: nobody503, message.ModeCore: nobody503, message.ModeRequest: nobody503,
+		}},
+		"text": {text, map[message.Mode]string{
+			message.ModeStream: "again", message.ModeAuto: "again", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+		}},
+		"nothing": {empty, map[message.Mode]string{
+			message.ModeStream: "again", message.ModeAuto: "again", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+		}},
+	} {
+		for _, mode := range message.Modes() {
+			if got := judge(answeredWith(mode, tt.answer)).String(); got != tt.want[mode] {
+				t.Errorf("%s in mode %s: %s, want %s", name, mode, got, tt.want[mode])
+			}
+		}
+	}
+}
+
+// TestJudgeClaimedAnswer: an acknowledgement counts only if it can be that of the target's stream, and in mode request
+// only if it cannot.
+func TestJudgeClaimedAnswer(t *testing.T) {
+	orders, other := &holder{name: "ORDERS", acks: true}, &holder{name: "OTHER", acks: true}
+	for _, tt := range []struct {
+		name string
+		mode message.Mode
+		with func(*evidence)
+		want string
+	}{
+		{"the target's stream", message.ModeStream, func(e *evidence) { e.holder = orders }, "delivered, by ORDERS"},
+		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists anew"},
+		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists anew"},
+		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.own = true }, "again"},
+		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claims = confirmed }, "again"},
+		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claims = refuted }, "delivered"},
+	} {
+		e := answeredWith(tt.mode, acked)
+		tt.with(&e)
+		if got := judge(e).String(); got != tt.want {
+			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
+		}
+	}
+}
+
+// TestJudgeServiceError: a reply with an error header is a refusal, whatever else it holds.
+func TestJudgeServiceError(t *testing.T) {
+	for want, header := range map[string]nats.Header{
+		"refused, because the service says 409 sold out": {serviceErrorCode: {"409"}, serviceError: {"sold out"}},
+		"refused, because the service says 409":          {serviceErrorCode: {"409"}},
+		"refused, because the service says  sold out":    {serviceError: {"sold out"}},
+	} {
+		for _, data := range [][]byte{nil, []byte("done"), acked.Data} {
+			if got := judge(answeredWith(message.ModeRequest, &nats.Msg{Header: header, Data: data})).String(); got != want {
+				t.Errorf("%v with %q: %s, want %s", header, data, got, want)
+			}
+		}
+	}
+}
+
+// TestJudgeSilence is what follows from the first silence of a target, in the modes that listen for it.
+func TestJudgeSilence(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		mode message.Mode
+		with evidence
+		want string
+	}{
+		{"core", message.ModeCore, evidence{}, "delivered"},
+		{"streams not known", message.ModeAuto, evidence{streams: notKnown}, "again"},
+		{"no stream", message.ModeAuto, evidence{streams: nobody}, "delivered"},
+		{"a stream that acknowledges", message.ModeAuto, evidence{streams: answerer}, "again"},
+		{"a stream that does not", message.ModeAuto, evidence{streams: mute}, "delivered"},
+		{"a stream that did lately", message.ModeAuto, evidence{acknowledges: true}, "again"},
+		{"a stream elsewhere", message.ModeAuto, evidence{streams: nobody, elsewhere: true}, "again"},
+		{"not heard of a refusal", message.ModeAuto, evidence{streams: nobody, unheard: true}, "again"},
+		{"not heard of a refusal", message.ModeCore, evidence{unheard: true}, "again"},
+	} {
+		tt.with.mode, tt.with.err = tt.mode, outbox.ErrSilent
+		if got := judge(tt.with).String(); got != tt.want {
+			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
+		}
+		tt.with.forbidden = true
+		if got := judge(tt.with).String(); !strings.HasPrefix(got, "refused, because NATS does not let the broker") {
+			t.Errorf("%s in mode %s, forbidden: %s, want refused", tt.name, tt.mode, got)
+		}
+	}
+}
+
+// TestJudgeTimeout is what follows when the wait for an answer has run out. The reason is true of the mode, and of what
+// is known of the streams.
+func TestJudgeTimeout(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		mode message.Mode
+		with evidence
+		want string
+	}{
+		{"stream", message.ModeStream, evidence{}, "unknown, because no stream acknowledged in time"},
+		{"core", message.ModeCore, evidence{}, "unknown, because the server did not confirm in time that it took the message"},
+		{"its stream is silent", message.ModeAuto, evidence{acknowledges: true},
+			"unknown, because the stream on the subject did not acknowledge in time"},
+		{"a stream without a leader", message.ModeAuto, evidence{streams: answerer},
+			"unknown, because a stream listens on the subject, and none acknowledged in time"},
+		{"streams not known", message.ModeAuto, evidence{streams: notKnown},
+			"unknown, because no stream acknowledged in time, and it is not known whether one listens on the subject"},
+		{"a stream elsewhere", message.ModeAuto, evidence{streams: nobody, elsewhere: true},
+			"unknown, because no stream acknowledged in time, but one that the account does not list did so lately " +
+				"for a like subject"},
+		{"no stream", message.ModeAuto, evidence{streams: nobody},
+			"unknown, because the server did not confirm in time that it took the message"},
+		{"a service", message.ModeRequest, evidence{}, "refused, because no reply within 10s"},
+		{"behind a stream", message.ModeRequest, evidence{claims: confirmed}, "refused, because no reply within 10s"},
+		{"like a stream", message.ModeRequest, evidence{claims: refuted}, "delivered"},
+		{"not heard of a refusal", message.ModeStream, evidence{unheard: true},
+			"unknown, because no stream acknowledged in time"},
+	} {
+		e := tt.with
+		e.mode, e.err, e.wait = tt.mode, outbox.ErrTimeout, 10*time.Second
+		v := judge(e)
+		if got := v.String(); got != tt.want {
+			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
+		}
+		if v.result.Outcome != Delivered && !errors.Is(v.result.Err, outbox.ErrTimeout) {
+			t.Errorf("%s in mode %s: the error is %v, want %v", tt.name, tt.mode, v.result.Err, outbox.ErrTimeout)
+		}
+		e.forbidden = true
+		if got := judge(e).String(); !strings.HasPrefix(got, "refused, because NATS does not let the broker") {
+			t.Errorf("%s in mode %s, forbidden: %s, want refused", tt.name, tt.mode, got)
+		}
+	}
+}
+
+// TestJudgeFailure: a publish that no repetition can mend is refused. After any other failure the outcome is not known.
+func TestJudgeFailure(t *testing.T) {
+	for _, mode := range message.Modes() {
+		for err, want := range map[error]string{
+			nats.ErrMaxPayload:     "refused 10054, because larger than the server's max_payload",
+			nats.ErrBadSubject:     "refused, because nats: invalid subject",
+			nats.ErrBadHeaderMsg:   "refused, because nats: message could not decode headers",
+			outbox.ErrDisconnected: "unknown",
+			outbox.ErrClosed:       "unknown",
+			nats.ErrDisconnected:   "unknown",
+		} {
+			v := judge(failedWith(mode, err))
+			if got := v.String(); got != want {
+				t.Errorf("%v in mode %s: %s, want %s", err, mode, got, want)
+			}
+			if v.result.Outcome == Unknown && !errors.Is(v.result.Err, err) {
+				t.Errorf("%v in mode %s: the error is %v", err, mode, v.result.Err)
+			}
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package deliver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestForbidden reads the subject of a refused publish from the error that nats.go makes of the server's words.
+func TestForbidden(t *testing.T) {
+	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
+	for _, tt := range []struct {
+		err     error
+		subject string
+		ok      bool
+	}{
+		{violation(`Permissions Violation for Publish to "orders.a"`), "orders.a", true},
+		{violation(`Permissions Violation for Publish to "a\"b"`), `a"b`, true},
+		{violation(`Permissions Violation for Subscription to "orders.a"`), "", false},
+		{violation(`Permissions Violation for Publish to orders.a`), "", false},
+		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
+		{nil, "", false},
+	} {
+		if subject, ok := forbidden(tt.err); subject != tt.subject || ok != tt.ok {
+			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, subject, ok, tt.subject, tt.ok)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package deliver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+)
+
+// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. Then a deleted stream is
+// no longer waited for, and core subscribers that are left on the subject are believed.
+const ackMemory = time.Minute
+
+// gather collects the evidence on a delivery: an answer, or the reason why there is none, and what is known of the
+// target. It looks up only what this answer or silence needs.
+func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
+	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
+	switch {
+	case err == nil:
+		d.gatherAnswer(dl, &e)
+	case errors.Is(err, outbox.ErrSilent), errors.Is(err, outbox.ErrTimeout):
+		d.gatherSilence(dl, &e)
+	}
+	return e
+}
+
+// gatherAnswer reads an answer as an acknowledgement, and looks for the stream that it names.
+func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence) {
+	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
+		return // any answer will do
+	}
+	if e.ack, e.isAck = jsapi.ParseAck(e.answer); !e.isAck {
+		return
+	}
+	switch dl.mode {
+	case message.ModeCore: // see judgeCore
+	case message.ModeRequest:
+		if e.ack.Stream != "" {
+			e.claims = claimOf(d.lookup.fresh(), e.ack.Stream, dl.Target)
+		}
+	default:
+		e.own = d.cfg.Ours != nil && d.cfg.Ours(e.ack.Stream)
+		e.holder = d.lookup.holder(dl.Target)
+	}
+}
+
+// gatherSilence collects what the silence of a target can mean.
+func (d *Deliverer) gatherSilence(dl *delivery, e *evidence) {
+	e.forbidden, e.unheard = d.refused(dl)
+	switch dl.mode {
+	case message.ModeStream, message.ModeCore: // no stream needs to be known
+	case message.ModeRequest:
+		if s := d.lookup.latest.Load(); dl.ignored != "" && s != nil && !s.at.Before(dl.sent) {
+			e.claims = claimOf(s, dl.ignored, dl.Target)
+		}
+	default:
+		if e.acknowledges = d.acknowledges(dl); !e.acknowledges {
+			e.streams = d.lookup.on(dl.Target)
+			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl)
+		}
+	}
+}
+
+// claimOf says what a snapshot shows of a stream that acknowledged in a service's place. Without a snapshot that is
+// unknown.
+func claimOf(s *snapshot, stream, target string) claim {
+	if s == nil {
+		return unproven
+	}
+	if h := s.holder(target); h != nil && h.name == stream {
+		return confirmed
+	}
+	return refuted
+}
+
+// acknowledges reports whether a stream is known to acknowledge for the target.
+func (d *Deliverer) acknowledges(dl *delivery) bool {
+	d.mu.Lock()
+	lately := dl.target.stream != "" && time.Since(dl.target.streamAt) < ackMemory
+	d.mu.Unlock()
+	if lately {
+		return true
+	}
+	h := d.lookup.holder(dl.Target)
+	return h != nil && h.acks
+}
+
+// acknowledgedElsewhere reports whether a stream that the account does not list has acknowledged lately for the
+// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Nobody can tell
+// on which other subjects it listens.
+func (d *Deliverer) acknowledgedElsewhere(dl *delivery) bool {
+	d.mu.Lock()
+	subject, lately := dl.group.acked, time.Since(dl.group.ackedAt) < ackMemory
+	d.mu.Unlock()
+	return subject != "" && lately && d.lookup.on(subject) == nobody
+}
+
+// refused reports whether the server has refused the publish of a delivery, and whether it has refused some publish
+// that Heard was not told of yet. It reads both under one lock: otherwise a refusal that Heard is told of in between
+// would be in neither.
+func (d *Deliverer) refused(dl *delivery) (forbidden, unheard bool) {
+	last := d.box.LastError()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !dl.target.forbidden.Before(dl.sent), last != d.heard && errors.Is(last, nats.ErrPermissionViolation)
+}

@@ -1,0 +1,82 @@
+package deliver
+
+import "time"
+
+// Alone, a group may have an eighth of the window outstanding, and the groups of one first token a quarter together.
+// Beside others, a group may have a seventh of what is free then, and the groups of one first token a third. So however
+// many groups are silent, they leave room.
+const (
+	windowShare = 1
+	groupShare  = 8
+	parentShare = 4
+)
+
+// group is a set of targets that have one share of the window: the targets of one stream, or those with the same first
+// tokens. A delivery passes its group, then the group's parent, and at last the window, which is the group of all
+// targets. At each of them it waits for room, in order.
+type group struct {
+	parent          *group // nil for the window
+	share           int    // alone, the group may have one part in this many of the window outstanding
+	most, mostBytes int    // set for the window only: how much may be outstanding
+
+	past, pastBytes int         // deliveries that have passed and have no result yet
+	waiting         []*delivery // deliveries that have not passed yet, in order
+	waitingBytes    int
+
+	pressure  *pressure // nil while there is room
+	full      time.Time // when the group, or a part of it, last had no room
+	acked     string    // the subject for which a stream acknowledged last
+	ackedAt   time.Time // when it did
+	forgotten bool      // new deliveries go through another group of the same name
+}
+
+// window returns the group that all others are part of.
+func (g *group) window() *group {
+	for g.parent != nil {
+		g = g.parent
+	}
+	return g
+}
+
+// fits reports whether there is room for a delivery. A group that has nothing outstanding has room for any delivery,
+// however large.
+func (g *group) fits(dl *delivery) bool {
+	w, others := g.window(), g.share-1
+	return g.past == 0 ||
+		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.mostBytes-w.pastBytes-dl.Size
+}
+
+// room returns how much may be outstanding of the group while the others have what they have now.
+func (g *group) room() (messages, bytes int) {
+	w := g.window()
+	return max(1, (w.most-w.past+g.past)/g.share), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/g.share)
+}
+
+// hasRoom reports whether nothing waits, and at most half of the group's room is taken.
+func (g *group) hasRoom() bool {
+	most, mostBytes := g.room()
+	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= mostBytes/2
+}
+
+// wait puts a delivery behind those that wait.
+func (g *group) wait(dl *delivery) {
+	dl.at = g
+	g.waiting = append(g.waiting, dl)
+	g.waitingBytes += dl.Size
+}
+
+// first takes out the delivery that has waited longest, if there is room for it, or else returns nil.
+func (g *group) first() *delivery {
+	if len(g.waiting) == 0 || !g.fits(g.waiting[0]) {
+		return nil
+	}
+	dl := g.waiting[0]
+	g.waiting[0] = nil
+	g.waiting = g.waiting[1:]
+	g.waitingBytes -= dl.Size
+	return dl
+}
+
+// take gives a delivery room, and give takes the room back.
+func (g *group) take(dl *delivery) { g.past++; g.pastBytes += dl.Size }
+func (g *group) give(dl *delivery) { g.past--; g.pastBytes -= dl.Size }

@@ -1,0 +1,183 @@
+package deliver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// send makes a delivery for a subject, and reports whether it has passed all groups.
+func (all *groups) send(subject string, size int) (*delivery, bool) {
+	dl := &delivery{Message: Message{Target: subject, Size: size}, group: all.of(subject, "")}
+	return dl, all.pass(dl)
+}
+
+// TestGroupOfSubject: subjects of one stream are one group, and otherwise subjects with the same first two tokens.
+func TestGroupOfSubject(t *testing.T) {
+	all := newGroups(800, 800)
+	for _, tt := range []struct {
+		a, streamOfA, b, streamOfB string
+		same, sameParent           bool
+	}{
+		{a: "shop.eu.1", b: "shop.eu.2.x", same: true, sameParent: true},
+		{a: "shop.eu", b: "shop.eu.2", same: true, sameParent: true},
+		{a: "shop.eu.1", b: "shop.us.1", sameParent: true},
+		{a: "shop", b: "shop.eu", sameParent: true},
+		{a: "shop.eu.1", b: "ui.eu.1"},
+		{a: "shop.eu.1", streamOfA: "S", b: "ui.x", streamOfB: "S", same: true, sameParent: true},
+		{a: "shop.eu.1", streamOfA: "S", b: "shop.eu.1"},
+		{a: "shop", streamOfA: "shop", b: "shop"},
+	} {
+		a, b := all.of(tt.a, tt.streamOfA), all.of(tt.b, tt.streamOfB)
+		if same, sameParent := a == b, a.parent == b.parent; same != tt.same || sameParent != tt.sameParent {
+			t.Errorf("%s of %q and %s of %q: one group %v, one parent %v; want %v, %v",
+				tt.a, tt.streamOfA, tt.b, tt.streamOfB, same, sameParent, tt.same, tt.sameParent)
+		}
+		if a.window() != all.window || b.window() != all.window {
+			t.Errorf("%s and %s are not part of the window", tt.a, tt.b)
+		}
+	}
+}
+
+// TestGroupsLetPassInOrder: a delivery that leaves makes room for the one that has waited longest.
+func TestGroupsLetPassInOrder(t *testing.T) {
+	all := newGroups(64, 1<<20)
+	past := fill(t, all, "a.x", 8) // an eighth of the window
+	first, _ := all.send("a.x", 1)
+	second, _ := all.send("a.x", 1)
+	if first.at != first.group || second.at != second.group {
+		t.Fatal("a group with eight outstanding has room for a ninth")
+	}
+	for i, want := range []*delivery{first, second} {
+		if all.leave(past[i]); len(all.ready) != 1 || all.next() != want {
+			t.Errorf("when delivery %d has left, another than the first that waits has room", i)
+		}
+	}
+	if all.leave(past[2]); all.next() != nil {
+		t.Error("there is room, and nothing waits, but a delivery is ready")
+	}
+}
+
+// TestGroupsLetPassTheFurtherFirst: a delivery that has passed its own group gets the room. Then less is left for the
+// share of the group behind it.
+func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
+	all := newGroups(65, 1<<20)
+	past := fill(t, all, "a.x", 7)
+	fill(t, all, "a.y", 7)
+	fill(t, all, "a.z", 2) // the groups of a token have a quarter of the window together
+	behind, _ := all.send("a.x", 1)
+	further, _ := all.send("a.w", 1)
+	if behind.at != behind.group || further.at != further.group.parent {
+		t.Fatal("the two do not wait where they should")
+	}
+	if all.leave(past[0]); all.next() != further || all.next() != nil || behind.at != behind.group {
+		t.Error("the delivery that has come further does not come first")
+	}
+}
+
+// fill sends deliveries that all have room.
+func fill(t *testing.T, all *groups, subject string, count int) (past []*delivery) {
+	t.Helper()
+	for i := range count {
+		dl, ok := all.send(subject, 1)
+		if !ok {
+			t.Fatalf("%s: there is no room for delivery %d of %d", subject, i+1, count)
+		}
+		past = append(past, dl)
+	}
+	return past
+}
+
+// TestGroupsBalance sends deliveries of random size to random subjects through a small window, has them leave in random
+// order, and takes some back. Each group has outstanding exactly what has passed it, no share is exceeded, and at last
+// nothing is left.
+func TestGroupsBalance(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		all := newGroups(64, 1<<10)
+		var waiting, sent []*delivery
+		settle := func() {
+			for dl := all.next(); dl != nil; dl = all.next() {
+				sent = append(sent, dl)
+			}
+			kept := waiting[:0]
+			for _, dl := range waiting {
+				if dl.at != nil {
+					kept = append(kept, dl)
+				}
+			}
+			waiting = kept
+		}
+		for range 2000 {
+			switch n := rng.IntN(10); {
+			case n < 6:
+				dl, passed := all.send(fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3)), 1+rng.IntN(100))
+				if passed {
+					sent = append(sent, dl)
+				} else {
+					waiting = append(waiting, dl)
+				}
+			case n < 9 && len(sent) > 0:
+				i := rng.IntN(len(sent))
+				dl := sent[i]
+				sent = append(sent[:i], sent[i+1:]...)
+				all.leave(dl)
+			case n == 9:
+				subject := fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3))
+				back := all.takeBack(func(dl *delivery) bool { return dl.Target == subject })
+				for _, dl := range back {
+					if dl.Target != subject {
+						t.Fatalf("seed %d: %s is taken back, want %s only", seed, dl.Target, subject)
+					}
+					dl.at = nil
+				}
+			}
+			settle()
+			checkBalance(t, all, sent, waiting)
+		}
+		for len(sent) > 0 {
+			dl := sent[0]
+			sent = sent[1:]
+			all.leave(dl)
+			settle()
+		}
+		if len(waiting) > 0 || all.window.past != 0 || all.window.pastBytes != 0 {
+			t.Errorf("seed %d: %d wait and %d are outstanding at last, want none", seed, len(waiting), all.window.past)
+		}
+	}
+}
+
+// checkBalance compares what the groups have counted with the deliveries themselves.
+func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
+	t.Helper()
+	type sums struct{ past, pastBytes, waiting, waitingBytes int }
+	want := make(map[*group]sums)
+	for _, dl := range append(append([]*delivery(nil), sent...), waiting...) {
+		for g := dl.group; g != dl.at; g = g.parent {
+			s := want[g]
+			s.past, s.pastBytes = s.past+1, s.pastBytes+dl.Size
+			want[g] = s
+		}
+		if dl.at != nil {
+			s := want[dl.at]
+			s.waiting, s.waitingBytes = s.waiting+1, s.waitingBytes+dl.Size
+			want[dl.at] = s
+		}
+	}
+	check := func(name any, g *group) {
+		got := sums{g.past, g.pastBytes, len(g.waiting), g.waitingBytes}
+		if got != want[g] {
+			t.Fatalf("%v has %+v, want %+v", name, got, want[g])
+		}
+		if len(g.waiting) > 0 && g.past == 0 {
+			t.Fatalf("a delivery waits for ever: nothing is outstanding of %v", name)
+		}
+	}
+	for name, g := range all.byName {
+		check(name, g)
+	}
+	check("the window", all.window)
+	if w := all.window; w.past > w.most {
+		t.Fatalf("%d are outstanding, want at most %d", w.past, w.most)
+	}
+}

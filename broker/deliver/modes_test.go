@@ -1,0 +1,40 @@
+package deliver
+
+import (
+	"strings"
+	"testing"
+
+	"delaybroker/broker/message"
+)
+
+// TestModes: the message's own mode comes first, then the first rule that matches, then the default, then auto.
+func TestModes(t *testing.T) {
+	for _, tt := range []struct {
+		modes  string
+		asked  message.Mode
+		target string
+		want   message.Mode
+	}{
+		{"", "", "shop.a", message.ModeAuto},
+		{"core", "", "shop.a", message.ModeCore},
+		{"shop.>=stream, shop.a=core,request", "", "shop.a", message.ModeStream},
+		{"shop.>=stream,request", "", "ui.a", message.ModeRequest},
+		{"shop.>=stream", "", "ui.a", message.ModeAuto},
+		{"shop.>=stream", message.ModeCore, "shop.a", message.ModeCore},
+	} {
+		m, err := ParseModes(tt.modes)
+		if err != nil {
+			t.Fatalf("%q: %v", tt.modes, err)
+		}
+		if got := m.of(tt.asked, tt.target); got != tt.want {
+			t.Errorf("%q: %s with %q is %s, want %s", tt.modes, tt.target, tt.asked, got, tt.want)
+		}
+	}
+	for modes, says := range map[string]string{
+		"post": `"post"`, "shop.>=post": "for shop.>", "core,auto": "two defaults, core and auto",
+	} {
+		if _, err := ParseModes(modes); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want %q in it", modes, err, says)
+		}
+	}
+}

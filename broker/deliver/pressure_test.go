@@ -1,0 +1,104 @@
+package deliver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestJudgeGroup fills a group with an eighth of the window and has more wait. For one second it is judged every
+// quarter of a second, while it answers some of what it has. Then what it will not take soon is given back.
+func TestJudgeGroup(t *testing.T) {
+	const window = 40_000
+	for name, tt := range map[string]struct {
+		waiting int
+		answers int           // in the first second
+		back    int           // given back
+		first   time.Duration // until the first of them should come again; zero: not looked at
+	}{
+		"silent":          {waiting: 100, back: 100, first: leastStall},
+		"slow, with few":  {waiting: 400, answers: 100},                                 // 300 take three seconds
+		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: mostStall},   // 5,300 take longer
+		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // a quarter of the window is left
+		"fast":            {waiting: 20_000, answers: fastRate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := newGroups(window, 1<<30)
+				past := fill(t, all, "a.x", window/groupShare)
+				for range tt.waiting {
+					all.send("a.x", 1)
+				}
+				<-all.crowded
+				var back []givenBack
+				for slice := 0; slice < 4 && len(back) == 0; slice++ {
+					for _, dl := range past[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
+						all.answered(dl)
+						all.leave(dl)
+					}
+					time.Sleep(judgeEvery)
+					more := false
+					if back, more = all.judge(time.Now()); !more {
+						t.Fatal("the pressure is forgotten")
+					}
+				}
+				if len(back) != tt.back {
+					t.Fatalf("%d are given back, want %d", len(back), tt.back)
+				}
+				if tt.first > 0 && time.Until(back[0].turn) != tt.first {
+					t.Errorf("the first should come again after %s, want %s", time.Until(back[0].turn), tt.first)
+				}
+			})
+		})
+	}
+}
+
+// TestTurns: what is given back comes again one after the other, at the rate of its group, when the group should have
+// taken what it has.
+func TestTurns(t *testing.T) {
+	now := time.Unix(1000, 0)
+	g := &group{past: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
+	for i := range 5 {
+		if got, want := g.turn(now).Sub(now), time.Second+time.Duration(i+1)*10*time.Millisecond; got != want {
+			t.Errorf("turn %d is after %s, want %s", i, got, want)
+		}
+	}
+	for silent, want := range map[time.Duration]time.Duration{
+		0: leastStall, time.Second: 2 * time.Second, 10 * time.Second: 20 * time.Second, time.Minute: mostStall,
+	} {
+		g.pressure = &pressure{answered: now.Add(-silent)}
+		if got := g.turn(now).Sub(now); got != want {
+			t.Errorf("silent for %s: after %s, want %s", silent, got, want)
+		}
+	}
+}
+
+// TestMeasure is the rate that a group is taken to have after a slice of time.
+func TestMeasure(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		name    string
+		before  pressure
+		slice   time.Duration
+		answers int
+		room    bool
+		judged  bool
+		rate    float64
+	}{
+		{name: "too short", slice: judgeEvery - 1, answers: 9},
+		{name: "silent", slice: judgeEvery, judged: true},
+		{name: "it answers", slice: judgeFirst - 1, answers: 9},
+		{name: "it answers for a second", slice: judgeFirst, answers: 9, judged: true, rate: 9},
+		{name: "again", before: pressure{judged: true, rate: 100}, slice: judgeEvery, answers: 50, judged: true, rate: 125},
+		{name: "less, with room", before: pressure{judged: true, rate: 100}, slice: time.Second, answers: 9, room: true,
+			judged: true, rate: 100},
+		{name: "more, with room", before: pressure{judged: true, rate: 100}, slice: time.Second, answers: 900, room: true,
+			judged: true, rate: 900},
+	} {
+		p := tt.before
+		p.since, p.answers = now.Add(-tt.slice), tt.answers
+		if p.measure(now, tt.room); p.judged != tt.judged || p.rate != tt.rate {
+			t.Errorf("%s: judged %v with %v a second, want %v with %v", tt.name, p.judged, p.rate, tt.judged, tt.rate)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package deliver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+)
+
+// ackWait is how long a stream may take to acknowledge.
+const ackWait = 5 * time.Second
+
+// sendReady sends the deliveries that have waited and have now passed all groups. Only one goroutine sends them at a
+// time. Another goroutine that has made room meanwhile leaves the sending to that one.
+func (d *Deliverer) sendReady() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sending {
+		return
+	}
+	d.sending = true
+	for dl := d.groups.next(); dl != nil; dl = d.groups.next() {
+		closed := d.closed
+		d.mu.Unlock()
+		if closed {
+			d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}))
+		} else {
+			d.send(dl)
+		}
+		d.mu.Lock()
+		dl.target.unsent--
+	}
+	d.sending = false
+}
+
+// send publishes one delivery. It counts as outstanding until finish.
+func (d *Deliverer) send(dl *delivery) {
+	now := time.Now()
+	switch {
+	case dl.Owner != nil && !dl.Owner.MayDeliver():
+		d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}))
+		return
+	case !dl.Expires.IsZero() && now.After(dl.Expires):
+		d.finish(dl, decided(Result{Outcome: Expired}))
+		return
+	}
+	dl.sent, dl.wait, dl.mode = now, ackWait, d.cfg.Modes.of(dl.Mode, dl.Target)
+	if dl.mode == message.ModeRequest {
+		dl.wait = d.cfg.ReplyTimeout
+	}
+	m := &nats.Msg{Subject: dl.Target, Header: dl.Header, Data: dl.Data}
+	result := func(answer *nats.Msg, err error) (again bool) {
+		return d.act(dl, judge(d.gather(dl, answer, err)))
+	}
+	if d.listens(dl) {
+		d.box.PublishListening(m, dl.wait, result)
+	} else {
+		d.box.Publish(m, dl.wait, result)
+	}
+}
+
+// listens reports whether silence could mean anything. To listen for it costs a flush.
+func (d *Deliverer) listens(dl *delivery) bool {
+	switch dl.mode {
+	case message.ModeStream, message.ModeRequest:
+		return false
+	case message.ModeCore:
+		return true
+	}
+	return !d.acknowledges(dl)
+}
+
+// act does what a verdict says. It reports whether the outbox must ask again.
+func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
+	if v.renew {
+		d.lookup.renew()
+	}
+	if v.again {
+		if v.ignored != "" {
+			dl.ignored = v.ignored
+		}
+		return true
+	}
+	d.finish(dl, v)
+	return false
+}
+
+// finish gives the result, and makes room for the next delivery.
+func (d *Deliverer) finish(dl *delivery, v verdict) {
+	d.mu.Lock()
+	if v.acked != "" {
+		now := time.Now()
+		dl.target.stream, dl.target.streamAt = v.acked, now
+		dl.group.acked, dl.group.ackedAt = dl.Target, now
+	}
+	if answered(v.result) {
+		d.groups.answered(dl)
+	}
+	d.groups.leave(dl)
+	dl.target.open--
+	more := len(d.groups.ready) > 0
+	d.mu.Unlock()
+	dl.done(v.result)
+	if more {
+		d.sendReady()
+	}
+}
+
+// answered reports whether a result says something about how fast the target is: it was asked, and the wait for its
+// answer has not run out.
+func answered(r Result) bool {
+	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, outbox.ErrTimeout)
+}

@@ -1,0 +1,65 @@
+package deliver
+
+import "time"
+
+// snapshot is what the streams of the account were at one time. It does not change. A nil snapshot shows no stream.
+type snapshot struct {
+	at      time.Time // when the list was asked for
+	filters filters
+	known   map[string]description // by name; a stream without a leader is described as in an earlier snapshot
+	blank   []string               // streams that exist, and that no leader has ever described
+}
+
+// description is what a list says of one stream.
+type description struct {
+	Config struct {
+		Name     string     `json:"name"`
+		Subjects []string   `json:"subjects"`
+		NoAck    bool       `json:"no_ack"`
+		Mirror   *struct{}  `json:"mirror"`
+		Sources  []struct{} `json:"sources"`
+	} `json:"config"`
+}
+
+// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader.
+// It takes a stream without a leader for what it was in the snapshot before, which may be nil. Ours are left out of
+// blank: they hold no targets.
+func newSnapshot(at time.Time, all []description, away []string, before *snapshot, ours func(string) bool) *snapshot {
+	s := &snapshot{at: at, known: make(map[string]description, len(all))}
+	for _, d := range all {
+		s.known[d.Config.Name] = d
+	}
+	for _, name := range away {
+		if d, was := before.described(name); was {
+			s.known[name] = d
+		} else if ours == nil || !ours(name) {
+			s.blank = append(s.blank, name)
+		}
+	}
+	for name, d := range s.known {
+		h := &holder{name: name, acks: !d.Config.NoAck}
+		if len(d.Config.Subjects) == 0 && d.Config.Mirror == nil && len(d.Config.Sources) == 0 {
+			s.filters.add(name, h) // without subjects, a stream listens on its own name
+		}
+		for _, filter := range d.Config.Subjects {
+			s.filters.add(filter, h)
+		}
+	}
+	return s
+}
+
+func (s *snapshot) described(name string) (description, bool) {
+	if s == nil {
+		return description{}, false
+	}
+	d, ok := s.known[name]
+	return d, ok
+}
+
+// holder returns the stream that listens on a subject, or nil.
+func (s *snapshot) holder(subject string) *holder {
+	if s == nil {
+		return nil
+	}
+	return s.filters.match(subject)
+}

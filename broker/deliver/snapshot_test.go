@@ -1,0 +1,36 @@
+package deliver
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestSnapshotOfStreamsAway: a stream without a leader is what it was, unless nobody ever described it. The broker's
+// own streams hold no targets, so it does not matter what they listen on.
+func TestSnapshotOfStreamsAway(t *testing.T) {
+	var listed []description
+	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},
+		{"config":{"name":"B","subjects":["b"],"no_ack":true}}]`), &listed); err != nil {
+		t.Fatal(err)
+	}
+	ours := func(stream string) bool { return stream == "DELAY_10s" }
+	first := newSnapshot(time.Now(), listed[:1], []string{"B"}, nil, ours)
+	if !slices.Equal(first.blank, []string{"B"}) || first.holder("b") != nil {
+		t.Errorf("never described: blank are %v, on b is %v; want B, and nothing", first.blank, first.holder("b"))
+	}
+	second := newSnapshot(time.Now(), listed, nil, first, ours)
+	third := newSnapshot(time.Now(), nil, []string{"A", "B", "C", "DELAY_10s"}, second, ours)
+	for subject, want := range map[string]holder{"a.x": {"A", true}, "b": {"B", false}} {
+		if got := third.holder(subject); got == nil || *got != want {
+			t.Errorf("%s: got %v, want %v", subject, got, want)
+		}
+	}
+	if !slices.Equal(third.blank, []string{"C"}) {
+		t.Errorf("blank are %v, want C", third.blank)
+	}
+	if none := (*snapshot)(nil); none.holder("a.x") != nil {
+		t.Error("there is a stream before the first list")
+	}
+}

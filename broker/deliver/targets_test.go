@@ -1,0 +1,144 @@
+package deliver
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestRate sends 300 messages at once to a target that takes 100 a second. One goes, and each of the others gets a turn
+// of its own, 10 ms after the turn before. Another target of the same pattern waits for none of them.
+func TestRate(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{"slow.>", 100}}
+		seen := k.subscribe("slow.>", nil)
+		start := time.Now()
+		var told []time.Duration
+		var pacer string
+		deliver := func(target, paced string) string {
+			got := "sent"
+			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
+				if r.Outcome == Paced {
+					told, pacer = append(told, r.Turn.Sub(start)), r.Pacer
+					got = "later"
+				}
+			})
+			return got
+		}
+		for i := range 300 {
+			want := "later"
+			if i == 0 {
+				want = "sent"
+			}
+			if got := deliver("slow.a", ""); got != want {
+				t.Fatalf("message %d: %s, want %s", i, got, want)
+			}
+		}
+		for i, turn := range told {
+			if want := time.Duration(i+1) * 10 * time.Millisecond; turn != want {
+				t.Fatalf("turn %d is after %s, want %s", i, turn, want)
+			}
+		}
+		if got := deliver("slow.b", ""); got != "sent" {
+			t.Errorf("another target: %s, want sent", got)
+		}
+		for range 299 { // they come in their turns
+			time.Sleep(10 * time.Millisecond)
+			if got := deliver("slow.a", pacer); got != "sent" {
+				t.Fatalf("in its turn: %s", got)
+			}
+		}
+		if got := deliver("slow.a", ""); got != "later" {
+			t.Errorf("after the last turn, at once: %s, want later", got)
+		}
+		time.Sleep(20 * time.Millisecond)
+		if got := deliver("slow.a", ""); got != "sent" {
+			t.Errorf("after a pause: %s, want sent", got)
+		}
+		time.Sleep(time.Second)
+		if got := seen.get(); got != 302 {
+			t.Errorf("%d were seen, want 302", got)
+		}
+	})
+}
+
+// TestRateOfAnother: a turn that another deliverer gave does not count. After a restart, messages with such a turn and
+// new messages share the rate.
+func TestRateOfAnother(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{"slow", 100}}
+		k.subscribe("slow", nil)
+		start, last := time.Now(), time.Duration(0)
+		for range 50 {
+			for _, paced := range []string{"", "another"} {
+				k.Deliver(Message{Target: "slow", Mode: message.ModeCore, Paced: paced}, func(r Result) {
+					if r.Outcome == Paced {
+						last = r.Turn.Sub(start)
+					}
+				})
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if want := 990 * time.Millisecond; last != want {
+			t.Errorf("the hundredth has its turn after %s, want %s", last, want)
+		}
+	})
+}
+
+// TestRateAndExpiry: a message that expires before its turn reserves no turn.
+func TestRateAndExpiry(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{"slow", 1}}
+		k.subscribe("slow", nil)
+		start := time.Now()
+		var expired int
+		for range 300 {
+			k.Deliver(Message{Target: "slow", Mode: message.ModeCore, Expires: start.Add(10 * time.Second)}, func(r Result) {
+				if r.Outcome == Expired {
+					expired++
+				}
+			})
+		}
+		var turn time.Duration
+		k.Deliver(Message{Target: "slow", Mode: message.ModeCore}, func(r Result) { turn = r.Turn.Sub(start) })
+		if expired != 289 || turn != 11*time.Second {
+			t.Errorf("%d have expired, and the next turn is after %s; want 289 and 11s", expired, turn)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// TestTargetsAreForgotten: the number of idle targets that are kept is bounded, and delivering to new ones stays cheap.
+func TestTargetsAreForgotten(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+		results := &count{}
+		const total = 3 * remember
+		for i := range total {
+			k.Deliver(Message{Target: fmt.Sprintf("orders.%d", i)}, func(Result) { results.add() })
+			if i%1000 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		if got := results.get(); got != total {
+			t.Errorf("%d results, want %d", got, total)
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		const most = remember + 1000
+		if targets, groups := len(k.targets.bySubject), len(k.groups.byName); targets > most || groups > most {
+			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, most)
+		}
+	})
+}

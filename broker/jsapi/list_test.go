@@ -1,0 +1,76 @@
+package jsapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// pages answers with one page after the other, and remembers the offsets.
+type pages struct {
+	all     []string
+	offsets []int
+}
+
+func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
+	p.offsets = append(p.offsets, request.(map[string]int)["offset"])
+	page := p.all[0]
+	p.all = p.all[1:]
+	return json.Unmarshal([]byte(page), answer)
+}
+
+// TestList reads pages as a cluster gives them: a stream whose leader is away is named only, and a stream whose peers
+// are all offline is described and named.
+func TestList(t *testing.T) {
+	type named struct{ Name string }
+	for _, tt := range []struct {
+		name      string
+		pages     []string
+		all, away []string
+		offsets   []int
+		err       error
+	}{
+		{name: "no stream", pages: []string{`{"total":0}`}, offsets: []int{0}},
+		{
+			name:  "two pages",
+			pages: []string{`{"total":2,"streams":[{"name":"A"}]}`, `{"total":2,"streams":[{"name":"B"}]}`},
+			all:   []string{"A", "B"}, offsets: []int{0, 1},
+		},
+		{
+			name:  "away",
+			pages: []string{`{"total":3,"streams":[{"name":"A"}],"missing":["B"]}`, `{"total":3,"streams":[{"name":"C"}]}`},
+			all:   []string{"A", "C"}, away: []string{"B"}, offsets: []int{0, 2},
+		},
+		{
+			name:  "offline",
+			pages: []string{`{"total":2,"streams":[{"name":"A"}],"missing":["A"]}`, `{"total":2,"streams":[{"name":"B"}]}`},
+			all:   []string{"A", "B"}, offsets: []int{0, 1},
+		},
+		{
+			name:    "one stream more on the second page",
+			pages:   []string{`{"total":2,"streams":[{"name":"A"}]}`, `{"total":3,"streams":[{"name":"A"}]}`},
+			offsets: []int{0, 1}, err: ErrChanged,
+		},
+		{
+			name:  "fewer than promised",
+			pages: []string{`{"total":2,"streams":[{"name":"A"}]}`, `{"total":2}`}, all: []string{"A"}, offsets: []int{0, 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &pages{all: tt.pages}
+			got, away, err := List(t.Context(), p, func(s named) string { return s.Name })
+			var all []string
+			for _, s := range got {
+				all = append(all, s.Name)
+			}
+			if !errors.Is(err, tt.err) || !slices.Equal(all, tt.all) || !slices.Equal(away, tt.away) {
+				t.Errorf("got %v, away %v, %v; want %v, away %v, %v", all, away, err, tt.all, tt.away, tt.err)
+			}
+			if !slices.Equal(p.offsets, tt.offsets) {
+				t.Errorf("pages began at %v, want %v", p.offsets, tt.offsets)
+			}
+		})
+	}
+}
