@@ -79,20 +79,25 @@ func TestJudgeAnswer(t *testing.T) {
 			message.ModeCore: "delivered", message.ModeRequest: "again, ignores ORDERS",
 		}},
 		"no room": {noRoom, map[message.Mode]string{
-			message.ModeStream: "no_room 10047, because no disk (10047)", message.ModeAuto: "no_room 10047, because no disk (10047)",
+			message.ModeStream: "no_room 10047, because no disk (10047)",
+			message.ModeAuto: "no_room 10047, because no disk (10047)",
 			message.ModeCore: "delivered", message.ModeRequest: "delivered",
 		}},
 		"in flight": {inFlight, map[message.Mode]string{
-			message.ModeStream: "unknown", message.ModeAuto: "unknown", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+			message.ModeStream: "unknown", message.ModeAuto: "unknown",
+			message.ModeCore: "delivered", message.ModeRequest: "delivered",
 		}},
 		"nobody there": {nobodyThere, map[message.Mode]string{
-			message.ModeStream: nobody503, message.ModeAuto: nobody503, message.ModeCore: nobody503, message.ModeRequest: nobody503,
+			message.ModeStream: nobody503, message.ModeAuto: nobody503,
+			message.ModeCore: nobody503, message.ModeRequest: nobody503,
 		}},
 		"text": {text, map[message.Mode]string{
-			message.ModeStream: "again", message.ModeAuto: "again", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+			message.ModeStream: "again", message.ModeAuto: "again",
+			message.ModeCore: "delivered", message.ModeRequest: "delivered",
 		}},
 		"nothing": {empty, map[message.Mode]string{
-			message.ModeStream: "again", message.ModeAuto: "again", message.ModeCore: "delivered", message.ModeRequest: "delivered",
+			message.ModeStream: "again", message.ModeAuto: "again",
+			message.ModeCore: "delivered", message.ModeRequest: "delivered",
 		}},
 	} {
 		for _, mode := range message.Modes() {
@@ -182,7 +187,8 @@ func TestJudgeTimeout(t *testing.T) {
 		want string
 	}{
 		{"stream", message.ModeStream, evidence{}, "unknown, because no stream acknowledged in time"},
-		{"core", message.ModeCore, evidence{}, "unknown, because the server did not confirm in time that it took the message"},
+		{"core", message.ModeCore, evidence{},
+			"unknown, because the server did not confirm in time that it took the message"},
 		{"its stream is silent", message.ModeAuto, evidence{acknowledges: true},
 			"unknown, because the stream on the subject did not acknowledge in time"},
 		{"a stream without a leader", message.ModeAuto, evidence{streams: answerer},

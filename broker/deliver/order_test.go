@@ -96,7 +96,8 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 		})
 		deliver := func(from, count int) {
 			for n := from; n < from+count; n++ {
-				k.Deliver(Message{Target: "s.x", Mode: message.ModeStream, Data: strconv.AppendInt(nil, int64(n), 10)}, func(Result) {})
+				m := Message{Target: "s.x", Mode: message.ModeStream, Data: strconv.AppendInt(nil, int64(n), 10)}
+				k.Deliver(m, func(Result) {})
 			}
 			synctest.Wait()
 		}

@@ -200,8 +200,8 @@ func TestForgedCalls(t *testing.T) {
 	})
 }
 
-// TestLostClaimIsKept: an instance that did not see a table, because a client's message hid it, writes an older one back.
-// The owner of a lane that was claimed meanwhile keeps it, and restores the claim.
+// TestLostClaimIsKept: an instance that did not see a table, because a client's message hid it, writes an older one
+// back. The owner of a lane that was claimed meanwhile keeps it, and restores the claim.
 func TestLostClaimIsKept(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
@@ -248,7 +248,10 @@ func TestLostClaimIsKept(t *testing.T) {
 // moves when its owner hands it over, and is never taken from an owner that works.
 func TestRestartsUnderForgery(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		peers := []*peer{startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed)}
+		var peers []*peer
+		for range 3 {
+			peers = append(peers, startPeer(t, s, lanes(6), sealed))
+		}
 		time.Sleep(20 * time.Second)
 		flood(t, s, onTable, 5*time.Millisecond)
 		lost := 0

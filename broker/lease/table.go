@@ -65,8 +65,8 @@ func (t Table) supersedes(known Table) bool {
 }
 
 // keeping is the stored table with those claims of the known one that are newer, and reports whether there are any. An
-// instance that did not see the last good table, because a client's message hid it, writes an older one back. The claims
-// that were lost by that belong to lanes that are being worked.
+// instance that did not see the last good table, because a client's message hid it, writes an older one back. The
+// claims that were lost by that belong to lanes that are being worked.
 func (t Table) keeping(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {
@@ -77,8 +77,8 @@ func (t Table) keeping(known Table) (merged Table, lost bool) {
 	return merged, lost
 }
 
-// newer reports whether a claim is certain to come after another of its lane. A lane that was freed keeps the epoch of its
-// last owner.
+// newer reports whether a claim is certain to come after another of its lane. A lane that was freed keeps the epoch of
+// its last owner.
 func (c Claim) newer(than Claim) bool {
 	return c.Epoch > than.Epoch || c.Epoch == than.Epoch && c.Instance == "" && than.Instance != ""
 }
