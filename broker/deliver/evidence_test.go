@@ -80,8 +80,8 @@ func TestJudgeAnswer(t *testing.T) {
 		}},
 		"no room": {noRoom, map[message.Mode]string{
 			message.ModeStream: "no_room 10047, because no disk (10047)",
-			message.ModeAuto: "no_room 10047, because no disk (10047)",
-			message.ModeCore: "delivered", message.ModeRequest: "delivered",
+			message.ModeAuto:   "no_room 10047, because no disk (10047)",
+			message.ModeCore:   "delivered", message.ModeRequest: "delivered",
 		}},
 		"in flight": {inFlight, map[message.Mode]string{
 			message.ModeStream: "unknown", message.ModeAuto: "unknown",

@@ -199,7 +199,7 @@ func TestStreamsAway(t *testing.T) {
 	}
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody) + fmt.Sprint(nobody))
 	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody))
-	look(fmt.Sprint(answerer) + fmt.Sprint(notKnown) + fmt.Sprint(unknown) + fmt.Sprint(unknown))
+	look(fmt.Sprint(answerer) + fmt.Sprint(notKnown) + fmt.Sprint(notKnown) + fmt.Sprint(notKnown))
 	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
 		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}
