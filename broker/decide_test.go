@@ -298,6 +298,59 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreSaid: each refusal by a target is a line that names it, with the reason and the attempt, told apart by
+// target. The last one is, too, and so is the dead letter. What travels is the reason; a message that was not refused
+// says why it waits.
+func TestRefusalsAreSaid(t *testing.T) {
+	p := plan{retries: mustLadder(t, "1s 5s"), attempts: 2}
+	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
+	for failed, kind := range []stepKind{retry, dead} {
+		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: failed}}
+		s := afterDelivery(p, moment{now: epoch}, f, refused, 0)
+		if s.kind != kind || s.about != "shop.mail" || s.note == nil {
+			t.Fatalf("refusal %d: %v, about %q, note %v", failed+1, s, s.about, s.note)
+		}
+		want := fmt.Sprintf("WARN target refuses [target shop.mail reason no stock attempt %d of 2]", failed+1)
+		if got := fmt.Sprint(s.note.level, " ", s.note.text, " ", s.note.args); got != want {
+			t.Errorf("the log says %q, want %q", got, want)
+		}
+		if s.as.LastError != "no stock" || s.as.Allowed != 2 {
+			t.Errorf("what travels: %q of %d", s.as.LastError, s.as.Allowed)
+		}
+	}
+	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
+	letter := publish{kind: dead, why: message.Problemf(message.Undelivered, "refused")}
+	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}})
+	if got, want := fmt.Sprint(s.note.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
+		t.Errorf("of a dead letter the log says %s, want %s", got, want)
+	}
+	for outcome, want := range map[deliver.Outcome]string{
+		deliver.Stalled: stalled, deliver.NoRoom: "JetStream has no room: insufficient resources (10023)",
+	} {
+		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: 1, LastError: "no stock"}}
+		r := deliver.Result{Outcome: outcome, Reason: "insufficient resources (10023)"}
+		s := afterDelivery(p, moment{now: epoch}, f, r, time.Second)
+		if s.as.Deferred != want || s.as.Attempts != 1 || s.as.LastError != "no stock" || s.as.Allowed != 2 || s.about != "" {
+			t.Errorf("%s: what travels is %+v, told about %q", outcome, *s.as, s.about)
+		}
+	}
+	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}
+	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Pacer: "x"}, time.Second)
+	if s.as.Deferred != "" || s.as.LastError != "no stock" {
+		t.Errorf("with a turn of its own: %+v", *s.as)
+	}
+}
+
+// TestExpiredSaysTheLastReason: it is all that is left of the refusals.
+func TestExpiredSaysTheLastReason(t *testing.T) {
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"}}
+	s := next(plan{ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
+	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
+	if s.kind != dead || s.why.Sentence != want {
+		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
+	}
+}
+
 // TestWalk takes messages through their whole life, with small latencies everywhere: none fires early, none circles,
 // and none takes more hops than its ladder makes necessary.
 func TestWalk(t *testing.T) {

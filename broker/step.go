@@ -34,6 +34,7 @@ type step struct {
 	as    *message.Request // retry, dead, pace: the message's request from then on
 	why   *message.Problem // dead
 	note  *note            // to be logged, if not too often
+	about string           // the target that the note is told apart by; empty if its text does that
 }
 
 // stepKind is one of a closed set: a new feature is a new decision, not a new loop.

@@ -35,6 +35,11 @@ const (
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // the broker that set Delay-Retry-At because of the target's rate
 
+	// Between lanes only, and for people only: nothing is decided by them. An older broker drops what it does not know.
+	HeaderLastError = "Delay-Last-Error"       // why it was refused last
+	HeaderDeferred  = "Delay-Deferred"         // why it waits although it was not refused
+	HeaderAllowed   = "Delay-Attempts-Allowed" // how often it may be refused
+
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
 
@@ -72,6 +77,7 @@ var canonical = func() map[string]string {
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
+		HeaderLastError, HeaderDeferred, HeaderAllowed,
 		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name

@@ -183,7 +183,8 @@ func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 		"Delay-Msg-Id: forged", "Delay-Format: 99", "Delay-Hop: 49", "Delay-Attempts: 9",
 		"Delay-First-Failure: 2020-01-01T00:00:00Z", "Delay-Last-Failure: 2020-01-01T00:00:00Z",
 		"Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: expired",
-		"Delay-Error: forged", "Delay-Subject: forged",
+		"Delay-Error: forged", "Delay-Subject: forged", "Delay-Last-Error: forged", "Delay-Deferred: forged",
+		"Delay-Attempts-Allowed: 9",
 	}
 	for _, subject := range []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x"} {
 		plain := mustParse(t, subject, "X-Kept: 1")

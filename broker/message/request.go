@@ -57,6 +57,11 @@ type Request struct {
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
 	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
+
+	// For people only.
+	LastError string // why it was refused last
+	Deferred  string // why it waits until RetryAt although it was not refused; empty if it was
+	Allowed   int    // how often it might be refused, by the settings of then
 }
 
 // When is the time of delivery: due, or later if a delivery was refused or the target has a rate.
@@ -68,12 +73,19 @@ func (r Request) When() time.Time {
 }
 
 // Refused is the request after another refused delivery, to be tried again at the given time.
-func (r Request) Refused(now, again time.Time) Request {
+func (r Request) Refused(now, again time.Time, why string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
 	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
+	r.LastError, r.Deferred = reason(why), ""
+	return r
+}
+
+// Defer is the request of a message that was not refused, and is to be tried again at the given time.
+func (r Request) Defer(again time.Time, why string) Request {
+	r.RetryAt, r.Paced, r.Deferred = again, "", reason(why)
 	return r
 }
 

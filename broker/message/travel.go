@@ -21,7 +21,7 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
 // the last hop, so the header does not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(16)
+	h := r.userHeader(19)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -32,6 +32,11 @@ func (r Request) HopHeader() Header {
 	setTime(h, HeaderRetryAt, r.RetryAt)
 	set(h, HeaderPaced, r.Paced)
 	r.failures(h)
+	set(h, HeaderLastError, r.LastError)
+	set(h, HeaderDeferred, r.Deferred)
+	if r.Allowed > 0 {
+		set(h, HeaderAllowed, strconv.Itoa(r.Allowed))
+	}
 	return h
 }
 
@@ -100,6 +105,9 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		LastFailure:  f.moment(HeaderLastFailure, optional),
 		RetryAt:      f.moment(HeaderRetryAt, optional),
 		Paced:        f.token(HeaderPaced),
+		LastError:    reason(f.text(HeaderLastError)),
+		Deferred:     reason(f.text(HeaderDeferred)),
+		Allowed:      f.count(HeaderAllowed, optional),
 	}
 	format := f.count(HeaderFormat, required)
 	switch {
