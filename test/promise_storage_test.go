@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,7 +272,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 }
 
 // TestTargetHasNoRoom reaches a limit that the target alone is subject to: it is in memory, the lanes are in files. That is no
-// refusal either, for however long. The messages wait in the longest retry lane meanwhile.
+// refusal either, for however long. The messages wait in the longest retry lane meanwhile, and say what for.
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -284,6 +285,11 @@ func TestTargetHasNoRoom(t *testing.T) {
 		memory.fill()
 		c.checkFull(memory)
 		time.Sleep(outage)
+		for _, m := range c.arrivals("DELAY_RETRY_30s") {
+			if why := m.Header.Get(message.HeaderDeferred); !strings.HasPrefix(why, "JetStream has no room: ") || m.Header.Get(message.HeaderAttempts) != "" {
+				t.Errorf("a message waits %q after %q attempts, want none, and that there is no room", why, m.Header.Get(message.HeaderAttempts))
+			}
+		}
 		memory.lift()
 		lifted := time.Now()
 		time.Sleep(time.Minute)

@@ -105,9 +105,21 @@ func TestADayAtTheTerminal(t *testing.T) {
 		}
 	}
 	tooFar := c.dead()["too_far"][0]
+	toMail := func(a arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
+	c.publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
+	for late := time.Now().Add(20 * time.Second); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("nothing waits for its third attempt")
+		}
+	}
 	for _, l := range []line{
 		{args: "dead ls --by code,target,reason", says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
 		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  bad_time", "is no number"}, never: []string{"…"}},
+		{args: "retrying", says: []string{"shop.mail", "orders.x", "refused", " of 20", "nobody listens", " messages in 2 lines: "}, never: []string{"stopped"}},
+		{args: "retrying --target shop.* --most 100", says: []string{"shop.mail", " in 1 line: "}, never: []string{"orders.x", "stopped"}},
+		{args: "retrying --target nobody --json", says: []string{`"messages":0`, `"groups":[]`}},
+		{args: "retrying --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
+		{args: "where DELAY_1s-1", says: []string{"refused, and tried again in ", "last reason", "nobody listens", "next attempt", " of 20"}},
 		{args: "where " + tooFar.ID, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
 		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"}, never: []string{"critical", "nats stream view"}},
 	} {

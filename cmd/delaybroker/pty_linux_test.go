@@ -96,12 +96,13 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	o := operateOn(t, server.Options{})
 	o.must("provision")
-	for range 3 {
+	for n := range 3 {
+		o.waits(uint64(n), "30s", "orders.a-target-with-quite-a-long-name.for-some-reason", strings.Repeat("the reason why ", 20))
 		o.publish("delay.5s.orders.a-target-with-quite-a-long-name.for-some-reason", "")
 		o.bury("undelivered", "orders.a-target-with-quite-a-long-name.for-some-reason", strings.Repeat("the reason why ", 20))
 	}
 	for _, width := range []int{50, 80, 120} {
-		for _, args := range [][]string{{"levels"}, {"levels", "--all"}, {"doctor"}, {"dead", "ls"}, {"dead", "ls", "--by", "code,target,reason"}, {"dead", "show", "1"}, {"provision"}} {
+		for _, args := range [][]string{{"levels"}, {"levels", "--all"}, {"doctor"}, {"dead", "ls"}, {"dead", "ls", "--by", "code,target,reason"}, {"dead", "show", "1"}, {"retrying"}, {"provision"}} {
 			x := openTerminal(t, uint16(width), 24)
 			if err := run(t.Context(), args, x.tty, io.Discard); err != nil && exitCode(err) == 2 && args[0] != "doctor" {
 				t.Fatalf("%q: %v", args, err)
