@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
@@ -76,8 +77,12 @@ type Config struct {
 	// RetryLadder is the waits between attempts to deliver: the first after the first refusal, and so on; the last for
 	// all that follow. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
+	// RetryRules are other waits for the targets of a pattern.
+	RetryRules attempts.Waits
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
+	// AttemptRules are other numbers for the targets of a pattern.
+	AttemptRules attempts.Limits
 
 	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all
 	// are believed. Without any, one is made when streams are provisioned, and kept in their metadata.
@@ -176,9 +181,12 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
-		Keys: message.NewKeys(c.Secrets, time.Time{}),
+		Keys: message.NewKeys(c.Secrets, time.Time{}), Attempts: c.attempts,
 	}
 }
+
+// attempts is how often a target may refuse a message.
+func (c Config) attempts(target string) int { return c.AttemptRules.For(target, c.Attempts) }
 
 // APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
 func APIPrefix(domain string) string {
@@ -260,6 +268,20 @@ func (c Config) check() error {
 			levels.FormatDuration(longest))
 		all[len(all)-1].Other = "ShutdownGrace"
 	}
+	for _, r := range c.AttemptRules {
+		if r.Attempts < 1 || r.Attempts > maxAttempts {
+			refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),
+				"attempts %d for %s: want a whole number from 1 to %d", r.Attempts, r.Pattern, maxAttempts)
+		}
+	}
+	for _, r := range c.RetryRules {
+		if len(r.Ladder.Levels()) == 0 {
+			refuse("RetryRules", r.Pattern, "no waits for %s: want one at least", r.Pattern)
+		}
+	}
+	if _, err := c.RetryRules.Lanes(c.RetryLadder); err != nil {
+		refuse("RetryRules", "", "the waits of all targets together are the retry lanes: %v", err)
+	}
 	if c.HoldBytes < MinHoldBytes {
 		refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
 	}
@@ -319,6 +341,12 @@ func (c Config) patterns() []fieldPattern {
 	}
 	for _, r := range c.Rates {
 		all = append(all, fieldPattern{"Rates", r.Pattern})
+	}
+	for _, r := range c.AttemptRules {
+		all = append(all, fieldPattern{"AttemptRules", r.Pattern})
+	}
+	for _, r := range c.RetryRules {
+		all = append(all, fieldPattern{"RetryRules", r.Pattern})
 	}
 	return all
 }

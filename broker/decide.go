@@ -84,7 +84,8 @@ func next(p plan, m moment, f *flight) step {
 func stillHere(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
-		return message.Problemf(message.Expired, "refused %d times, and still here when Delay-Expires %s had passed, lastly: %s",
+		return message.Problemf(message.Expired,
+			"refused %d times, and still here when Delay-Expires %s had passed, lastly: %s",
 			f.request.Attempts, expires, f.request.LastError)
 	}
 	return message.Problemf(message.Expired, "it was still here when Delay-Expires %s had passed", expires)
@@ -279,15 +280,15 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 // refusedByTarget sends a message to its next attempt, or to the dead letters after the last.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	failed := f.request.Attempts + 1
-	waits := p.retries.Levels()
+	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay), f.request.Expires
 	as := f.request.Refused(m.now.stamp, again.stamp, reason)
-	as.Allowed = p.attempts
+	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
-		[]any{"target", as.Target, "reason", as.LastError, "attempt", failed, "of", p.attempts}}}
+		[]any{"target", as.Target, "reason", as.LastError, "attempt", failed, "of", allowed}}}
 	switch {
-	case failed >= p.attempts:
+	case failed >= allowed:
 		s.kind, s.why = dead, message.Problemf(message.Undelivered,
 			"the target refused all of %d attempts, lastly: %s", failed, reason)
 	case !expires.IsZero() && again.After(byLeader(expires)):
@@ -313,7 +314,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 		}
 	}
 	as := f.request.Defer(m.now.Add(wait).stamp, why) // a turn is over by then
-	as.Allowed = p.attempts
+	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }
 

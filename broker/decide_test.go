@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
@@ -294,6 +295,42 @@ func TestAfterDelivery(t *testing.T) {
 		}
 		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.turn).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestPolicyByTarget: the first rule that matches says how often a target may refuse and how long is waited between, and a
+// client may ask for fewer attempts. What was not refused waits as it always does.
+func TestPolicyByTarget(t *testing.T) {
+	p := plan{
+		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
+		retryRules:   attempts.Waits{{Pattern: "shop.mail", Ladder: mustLadder(t, "2s 10m")}, {Pattern: "shop.>", Ladder: mustLadder(t, "7s")}},
+		attemptRules: attempts.Limits{{Pattern: "shop.*", Attempts: 3}, {Pattern: "shop.mail", Attempts: 9}},
+	}
+	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
+	for _, tt := range []struct {
+		target string
+		asked  int // attempts
+		failed int
+		result deliver.Result
+		want   string
+	}{
+		{"shop.mail", 0, 0, refused, "retry in 2s at 2s after 1"},
+		{"shop.mail", 0, 1, refused, "retry in 10m at 10m0s after 2"},
+		{"shop.mail", 0, 2, refused, "dead: undelivered after 3"},
+		{"shop.mail", 2, 1, refused, "dead: undelivered after 2"},
+		{"shop.mail", 1, 0, refused, "dead: undelivered after 1"},
+		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // granted when more were allowed
+		{"shop.a", 0, 1, refused, "retry in 7s at 7s after 2"},
+		{"shop.a.b", 0, 2, refused, "retry in 7s at 7s after 3"},
+		{"orders", 0, 2, refused, "retry in 30s at 30s after 3"},
+		{"orders", 0, 3, refused, "dead: undelivered after 4"},
+		{"shop.mail", 0, 0, deliver.Result{Outcome: deliver.NoRoom}, "retry in 30s at 30s after 0"},
+	} {
+		f := &flight{request: message.Request{Target: tt.target, Due: after(0), Attempts: tt.failed, MaxAttempts: tt.asked}}
+		s := afterDelivery(p, moment{now: epoch}, f, tt.result, 0)
+		if got := s.String(); got != tt.want {
+			t.Errorf("%s, %d asked, %d before: %s, want %s", tt.target, tt.asked, tt.failed, got, tt.want)
 		}
 	}
 }

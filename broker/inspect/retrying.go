@@ -50,7 +50,7 @@ type Retrying struct {
 	Messages uint64                `json:"messages"`
 	States   map[RetryState]uint64 `json:"states"` // of these messages
 	Groups   []*RetryGroup         `json:"groups"`
-	GoOn     string                `json:"go_on,omitempty"` // where it stopped, as RetryLook.From takes it; empty at the end
+	GoOn     string                `json:"go_on,omitempty"` // where it stopped, for RetryLook.From; empty at the end
 }
 
 // RetryLook says what to look at.

@@ -79,7 +79,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	p := message.Policy{Names: names}
 	target := strings.Repeat("t", 256)
 	raw := []string{"Nats-Msg-Id:1", "Delay-TTL:36500d", "Delay-Expires:9999-12-31T23:59:59.999999999Z",
-		"Delay-Deliver:stream"}
+		"Delay-Deliver:stream", "Delay-Max-Attempts:2147483647"}
 	var tiny strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&tiny, "%c:\n", 'A'+i%26) // three bytes; five when written again

@@ -17,6 +17,8 @@ const (
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
+
+	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -74,7 +76,7 @@ const (
 var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
-		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
+		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,

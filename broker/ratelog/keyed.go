@@ -10,9 +10,9 @@ import (
 
 // A Keyed logs at most one line for each key in an interval, with the number of lines left out since the last as
 // "more". Whoever publishes may choose the keys, so it remembers only so many: those it logged last. While there is
-// room for no more of them, the lines of all other keys share one interval, and so one line in it. What is left out
-// without a key being remembered is counted too, as "others" of the next line of a key that it does not know. So both the memory
-// and the lines of an interval are bounded, and what is logged can be added up. It may be used by several goroutines.
+// room for no more of them, all other keys share one interval, and so one line in it. What is left out of keys that it
+// does not remember is counted too, as "others" of the next line of such a key. So both the memory and the lines of an
+// interval are bounded, and what is logged can be added up. It may be used by several goroutines.
 type Keyed struct {
 	log   *slog.Logger
 	every time.Duration

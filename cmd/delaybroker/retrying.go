@@ -142,7 +142,8 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	if g.Target != "" {
 		target = inspect.Printable(g.Target, 256)
 	}
-	return []any{g.Messages, target, string(g.State), attempts, next, orDash(inspect.Printable(g.Reason, 600)), orDash(g.ID)}
+	reason := orDash(inspect.Printable(g.Reason, 600))
+	return []any{g.Messages, target, string(g.State), attempts, next, reason, orDash(g.ID)}
 }
 
 // sayRetrying says the totals, and what the table leaves out.
