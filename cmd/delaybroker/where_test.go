@@ -214,6 +214,20 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	}
 }
 
+// What the broker allows is not judged by the settings of this shell.
+func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	msg := nats.NewMsg("delay.5s.orders.expire")
+	msg.Header.Set(message.HeaderMaxAttempts, "30")
+	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	if w := o.whereIs("DELAY_5s-1"); w.Code != "" || !strings.HasPrefix(w.Answer, "waiting") {
+		t.Errorf("got %+v, want it waiting", w)
+	}
+}
+
 // A due time that was refused, or never read, is not shown as one.
 func TestWhereHidesADueThatIsNone(t *testing.T) {
 	o := operateOn(t, server.Options{})
