@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/ratelog"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -127,6 +128,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	err = b.work(ctx, lanes, budget, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
@@ -76,8 +77,12 @@ type Config struct {
 	// RetryLadder is the waits between attempts to deliver: the first after the first refusal, and so on; the last for
 	// all that follow. Defaults to DefaultRetry.
 	RetryLadder levels.Ladder
+	// RetryRules are other waits for the targets of a pattern.
+	RetryRules attempts.Waits
 	// Attempts is how often a delivery may be refused before it becomes a dead letter. Defaults to DefaultAttempts.
 	Attempts int
+	// AttemptRules are other numbers for the targets of a pattern.
+	AttemptRules attempts.Limits
 
 	// Secrets are what seals between lanes are made of, of at least message.MinSecret bytes each: the first seals, all
 	// are believed. Without any, one is made when streams are provisioned, and kept in their metadata.
@@ -176,9 +181,12 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
-		Keys: message.NewKeys(c.Secrets, time.Time{}),
+		Keys: message.NewKeys(c.Secrets, time.Time{}), Attempts: c.attempts,
 	}
 }
+
+// attempts is how often a target may refuse a message.
+func (c Config) attempts(target string) int { return c.AttemptRules.For(target, c.Attempts) }
 
 // APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
 func APIPrefix(domain string) string {
@@ -224,6 +232,7 @@ func (c Config) check() error {
 		}
 	}
 	c.checkRanges(&all)
+	c.checkRules(&all)
 	if c.HoldBytes < MinHoldBytes {
 		refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
 	}
@@ -305,6 +314,24 @@ func (c Config) checkRanges(all *FieldErrors) {
 	}
 }
 
+// checkRules reports rules by target whose values are out of bounds.
+func (c Config) checkRules(all *FieldErrors) {
+	for _, r := range c.AttemptRules {
+		if r.Attempts < 1 || r.Attempts > maxAttempts {
+			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),
+				"attempts %d for %s: want a whole number from 1 to %d", r.Attempts, r.Pattern, maxAttempts)
+		}
+	}
+	for _, r := range c.RetryRules {
+		if len(r.Ladder.Levels()) == 0 {
+			all.refuse("RetryRules", r.Pattern, "no waits for %s: want one at least", r.Pattern)
+		}
+	}
+	if _, err := c.RetryRules.Lanes(c.RetryLadder); err != nil {
+		all.refuse("RetryRules", "", "the waits of all targets together are the retry lanes: %v", err)
+	}
+}
+
 // fieldPattern is a target pattern and the field that has it.
 type fieldPattern struct{ field, pattern string }
 
@@ -322,6 +349,12 @@ func (c Config) patterns() []fieldPattern {
 	}
 	for _, r := range c.Rates {
 		all = append(all, fieldPattern{"Rates", r.Pattern})
+	}
+	for _, r := range c.AttemptRules {
+		all = append(all, fieldPattern{"AttemptRules", r.Pattern})
+	}
+	for _, r := range c.RetryRules {
+		all = append(all, fieldPattern{"RetryRules", r.Pattern})
 	}
 	return all
 }

@@ -38,6 +38,8 @@ const (
 	silentTries = 3
 	// mostDeferred is longer than any retry lane.
 	mostDeferred = forever
+	// stalled is why a message waits that its target did not refuse.
+	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
 )
 
 // next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message,
@@ -58,8 +60,7 @@ func next(p plan, m moment, f *flight) step {
 		return unfit(m, f)
 	}
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(byLeader(expires)) {
-		return step{kind: dead, why: message.Problemf(message.Expired,
-			"it was still here when Delay-Expires %s had passed", expires.UTC().Format(time.RFC3339Nano))}
+		return step{kind: dead, why: stillHere(f)}
 	}
 	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
 	left := when.Sub(m.now)
@@ -78,6 +79,17 @@ func next(p plan, m moment, f *flight) step {
 		return holdOrSpill(p, m, f, when)
 	}
 	return step{kind: hop, level: p.smaller(level, f.refused)}
+}
+
+// stillHere is the problem of a message that expired before it was delivered.
+func stillHere(f *flight) *message.Problem {
+	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
+	if f.request.Attempts > 0 {
+		return message.Problemf(message.Expired,
+			"refused %d times, and still here when Delay-Expires %s had passed, lastly: %s",
+			f.request.Attempts, expires, f.request.LastError)
+	}
+	return message.Problemf(message.Expired, "it was still here when Delay-Expires %s had passed", expires)
 }
 
 // unfit decides about a message that cannot be delivered as it is.
@@ -164,7 +176,7 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	s := step{kind: arrive}
 	if sent.kind == dead {
 		s.note = &note{slog.LevelInfo, "dead letter",
-			[]any{"code", sent.why.Code, "id", f.request.ID, "reason", sent.why.Sentence}}
+			[]any{"code", sent.why.Code, "target", f.request.Target, "id", f.request.ID, "reason", sent.why.Sentence}}
 	}
 	return s
 }
@@ -244,20 +256,20 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request
-		as.RetryAt, as.Paced = m.now.Add(turn).stamp, r.Pacer
+		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).stamp, r.Pacer, ""
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
 		return step{kind: dead, why: message.Problemf(message.Expired,
 			"there was no turn for it at its target before Delay-Expires %s", f.request.Expires.UTC().Format(time.RFC3339Nano))}
 	case deliver.NoRoom:
-		s := deferred(p, m, f, mostDeferred)
+		s := deferred(p, m, f, mostDeferred, "JetStream has no room: "+r.Reason)
 		s.note = &note{slog.LevelError,
 			"JetStream has no room to deliver; trying again until it has: " +
 				"raise the limits of the account or server, or free some",
-			[]any{"reason", r.Reason}}
+			[]any{"target", f.request.Target, "reason", r.Reason}}
 		return s
 	case deliver.Stalled:
-		return deferred(p, m, f, turn)
+		return deferred(p, m, f, turn, stalled)
 	case deliver.Refused:
 		if r.Code == jsapi.CodeTooLarge {
 			return step{kind: dead, why: message.Problemf(message.TooLarge,
@@ -271,26 +283,31 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 // refusedByTarget sends a message to its next attempt, or to the dead letters after the last.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	failed := f.request.Attempts + 1
-	waits := p.retries.Levels()
+	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay), f.request.Expires
-	last := f.request.Refused(m.now.stamp, time.Time{})
+	as := f.request.Refused(m.now.stamp, again.stamp, reason)
+	as.Allowed = allowed
+	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
+		[]any{"target", as.Target, "reason", as.LastError, "attempt", failed, "of", allowed}}}
 	switch {
-	case failed >= p.attempts:
-		return step{kind: dead, as: &last, why: message.Problemf(message.Undelivered,
-			"the target refused all of %d attempts, lastly: %s", failed, reason)}
+	case failed >= allowed:
+		s.kind, s.why = dead, message.Problemf(message.Undelivered,
+			"the target refused all of %d attempts, lastly: %s", failed, reason)
 	case !expires.IsZero() && again.After(byLeader(expires)):
-		return step{kind: dead, as: &last, why: message.Problemf(message.Expired,
+		s.kind, s.why = dead, message.Problemf(message.Expired,
 			"refused %d times, and the next attempt would come after Delay-Expires %s, lastly: %s",
-			failed, expires.UTC().Format(time.RFC3339Nano), reason)}
+			failed, expires.UTC().Format(time.RFC3339Nano), reason)
 	}
-	as := f.request.Refused(m.now.stamp, again.stamp)
-	return step{kind: retry, level: wait, as: &as}
+	if s.kind == dead {
+		as.RetryAt = time.Time{}
+	}
+	return s
 }
 
 // deferred moves a message out of the way, into a retry lane. That counts as no attempt: the target has not refused the
 // message. The message comes again after the wait, or after the wait of the last retry lane if that is shorter.
-func deferred(p plan, m moment, f *flight, wait time.Duration) step {
+func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step {
 	waits := p.retries.Levels()
 	wait = min(wait, waits[len(waits)-1].Delay)
 	to := waits[0]
@@ -299,8 +316,8 @@ func deferred(p plan, m moment, f *flight, wait time.Duration) step {
 			to = l
 		}
 	}
-	as := f.request
-	as.RetryAt, as.Paced = m.now.Add(wait).stamp, "" // a turn is over by then
+	as := f.request.Defer(m.now.Add(wait).stamp, why) // a turn is over by then
+	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }
 

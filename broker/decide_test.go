@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
@@ -308,6 +309,95 @@ func TestAfterDelivery(t *testing.T) {
 		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.turn).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestPolicyByTarget: the first rule that matches says how often a target may refuse and how long is waited between, and a
+// client may ask for fewer attempts. What was not refused waits as it always does.
+func TestPolicyByTarget(t *testing.T) {
+	p := plan{
+		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
+		retryRules:   attempts.Waits{{Pattern: "shop.mail", Ladder: mustLadder(t, "2s 10m")}, {Pattern: "shop.>", Ladder: mustLadder(t, "7s")}},
+		attemptRules: attempts.Limits{{Pattern: "shop.*", Attempts: 3}, {Pattern: "shop.mail", Attempts: 9}},
+	}
+	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
+	for _, tt := range []struct {
+		target string
+		asked  int // attempts
+		failed int
+		result deliver.Result
+		want   string
+	}{
+		{"shop.mail", 0, 0, refused, "retry in 2s at 2s after 1"},
+		{"shop.mail", 0, 1, refused, "retry in 10m at 10m0s after 2"},
+		{"shop.mail", 0, 2, refused, "dead: undelivered after 3"},
+		{"shop.mail", 2, 1, refused, "dead: undelivered after 2"},
+		{"shop.mail", 1, 0, refused, "dead: undelivered after 1"},
+		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // granted when more were allowed
+		{"shop.a", 0, 1, refused, "retry in 7s at 7s after 2"},
+		{"shop.a.b", 0, 2, refused, "retry in 7s at 7s after 3"},
+		{"orders", 0, 2, refused, "retry in 30s at 30s after 3"},
+		{"orders", 0, 3, refused, "dead: undelivered after 4"},
+		{"shop.mail", 0, 0, deliver.Result{Outcome: deliver.NoRoom}, "retry in 30s at 30s after 0"},
+	} {
+		f := &flight{request: message.Request{Target: tt.target, Due: after(0), Attempts: tt.failed, MaxAttempts: tt.asked}}
+		s := afterDelivery(p, moment{now: epoch}, f, tt.result, 0)
+		if got := s.String(); got != tt.want {
+			t.Errorf("%s, %d asked, %d before: %s, want %s", tt.target, tt.asked, tt.failed, got, tt.want)
+		}
+	}
+}
+
+// TestRefusalsAreSaid: each refusal by a target is a line that names it, with the reason and the attempt, told apart by
+// target. The last one is, too, and so is the dead letter. What travels is the reason; a message that was not refused
+// says why it waits.
+func TestRefusalsAreSaid(t *testing.T) {
+	p := plan{retries: mustLadder(t, "1s 5s"), attempts: 2}
+	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
+	for failed, kind := range []stepKind{retry, dead} {
+		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: failed}}
+		s := afterDelivery(p, moment{now: epoch}, f, refused, 0)
+		if s.kind != kind || s.about != "shop.mail" || s.note == nil {
+			t.Fatalf("refusal %d: %v, about %q, note %v", failed+1, s, s.about, s.note)
+		}
+		want := fmt.Sprintf("WARN target refuses [target shop.mail reason no stock attempt %d of 2]", failed+1)
+		if got := fmt.Sprint(s.note.level, " ", s.note.text, " ", s.note.args); got != want {
+			t.Errorf("the log says %q, want %q", got, want)
+		}
+		if s.as.LastError != "no stock" || s.as.Allowed != 2 {
+			t.Errorf("what travels: %q of %d", s.as.LastError, s.as.Allowed)
+		}
+	}
+	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
+	letter := publish{kind: dead, why: message.Problemf(message.Undelivered, "refused")}
+	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}})
+	if got, want := fmt.Sprint(s.note.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
+		t.Errorf("of a dead letter the log says %s, want %s", got, want)
+	}
+	for outcome, want := range map[deliver.Outcome]string{
+		deliver.Stalled: stalled, deliver.NoRoom: "JetStream has no room: insufficient resources (10023)",
+	} {
+		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: 1, LastError: "no stock"}}
+		r := deliver.Result{Outcome: outcome, Reason: "insufficient resources (10023)"}
+		s := afterDelivery(p, moment{now: epoch}, f, r, time.Second)
+		if s.as.Deferred != want || s.as.Attempts != 1 || s.as.LastError != "no stock" || s.as.Allowed != 2 || s.about != "" {
+			t.Errorf("%s: what travels is %+v, told about %q", outcome, *s.as, s.about)
+		}
+	}
+	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}
+	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Pacer: "x"}, time.Second)
+	if s.as.Deferred != "" || s.as.LastError != "no stock" {
+		t.Errorf("with a turn of its own: %+v", *s.as)
+	}
+}
+
+// TestExpiredSaysTheLastReason: it is all that is left of the refusals.
+func TestExpiredSaysTheLastReason(t *testing.T) {
+	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"}}
+	s := next(plan{ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
+	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
+	if s.kind != dead || s.why.Sentence != want {
+		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
 	}
 }
 

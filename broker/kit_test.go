@@ -9,6 +9,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/ratelog"
 )
 
 // atWork is the worker of a lane, as a broker makes it, without connections. The test plays its loop. At the time now,
@@ -26,6 +27,7 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	i := &instance{
 		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates),
 		muster: new(muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
+		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
 	room := newBudget(s.cfg.HoldBytes, 1).open(freeShare, nil)

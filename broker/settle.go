@@ -51,8 +51,12 @@ func (w *worker) date(f *flight, s step) {
 
 // apply takes a step.
 func (w *worker) apply(f *flight, s step, m moment) {
-	if s.note != nil {
-		w.notes.Log(s.note.level, s.note.text, s.note.args...)
+	switch n := s.note; {
+	case n == nil:
+	case s.about != "":
+		w.shared.refusals.Log(s.about, n.level, n.text, n.args...)
+	default:
+		w.notes.Log(n.level, n.text, n.args...)
 	}
 	switch s.kind {
 	case hold:

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -16,6 +17,23 @@ type plan struct {
 	ladder   levels.Ladder
 	retries  levels.Ladder
 	attempts int // deliveries that may be refused
+
+	retryRules   attempts.Waits // before retries
+	attemptRules attempts.Limits
+}
+
+// waits are those between the attempts to deliver to a target.
+func (p plan) waits(target string) []levels.Level {
+	return p.retryRules.For(target, p.retries).Levels()
+}
+
+// allowed is how often a message may be refused: as its target may, or less often if the client asked for that.
+func (p plan) allowed(r message.Request) int {
+	n := p.attemptRules.For(r.Target, p.attempts)
+	if r.MaxAttempts > 0 {
+		n = min(n, r.MaxAttempts)
+	}
+	return n
 }
 
 // moment is the situation in which a worker decides.
@@ -34,6 +52,7 @@ type step struct {
 	as    *message.Request // retry, dead, pace: the message's request from then on
 	why   *message.Problem // dead
 	note  *note            // to be logged, if not too often
+	about string           // the target that the note is told apart by; empty if its text does that
 }
 
 // stepKind is one of a closed set: a new feature is a new decision, not a new loop.

@@ -15,6 +15,7 @@ type Streams struct {
 	cfg   Config
 	names message.Names
 	keys  *keyring
+	lanes levels.Ladder // of retries: the waits of all targets together
 }
 
 // StreamsOf checks the configuration as New does.
@@ -28,7 +29,11 @@ func StreamsOf(cfg Config) (Streams, error) {
 		return Streams{}, err
 	}
 	keys := &keyring{policy: cfg.policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
-	return Streams{cfg: cfg, names: names, keys: keys}, nil
+	lanes, err := cfg.RetryRules.Lanes(cfg.RetryLadder)
+	if err != nil {
+		return Streams{}, err
+	}
+	return Streams{cfg: cfg, names: names, keys: keys, lanes: lanes}, nil
 }
 
 // Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
@@ -71,5 +76,8 @@ func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time
 
 // plan is by what the messages of a lane are decided about.
 func (s Streams) plan(l layout.Spec) plan {
-	return plan{kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, attempts: s.cfg.Attempts}
+	return plan{
+		kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, retryRules: s.cfg.RetryRules,
+		attempts: s.cfg.Attempts, attemptRules: s.cfg.AttemptRules,
+	}
 }

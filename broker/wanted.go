@@ -29,7 +29,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
 		all = append(all, level)
 	}
-	for _, l := range s.cfg.RetryLadder.Levels() {
+	for _, l := range s.lanes.Levels() {
 		retry := base
 		retry.Kind, retry.Stream, retry.Name, retry.Delay = layout.Retry, s.names.RetryStream(l.Name), l.Name, l.Delay
 		retry.Subjects = []string{s.names.RetryFilter(l.Name)}

@@ -20,6 +20,11 @@ const (
 	// turnItems is how many messages are read before the loop looks at the time again.
 	turnItems = 256
 
+	// refusalsEvery is how often the log says of one target that it refuses, and mostRefusing of how many targets in that
+	// time, and one more: subjects with ids in them would fill the log.
+	refusalsEvery = time.Minute
+	mostRefusing  = 64
+
 	forever = time.Duration(1<<63 - 1)
 )
 
@@ -33,6 +38,7 @@ type instance struct {
 	links     *linkStates
 	muster    *muster
 	tally     *tally
+	refusals  *ratelog.Keyed // by target, for all lanes together
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers

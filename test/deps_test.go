@@ -15,11 +15,11 @@ import (
 //	4  broker
 //	3  broker/deliver   broker/deadletter
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
-//	1  broker/jsapi
+//	1  broker/jsapi     broker/attempts
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
 var floors = [][]string{
 	{"levels", "wheel", "broker/message", "broker/ratelog"},
-	{"broker/jsapi"},
+	{"broker/jsapi", "broker/attempts"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},

@@ -88,6 +88,12 @@ func TestADayAtTheTerminal(t *testing.T) {
 		{args: "serve", code: 1, says: []string{"a delaybroker already runs here (pid ", probes}},
 		{args: "levels", env: []string{"NATS_URI=nats://production:4222"},
 			says: []string{"NATS_URI is no setting, and not read; NATS_URL is"}},
+		{args: "levels", code: 2, env: []string{"DELAY_RETRY=shop.mail=1s;5s;30s", "DELAY_ATTEMPTS=shop.mail=0"},
+			says: []string{"2 defaults: keep one", "attempts 0 for shop.mail"}},
+		{args: "pub shop.mail y --in 1s -H Delay-Max-Attempts:6", code: 2, env: []string{"DELAY_ATTEMPTS=shop.mail=5"},
+			says: []string{"want a whole number from 1 to 5,"}, never: []string{"DELAY_1s-"}},
+		{args: "pub shop.mail y --in 1s -H Delay-Max-Attempts:21", code: 2,
+			says: []string{"want a whole number from 1 to 20"}, never: []string{"DELAY_1s-"}},
 		{args: "levels --watch=-1s", code: 2, says: []string{"--watch=-1s: want more than 0"}},
 		{args: "dead ls --since 1h --until 2h", code: 2, says: []string{"--since 1h is not before --until 2h"}},
 		{args: "dead ls", says: []string{"no dead letters"}},
@@ -112,11 +118,27 @@ func TestADayAtTheTerminal(t *testing.T) {
 		}
 	}
 	tooFar := c.dead()["too_far"][0]
+	toMail := func(a arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
+	c.publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
+	for late := time.Now().Add(20 * time.Second); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); {
+		if time.Now().After(late) {
+			t.Fatal("nothing waits for its third attempt")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	for _, l := range []line{
 		{args: "dead ls --by code,target,reason",
 			says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
 		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  bad_time", "is no number"},
 			never: []string{"…"}},
+		{args: "retrying", says: []string{"shop.mail", "orders.x", "refused", " of 20", "nobody listens",
+			" messages in 2 lines: "}, never: []string{"stopped"}},
+		{args: "retrying --target shop.* --most 100", says: []string{"shop.mail", " in 1 line: "},
+			never: []string{"orders.x", "stopped"}},
+		{args: "retrying --target nobody --json", says: []string{`"messages":0`, `"groups":[]`}},
+		{args: "retrying --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
+		{args: "where DELAY_1s-1", says: []string{"refused, and tried again in ", "last reason", "nobody listens",
+			"next attempt", " of 20"}},
 		{args: "where " + tooFar.ID, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
 		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"},
 			never: []string{"critical", "nats stream view"}},

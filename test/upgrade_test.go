@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -131,5 +132,36 @@ func TestNewerMessage(t *testing.T) {
 			t.Errorf("the log says so %d times in an hour, want about 60", got)
 		}
 		c.checkNoDead()
+	})
+}
+
+// TestNewerStateHeader: an older broker that goes on with a message of a newer one drops the state headers that it does
+// not know, neither choking on them nor handing them to the target. That holds between lanes and among the dead letters.
+func TestNewerStateHeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 2})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := time.Now()
+		stamp := start.UTC().Format(time.RFC3339Nano)
+		for n, target := range []string{"orders.x", "nobody.x"} {
+			c.publishSealed(c.keys("delay"), "delaysys.retry.5s."+target, target, message.HeaderFormat, "1",
+				message.HeaderID, fmt.Sprintf("DELAY_1s-%d-1", n+1), message.HeaderHop, "3", message.HeaderAccepted, stamp, message.HeaderDue, stamp,
+				message.HeaderAttempts, "1", message.HeaderFirstFailure, stamp, message.HeaderLastFailure, stamp,
+				message.HeaderRetryAt, start.Add(5*time.Second).UTC().Format(time.RFC3339Nano), "Delay-New", "whatever this is", "X-Order", "42")
+		}
+		c.checkArrive("ORDERS", start.Add(5*time.Second), "orders.x")
+		time.Sleep(time.Minute)
+		arrived, letters := c.arrivals("ORDERS"), c.dead()[string(message.Undelivered)]
+		if len(arrived) != 1 || len(letters) != 1 {
+			t.Fatalf("%d arrived, and %d became dead letters, want one each", len(arrived), len(letters))
+		}
+		for what, a := range map[string]arrival{"target": arrived[0], "dead letter": letters[0]} {
+			if got := a.Header.Get("Delay-New"); got != "" || a.Header.Get("X-Order") != "42" {
+				t.Errorf("the %s has the header of the newer broker, %q, or lacks the client's", what, got)
+			}
+		}
+		c.checkEmptyBut("DELAY_DEAD")
 	})
 }

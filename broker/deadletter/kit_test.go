@@ -84,7 +84,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		k.t.Fatal(problem)
 	}
 	for range 3 {
-		r = r.Refused(time.Now().UTC(), time.Now().UTC())
+		r = r.Refused(time.Now().UTC(), time.Now().UTC(), "no stock")
 	}
 	r.Hop = 2
 	k.bury(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), body)

@@ -29,9 +29,9 @@ func TestLetterIsWhole(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first := time.Now().UTC()
-		r = r.Refused(first, first.Add(time.Second))
+		r = r.Refused(first, first.Add(time.Second), "no stock")
 		time.Sleep(time.Second)
-		r = r.Refused(first.Add(time.Second), first.Add(time.Minute))
+		r = r.Refused(first.Add(time.Second), first.Add(time.Minute), "no stock")
 		r.Hop = 3
 		k.bury(r, message.Problemf(message.Undelivered, "no"), "body")
 		want := Letter{
@@ -39,7 +39,7 @@ func TestLetterIsWhole(t *testing.T) {
 			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4,
 			Data: []byte("body"),
 		}
-		want.RetryAt = time.Time{}
+		want.RetryAt, want.LastError = time.Time{}, "" // the letter's sentence says why
 		if got := k.one(Query{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
@@ -151,6 +151,7 @@ func TestResend(t *testing.T) {
 		want := r
 		want.Hop, want.Attempts = r.Hop+1, 0
 		want.FirstFailure, want.LastFailure, want.RetryAt = time.Time{}, time.Time{}, time.Time{}
+		want.LastError = ""
 		if got := k.resent(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 			t.Errorf("resent\n%+v\nwant\n%+v", got, want)
 		}

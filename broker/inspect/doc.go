@@ -4,8 +4,9 @@
 //
 //	Session ───▶ Inspector ──┬── Look       Lanes: what each stream holds, and who reads it
 //	one user's   one         ├── Where      Whereabouts of one message
-//	connection   broker's    ├── Gather     Facts ───▶ Findings, each with what to do
-//	             streams     ├── Provision  what was created and changed
+//	connection   broker's    ├── Retrying   what waits in the retry lanes, by target
+//	             streams     ├── Gather     Facts ───▶ Findings, each with what to do
+//	                         ├── Provision  what was created and changed
 //	                         └── Letters    the dead letters: count them, resend them, remove them
 //
 // # A question that is refused is not answered

@@ -38,7 +38,12 @@ func (i *Inspector) configure() (err error) {
 }
 
 // Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters].
-func (i *Inspector) Policy() message.Policy { return i.streams.Policy() }
+// How often a target may refuse is the broker's to say: a person's shell seldom has the setting.
+func (i *Inspector) Policy() message.Policy {
+	p := i.streams.Policy()
+	p.Attempts = nil
+	return p
+}
 
 // wanted are the streams that should be there.
 func (i *Inspector) wanted() []layout.Spec {

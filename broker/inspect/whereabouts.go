@@ -11,19 +11,23 @@ import (
 
 // Whereabouts is what is known of one message.
 type Whereabouts struct {
-	ID       string    `json:"id"`
-	Found    bool      `json:"found"`
-	Answer   string    `json:"answer"` // in a sentence
-	Stream   string    `json:"stream,omitempty"`
-	Sequence uint64    `json:"sequence,omitempty"`
-	Accepted time.Time `json:"accepted,omitzero"`
-	Due      time.Time `json:"due,omitzero"`
-	Target   string    `json:"target,omitempty"`
-	Attempts int       `json:"attempts"` // deliveries refused so far
-	RetryAt  time.Time `json:"retry_at,omitzero"`
-	Code     string    `json:"code,omitempty"` // of a dead letter
-	Reason   string    `json:"reason,omitempty"`
-	Searched uint64    `json:"searched"` // messages looked at
+	ID          string    `json:"id"`
+	Found       bool      `json:"found"`
+	Answer      string    `json:"answer"` // in a sentence
+	Stream      string    `json:"stream,omitempty"`
+	Sequence    uint64    `json:"sequence,omitempty"`
+	Accepted    time.Time `json:"accepted,omitzero"`
+	Due         time.Time `json:"due,omitzero"`
+	Target      string    `json:"target,omitempty"`
+	Attempts    int       `json:"attempts"` // deliveries refused so far
+	Allowed     int       `json:"attempts_allowed,omitempty"`
+	LastError   string    `json:"last_error,omitempty"` // why it was refused last
+	LastFailure time.Time `json:"last_failure,omitzero"`
+	Deferred    string    `json:"deferred,omitempty"` // why it waits for RetryAt although it was not refused
+	RetryAt     time.Time `json:"retry_at,omitzero"`
+	Code        string    `json:"code,omitempty"` // of a dead letter
+	Reason      string    `json:"reason,omitempty"`
+	Searched    uint64    `json:"searched"` // messages looked at
 }
 
 // inLane tells of a message that is stored in a lane.
@@ -32,7 +36,8 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	r, problem := s.Policy().Parse(in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: r.Accepted, Due: r.Due, Target: r.Target, Attempts: r.Attempts, RetryAt: r.RetryAt,
+		Accepted: r.Accepted, Due: r.Due, Target: r.Target, RetryAt: r.RetryAt,
+		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure, Deferred: r.Deferred,
 	}
 	switch wait := r.When().Sub(now); {
 	case problem != nil && problem.Code == message.NewerFormat:
@@ -41,6 +46,8 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Due = time.Time{} // it was not understood
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
+	case wait > 0 && r.Deferred != "":
+		w.Answer = fmt.Sprintf("put off, and tried again in %s", Span(wait))
 	case wait > 0 && r.Attempts > 0:
 		w.Answer = fmt.Sprintf("refused, and tried again in %s", Span(wait))
 	case wait > 0:
@@ -78,7 +85,8 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 	}
 	return Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: s.ID.At, Due: l.Due, Target: l.Target, Attempts: l.Attempts, Code: string(l.Code), Reason: l.Sentence,
+		Accepted: s.ID.At, Due: l.Due, Target: l.Target, Attempts: l.Attempts, LastFailure: l.LastFailure,
+		Code: string(l.Code), Reason: l.Sentence,
 		Answer: "a dead letter since " + Moment(in.At),
 	}
 }

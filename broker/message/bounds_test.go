@@ -79,7 +79,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	p := message.Policy{Names: names}
 	target := strings.Repeat("t", 256)
 	raw := []string{"Nats-Msg-Id:1", "Delay-TTL:36500d", "Delay-Expires:9999-12-31T23:59:59.999999999Z",
-		"Delay-Deliver:stream"}
+		"Delay-Deliver:stream", "Delay-Max-Attempts:2147483647"}
 	var tiny strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&tiny, "%c:\n", 'A'+i%26) // three bytes; five when written again
@@ -92,8 +92,8 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 		t.Fatal(problem)
 	}
 	late := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
-	r = r.Refused(late, late).Refused(late, late)
-	r.Hop, r.Attempts = 1<<62, 1<<62
+	r = r.Refused(late, late, "").Refused(late, late, strings.Repeat("r", 999)).Defer(late, strings.Repeat("d", 999))
+	r.Hop, r.Attempts, r.Allowed = 1<<62, 1<<62, 1<<62
 	seal := func(h message.Header) message.Header {
 		keysOf(secretOne).SealMessage("delaysys.x", h, nil, at)
 		return h

@@ -17,6 +17,8 @@ const (
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
+
+	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -34,6 +36,11 @@ const (
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // the broker that set Delay-Retry-At because of the target's rate
+
+	// Between lanes only, and for people only: nothing is decided by them. An older broker drops what it does not know.
+	HeaderLastError = "Delay-Last-Error"       // why it was refused last
+	HeaderDeferred  = "Delay-Deferred"         // why it waits although it was not refused
+	HeaderAllowed   = "Delay-Attempts-Allowed" // how often it may be refused
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
@@ -69,9 +76,10 @@ const (
 var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
-		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget,
+		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
+		HeaderLastError, HeaderDeferred, HeaderAllowed,
 		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name

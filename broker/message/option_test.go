@@ -110,12 +110,15 @@ func TestOptions(t *testing.T) {
 		{"Delay-Expires: " + due.Format(time.RFC3339Nano), message.Request{Expires: due}},
 		{"Delay-Expires: 9999-12-31T23:59:59Z", message.Request{Expires: moment("9999-12-31T23:59:59Z")}},
 		{"Delay-Expires: 106751d", message.Request{Expires: due.Add(106751 * day)}},
+		{"Delay-Max-Attempts: 1", message.Request{MaxAttempts: 1}},
+		{"delay-max-attempts:  5 ", message.Request{MaxAttempts: 5}},
+		{"Delay-Max-Attempts: ", message.Request{}},
 		{"Nats-Msg-Id: order-42", message.Request{MsgID: "order-42"}},
 		{"nats-msg-id: order-42", message.Request{}}, // the server reads it in this spelling only
 	}
 	for _, tt := range tests {
 		got, want := mustParse(t, "delay.1h.x", tt.line), tt.want
-		if got.Mode != want.Mode || got.TTL != want.TTL || got.Expires != want.Expires || got.MsgID != want.MsgID {
+		if got.Mode != want.Mode || got.TTL != want.TTL || got.Expires != want.Expires || got.MsgID != want.MsgID || got.MaxAttempts != want.MaxAttempts {
 			t.Errorf("%s: got %q %q %v %q, want %q %q %v %q", tt.line,
 				got.Mode, got.TTL, got.Expires, got.MsgID, want.Mode, want.TTL, want.Expires, want.MsgID)
 		}
@@ -144,6 +147,11 @@ func TestOptionsRefused(t *testing.T) {
 		{"Delay-Expires: soon", `"soon"`},
 		{"Delay-Expires: 1.5s", `"1.5s"`},
 		{"Delay-Expires: 9999-12-31T23:59:59-00:01", "want a duration"},
+		{"Delay-Max-Attempts: 0", `"0": want a whole number from 1 to`},
+		{"Delay-Max-Attempts: -1", `"-1"`},
+		{"Delay-Max-Attempts: 1.5", `"1.5"`},
+		{"Delay-Max-Attempts: many", "(DELAY_ATTEMPTS)"},
+		{"Delay-Max-Attempts: 99999999999999999999", "want a whole number"},
 	}
 	for _, tt := range tests {
 		name, _, _ := strings.Cut(tt.line, ":")
@@ -153,6 +161,36 @@ func TestOptionsRefused(t *testing.T) {
 			t.Errorf("%s: target %q, want %q", tt.line, got, want)
 		}
 		checkAllClean(t, tt.line, r, problem)
+	}
+}
+
+// TestMaxAttemptsIsBounded by what the settings let the target refuse: a client may ask for fewer attempts, and no more.
+func TestMaxAttemptsIsBounded(t *testing.T) {
+	p := message.Policy{Names: policy.Names, Attempts: func(target string) int {
+		if target == "shop.mail" {
+			return 5
+		}
+		return 20
+	}}
+	for _, tt := range []struct {
+		target, asked string
+		want          int // zero: refused
+		bound         string
+	}{
+		{"shop.mail", "5", 5, ""}, {"shop.mail", "6", 0, `"6": want a whole number from 1 to 5, `},
+		{"orders.x", "20", 20, ""}, {"orders.x", "21", 0, `"21": want a whole number from 1 to 20, `},
+	} {
+		r, problem := p.Parse(incoming("delay.1h."+tt.target, header("Delay-Max-Attempts: "+tt.asked)))
+		if tt.want == 0 {
+			wantProblem(t, tt.target+" "+tt.asked, problem, message.BadOption, tt.bound)
+		} else if problem != nil || r.MaxAttempts != tt.want {
+			t.Errorf("%s %s: got %d, %v", tt.target, tt.asked, r.MaxAttempts, problem)
+		}
+	}
+	// Between lanes it was granted before: settings that allow less now make it no dead letter.
+	r := mustParse(t, "delay.1h.shop.mail", "Delay-Max-Attempts: 9")
+	if r, problem := p.Parse(incoming(policy.Names.Hop("1h", r.Target), wire(t, r.HopHeader()))); problem != nil || r.MaxAttempts != 9 {
+		t.Errorf("on its way: got %d, %v", r.MaxAttempts, problem)
 	}
 }
 
@@ -166,7 +204,7 @@ func TestExpiresAfterTheLastYear(t *testing.T) {
 func TestHeaderTwice(t *testing.T) {
 	values := map[string]string{
 		message.HeaderUntil: "2026-11-20T12:00:00Z", message.HeaderExpires: "10m", message.HeaderDeliver: "core",
-		message.HeaderTTL: "5s", message.HeaderTarget: "orders.x",
+		message.HeaderTTL: "5s", message.HeaderMaxAttempts: "3", message.HeaderTarget: "orders.x",
 	}
 	for name, value := range values {
 		for _, other := range []string{name, strings.ToLower(name), strings.ToUpper(name), name + " ", "\t" + name} {
@@ -183,7 +221,8 @@ func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 		"Delay-Msg-Id: forged", "Delay-Format: 99", "Delay-Hop: 49", "Delay-Attempts: 9",
 		"Delay-First-Failure: 2020-01-01T00:00:00Z", "Delay-Last-Failure: 2020-01-01T00:00:00Z",
 		"Delay-Retry-At: 2099-01-01T00:00:00Z", "Delay-Error-Code: expired",
-		"Delay-Error: forged", "Delay-Subject: forged",
+		"Delay-Error: forged", "Delay-Subject: forged", "Delay-Last-Error: forged", "Delay-Deferred: forged",
+		"Delay-Attempts-Allowed: 9",
 	}
 	for _, subject := range []string{"delay.1h.x", "delayin.1h.x", "delayat.1795176000.x"} {
 		plain := mustParse(t, subject, "X-Kept: 1")

@@ -49,14 +49,25 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
+// maxReason is the most that travels with a message of what its target said, in bytes.
+const maxReason = 256
+
 // Problemf makes a problem. A sentence that is too long for a header is cut.
 func Problemf(code Code, format string, args ...any) *Problem {
-	s := strings.Map(printable, fmt.Sprintf(format, args...))
-	if len(s) > maxSentence {
-		s = strings.ToValidUTF8(s[:maxSentence], "")
-	}
-	return &Problem{Code: code, Sentence: s}
+	return &Problem{Code: code, Sentence: oneLine(fmt.Sprintf(format, args...), maxSentence)}
 }
+
+// oneLine makes a header value of what may be anybody's words, of at most so many bytes.
+func oneLine(s string, most int) string {
+	s = strings.Map(printable, s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// reason is why a target did not take a message, as it travels.
+func reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
 // printable keeps control bytes out of header values.
 func printable(r rune) rune {

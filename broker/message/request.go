@@ -2,6 +2,7 @@ package message
 
 import (
 	"cmp"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -49,7 +50,9 @@ type Request struct {
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
 	MsgID    string // the client's own Nats-Msg-Id
-	User     Header // the client's own headers, to be passed on
+	// MaxAttempts is how often the client lets it be refused at most; zero where it left that open.
+	MaxAttempts int
+	User        Header // the client's own headers, to be passed on
 
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
@@ -57,6 +60,11 @@ type Request struct {
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
 	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
+
+	// For people only.
+	LastError string // why it was refused last
+	Deferred  string // why it waits until RetryAt although it was not refused; empty if it was
+	Allowed   int    // how often it might be refused, by the settings of then
 }
 
 // When is the time of delivery: due, or later if a delivery was refused or the target has a rate.
@@ -68,12 +76,19 @@ func (r Request) When() time.Time {
 }
 
 // Refused is the request after another refused delivery, to be tried again at the given time.
-func (r Request) Refused(now, again time.Time) Request {
+func (r Request) Refused(now, again time.Time, why string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
 	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
+	r.LastError, r.Deferred = reason(why), ""
+	return r
+}
+
+// Defer is the request of a message that was not refused, and is to be tried again at the given time.
+func (r Request) Defer(again time.Time, why string) Request {
+	r.RetryAt, r.Paced, r.Deferred = again, "", reason(why)
 	return r
 }
 
@@ -130,7 +145,29 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 	}
 	r.Target, problem = p.target(addr, s, targetProblem)
 	r, unread := r.options(s) // whatever the target: its dead letter may be resent to another
+	if problem == nil && unread == nil {
+		r.MaxAttempts, problem = p.maxAttempts(r.Target, s)
+	}
 	return r, cmp.Or(problem, unread)
+}
+
+// maxAttempts is how often the client lets the message be refused: no more often than the settings let its target.
+func (p Policy) maxAttempts(target string, s split) (int, *Problem) {
+	asked, problem := s.one(HeaderMaxAttempts)
+	if problem != nil || asked == "" {
+		return 0, problem
+	}
+	most := math.MaxInt32
+	if p.Attempts != nil {
+		most = p.Attempts(target)
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 || n > most {
+		return 0, Problemf(BadOption,
+			"Delay-Max-Attempts %s: want a whole number from 1 to %d, which is as often as this target may refuse"+
+				" (DELAY_ATTEMPTS)", excerpt(asked), most)
+	}
+	return n, nil
 }
 
 // due is the time for which the subject and Delay-Until ask.

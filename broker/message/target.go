@@ -24,6 +24,8 @@ type Policy struct {
 	HeaderTargets []string
 	// MaxDelay is the longest time between acceptance and due. Zero is no bound.
 	MaxDelay time.Duration
+	// Attempts is how often a target may refuse a message, and the bound of Delay-Max-Attempts. Nil is no bound.
+	Attempts func(target string) int
 	// Keys prove which messages below delaysys are ours. Nil believes all of them.
 	Keys *Keys
 }

@@ -21,7 +21,7 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
 // the last hop, so the header does not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(16)
+	h := r.userHeader(20)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -32,6 +32,10 @@ func (r Request) HopHeader() Header {
 	setTime(h, HeaderRetryAt, r.RetryAt)
 	set(h, HeaderPaced, r.Paced)
 	r.failures(h)
+	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	set(h, HeaderLastError, r.LastError)
+	set(h, HeaderDeferred, r.Deferred)
+	setCount(h, HeaderAllowed, r.Allowed)
 	return h
 }
 
@@ -48,7 +52,7 @@ func (r Request) TargetHeader() Header {
 
 // DeadHeader is the header of the message's dead letter.
 func (r Request) DeadHeader(p *Problem) Header {
-	h := r.userHeader(17)
+	h := r.userHeader(18)
 	r.identify(h, r.DeadMsgID())
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	if r.Hop > 0 {
@@ -58,6 +62,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	set(h, HeaderTTL, r.TTL)
 	setTime(h, HeaderExpires, r.Expires)
 	r.failures(h)
+	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
 	set(h, HeaderErrorCode, string(p.Code))
 	set(h, HeaderError, p.Sentence)
 	set(h, HeaderSubject, r.Subject)
@@ -95,11 +100,15 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		MsgID:        f.text(HeaderMsgID),
 		User:         r.User,
 		Hop:          f.count(HeaderHop, required),
+		MaxAttempts:  f.count(HeaderMaxAttempts, optional),
 		Attempts:     f.count(HeaderAttempts, optional),
 		FirstFailure: f.moment(HeaderFirstFailure, optional),
 		LastFailure:  f.moment(HeaderLastFailure, optional),
 		RetryAt:      f.moment(HeaderRetryAt, optional),
 		Paced:        f.token(HeaderPaced),
+		LastError:    reason(f.text(HeaderLastError)),
+		Deferred:     reason(f.text(HeaderDeferred)),
+		Allowed:      f.count(HeaderAllowed, optional),
 	}
 	format := f.count(HeaderFormat, required)
 	switch {
@@ -117,6 +126,7 @@ func (p Policy) claimed(r Request, s split, targetProblem *Problem) Request {
 	claim, problem := p.parseInternal(r, s, targetProblem)
 	if problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID
+		r.MaxAttempts = claim.MaxAttempts
 	}
 	return r
 }
@@ -200,6 +210,13 @@ func (f *fields) refuse(name, what string) {
 func set(h Header, key, value string) {
 	if value != "" {
 		h[key] = []string{value}
+	}
+}
+
+// setCount leaves out zero.
+func setCount(h Header, key string, n int) {
+	if n > 0 {
+		h[key] = []string{strconv.Itoa(n)}
 	}
 }
 

@@ -23,8 +23,8 @@ func full(t testing.TB) message.Request {
 	t.Helper()
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
-		"Delay-Deliver: stream", "Delay-TTL: 90s")
-	return r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour)).Refused(at.Add(5*time.Hour), at.Add(6*time.Hour))
+		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7")
+	return r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock").Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
 // paced is a request that its target's rate gave a turn.
@@ -36,7 +36,7 @@ func paced(r message.Request) message.Request {
 // TestRefusedInItsTurn: a refused message waits for its retry, and then for a new turn.
 func TestRefusedInItsTurn(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
-	if r.Refused(at, at.Add(2*time.Hour)).Paced != "" {
+	if r.Refused(at, at.Add(2*time.Hour), "no stock").Paced != "" {
 		t.Error("a refused delivery keeps the turn that it had")
 	}
 }
@@ -46,8 +46,9 @@ func TestHopRoundTrip(t *testing.T) {
 		"plain":    mustParse(t, "delay.1h.orders.expire"),
 		"at once":  mustParse(t, "delayat.1.x"),
 		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
-		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute)),
+		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute), "no stock"),
 		"the lot":  full(t),
+		"deferred": mustParse(t, "delayin.1h.x").Refused(at, at, "no stock").Defer(at.Add(time.Minute), "much waits"),
 		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
@@ -67,6 +68,56 @@ func TestHopRoundTrip(t *testing.T) {
 				t.Errorf("%s on %s: when %v, want %v", what, subject, got, want)
 			}
 		}
+	}
+}
+
+// TestReasonsTravel: what a target says is made one line of at most 256 bytes, survives the hops as it is, and reaches
+// neither the target nor, as a state header, the dead letter.
+func TestReasonsTravel(t *testing.T) {
+	for said, want := range map[string]string{
+		"no stock":                        "no stock",
+		"":                                "",
+		"\r\nNats-Rollup: all\x00\x7f":    "Nats-Rollup: all",
+		"\x1b[2Jna\u00efve":               "[2Jna\u00efve",
+		strings.Repeat("é", 200):          strings.Repeat("é", 128),
+		"a" + strings.Repeat("é", 200):    "a" + strings.Repeat("é", 127),
+		strings.Repeat("x", 255) + "   y": strings.Repeat("x", 255),
+		"bad \xff\xfe " + strings.Repeat("y", 300): "bad \ufffd\ufffd " + strings.Repeat("y", 245),
+	} {
+		r := mustParse(t, "delay.1h.x").Refused(at, at.Add(time.Minute), said)
+		r.Allowed = 20
+		for range 3 {
+			in := incoming(policy.Names.Retry("5s", r.Target), wire(t, r.HopHeader()))
+			next, problem := policy.Parse(in)
+			if problem != nil {
+				t.Fatalf("%.20q: %v", said, problem)
+			}
+			r = next
+		}
+		if r.LastError != want || r.Allowed != 20 {
+			t.Errorf("%.20q: got %q of %d, want %q of 20", said, r.LastError, r.Allowed, want)
+		}
+		for what, h := range map[string]message.Header{"target": r.TargetHeader(), "dead letter": r.DeadHeader(orProblem(nil))} {
+			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
+				if h[name] != nil {
+					t.Errorf("%.20q: the %s has %s", said, what, name)
+				}
+			}
+		}
+	}
+}
+
+// TestDeferredOrRefused: what happened last tells the two apart, and a deferral counts no attempt and forgets no reason.
+func TestDeferredOrRefused(t *testing.T) {
+	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
+	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
+	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" || deferred.Paced != "" ||
+		!deferred.When().Equal(at.Add(time.Minute)) {
+		t.Errorf("deferred after a refusal: got %+v", deferred)
+	}
+	again := deferred.Refused(at.Add(time.Minute), at.Add(time.Hour), "still none")
+	if again.Attempts != 2 || again.LastError != "still none" || again.Deferred != "" {
+		t.Errorf("refused after that: got %+v", again)
 	}
 }
 

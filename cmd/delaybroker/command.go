@@ -57,7 +57,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
 	root.AddCommand(
-		a.levelsCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(),
+		a.levelsCommand(), a.retryingCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(),
 		a.doctorCommand(),
 	)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")

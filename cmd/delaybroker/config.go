@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/levels"
 )
@@ -72,7 +73,6 @@ func (s settings) config(p *problems) config {
 func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
-		Attempts:      number(s.Attempts),
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
 		MaxDelay:      p.duration("DELAY_MAX_DELAY", s.MaxDelay),
 		ReplyTimeout:  p.duration("DELAY_REPLY_TIMEOUT", s.ReplyTimeout),
@@ -100,7 +100,14 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		into        func(value string) error
 	}{
 		{"DELAY_LEVELS", s.Levels, func(v string) (err error) { c.Ladder, err = levels.Parse(v); return err }},
-		{"DELAY_RETRY", s.Retry, func(v string) (err error) { c.RetryLadder, err = levels.Parse(v); return err }},
+		{"DELAY_RETRY", s.Retry, func(v string) (err error) {
+			c.RetryRules, c.RetryLadder, err = attempts.ParseWaits(v)
+			return err
+		}},
+		{"DELAY_ATTEMPTS", s.Attempts, func(v string) (err error) {
+			c.AttemptRules, c.Attempts, err = parseAttempts(v)
+			return err
+		}},
 		{"DELAY_DELIVER", s.Deliver, func(v string) (err error) { c.Deliver, err = deliver.ParseModes(v); return err }},
 		{"DELAY_RATE", s.Rate, func(v string) (err error) { c.Rates, err = deliver.ParseRates(v); return err }},
 	} {
@@ -119,6 +126,15 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	return c
 }
 
+// parseAttempts leaves to the broker what it does not let be a default.
+func parseAttempts(s string) (attempts.Limits, int, error) {
+	rules, otherwise, err := attempts.ParseLimits(s)
+	if otherwise == "" {
+		return rules, 0, err
+	}
+	return rules, number(otherwise), err
+}
+
 // A variable is where a field of broker.Config comes from.
 type variable struct {
 	name, value string
@@ -130,6 +146,8 @@ type variable struct {
 func (s settings) variables() map[string]variable {
 	return map[string]variable{
 		"Prefix":          {name: "DELAY_PREFIX", value: s.Prefix},
+		"AttemptRules":    {name: "DELAY_ATTEMPTS", value: s.Attempts},
+		"RetryRules":      {name: "DELAY_RETRY", value: s.Retry},
 		"Attempts":        {name: "DELAY_ATTEMPTS", value: s.Attempts},
 		"Secrets":         {name: "DELAY_SECRET", secret: true},
 		"Replicas":        {name: "DELAY_STREAM_REPLICAS", value: s.StreamReplicas, word: "auto"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
@@ -87,6 +88,16 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 	const step = time.Millisecond
 	window := func(d time.Duration) broker.Config { return broker.Config{DedupWindow: d} }
 	longest := func(d time.Duration) broker.Config { return broker.Config{MaxDelay: d} }
+	ladder := func(names string) levels.Ladder {
+		l, err := levels.Parse(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	waits := func(pattern, names string) attempts.Waits {
+		return attempts.Waits{{Pattern: pattern, Ladder: ladder(names)}}
+	}
 	for _, test := range []struct {
 		variable, value string
 		config          broker.Config
@@ -105,6 +116,12 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
 		{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
 		{"DELAY_SHUTDOWN_GRACE", "999ms", broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
+		{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: attempts.Limits{{Pattern: "shop.mail", Attempts: 5}}}, true},
+		{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: attempts.Limits{{Pattern: "shop.mail", Attempts: 0}}}, false},
+		{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: attempts.Limits{{Pattern: "shop.>.x", Attempts: 1}}}, false},
+		{"DELAY_RETRY", "shop.mail=1s,1m;5s", broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
+		{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
+		{"DELAY_RETRY", "shop.mail=60s;1m", broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
 		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
 		{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
@@ -139,6 +156,9 @@ func TestProblemInWords(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
 		{"DELAY_ATTEMPTS", "many", `DELAY_ATTEMPTS="many": want a whole number from 1 to 1000000`},
+		{"DELAY_ATTEMPTS", "a.b=0,20", `DELAY_ATTEMPTS="a.b=0,20": attempts 0 for a.b: want a whole number from 1 to 1000000`},
+		{"DELAY_ATTEMPTS", "a.b=x", `DELAY_ATTEMPTS="a.b=x": attempts "a.b=x": want pattern=number, as in shop.mail=5,20`},
+		{"DELAY_RETRY", "1s;5s", `DELAY_RETRY="1s;5s": 2 defaults: keep one, and write the others as pattern=waits`},
 		{"DELAY_STREAM_REPLICAS", "6", `DELAY_STREAM_REPLICAS="6": want auto, or a whole number from 1 to 5`},
 		{"DELAY_MAX_OWNERS", "65", `DELAY_MAX_OWNERS="65": want a whole number from 1 to 64`},
 		{"DELAY_DEDUP_WINDOW", "25h", `DELAY_DEDUP_WINDOW="25h": want 1s to 1d`},

@@ -45,6 +45,11 @@ func readClientConfig() (clientConfig, error) {
 		return c, err
 	}
 	c.policy = message.Policy{Names: c.names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
+	if !others.has("DELAY_ATTEMPTS") {
+		c.policy.Attempts = func(target string) int {
+			return b.AttemptRules.For(target, cmp.Or(b.Attempts, broker.DefaultAttempts))
+		}
+	}
 	c.apiPrefix = cmp.Or(b.APIPrefix, broker.APIPrefix(b.JSDomain))
 	return c, nil
 }

@@ -86,6 +86,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		t.Fatal(err)
 	}
 
+	o.waits(1, "5s", "orders.x", "no stock")
 	for n := range 2 {
 		letter := nats.NewMsg("delaydead.undelivered.orders.x")
 		for name, value := range map[string]string{
@@ -123,6 +124,9 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		if out, _, err := o.run("where", id, "--json"); err != nil || !strings.Contains(out, `"found":true`) {
 			return fmt.Errorf("where %s: %v", id, err)
 		}
+	}
+	if out, _, err := o.run("retrying", "--json"); err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
+		return fmt.Errorf("retrying: %v", err)
 	}
 	if out, _, err := o.run("dead", "show", "DELAY_5s-0-1"); err != nil || !strings.Contains(out, "orders.x") {
 		return fmt.Errorf("dead show: %v", err)

@@ -97,7 +97,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	const target = "orders.a-target-with-quite-a-long-name.for-some-reason"
-	for range 3 {
+	for n := range 3 {
+		o.waits(uint64(n), "30s", target, strings.Repeat("the reason why ", 20))
 		o.publish("delay.5s."+target, "")
 		o.deadLetter("undelivered", target, strings.Repeat("the reason why ", 20))
 	}
@@ -109,6 +110,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"dead", "ls"},
 			{"dead", "ls", "--by", "code,target,reason"},
 			{"dead", "show", "1"},
+			{"retrying"},
 			{"provision"},
 		} {
 			x := openTerminal(t, uint16(width), 24)

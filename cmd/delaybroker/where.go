@@ -58,6 +58,17 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 	return nil
 }
 
+func refusedTimes(w inspect.Whereabouts) string {
+	times := counted(w.Attempts, "time")
+	if w.Allowed > 0 {
+		times += fmt.Sprintf(" of %d", w.Allowed)
+	}
+	if !w.LastFailure.IsZero() {
+		times += ", lastly at " + inspect.Moment(w.LastFailure)
+	}
+	return times
+}
+
 // searching shows that the search is under way.
 func (a *app) searching(searched, pending uint64) {
 	fmt.Fprintf(a.stderr, "searched %d of about %d messages\n", searched, pending)
@@ -79,8 +90,10 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 		{"accepted", inspect.Moment(w.Accepted), !w.Accepted.IsZero()},
 		{"due", inspect.Moment(w.Due), !w.Due.IsZero()},
 		{"target", w.Target, w.Target != ""},
-		{"refused", fmt.Sprintf("%d times", w.Attempts), w.Attempts > 0},
-		{"retried at", inspect.Moment(w.RetryAt), !w.RetryAt.IsZero()},
+		{"refused", refusedTimes(w), w.Attempts > 0},
+		{"last reason", w.LastError, w.LastError != ""},
+		{"put off", w.Deferred, w.Deferred != ""},
+		{"next attempt", inspect.Moment(w.RetryAt), !w.RetryAt.IsZero()},
 		{"code", w.Code, w.Code != ""},
 		{"reason", w.Reason, w.Reason != ""},
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},

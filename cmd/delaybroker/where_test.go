@@ -96,6 +96,11 @@ func TestWhereOnItsWay(t *testing.T) {
 	if w := o.whereIs(id); !strings.HasPrefix(w.Stream, "DELAY_RETRY_") && w.Stream != "DELAY_DEAD" {
 		t.Errorf("after a refusal: got %+v", w)
 	}
+	if w := o.whereIs(id); strings.HasPrefix(w.Stream, "DELAY_RETRY_") {
+		if !strings.Contains(w.LastError, "nobody listens") || w.Allowed != 2 || !w.RetryAt.After(w.Due) || w.LastFailure.IsZero() {
+			t.Errorf("after a refusal: got %+v, want its reason and its next attempt", w)
+		}
+	}
 	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
 	if w := o.whereIs(id); w.Code != "undelivered" || w.Reason == "" || w.Target != "orders.expire" || w.Due.IsZero() {
 		t.Errorf("dead letter: got %+v, want undelivered with its reason, target and due", w)
@@ -209,6 +214,20 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	}
 }
 
+// What the broker allows is not judged by the settings of this shell.
+func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	msg := nats.NewMsg("delay.5s.orders.expire")
+	msg.Header.Set(message.HeaderMaxAttempts, "30")
+	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	if w := o.whereIs("DELAY_5s-1"); w.Code != "" || !strings.HasPrefix(w.Answer, "waiting") {
+		t.Errorf("got %+v, want it waiting", w)
+	}
+}
+
 // A due time that was refused, or never read, is not shown as one.
 func TestWhereHidesADueThatIsNone(t *testing.T) {
 	o := operateOn(t, server.Options{})
@@ -222,5 +241,37 @@ func TestWhereHidesADueThatIsNone(t *testing.T) {
 	eventually(t, "dead letter", func() bool { return o.whereIs(id).Stream == "DELAY_DEAD" })
 	if w := o.whereIs(id); w.Code != "too_far" || !w.Due.IsZero() || !strings.Contains(w.Reason, "more than 366d ahead") {
 		t.Errorf("got %+v, want no due beside the reason", w)
+	}
+}
+
+// A message that waits for its next attempt says why: it was refused, or it was put off and not refused.
+func TestWhereInARetryLane(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	now := time.Now().UTC()
+	accepted := message.ID{Stream: "DELAY_1s", Sequence: 1, At: now.Add(-time.Minute)}
+	request := message.Request{ID: accepted.String(), Accepted: accepted.At, Due: accepted.At.Add(time.Second), Hop: 2, Allowed: 20}
+	refused := request.Refused(now, now.Add(time.Hour), "\x1b[2Jno stock")
+	again := refused
+	again.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
+	again = again.Defer(now.Add(time.Hour), "JetStream has no room")
+	for _, r := range []message.Request{refused, again} {
+		hop := nats.NewMsg("delaysys.retry.30s.shop.mail")
+		hop.Header = nats.Header(r.HopHeader())
+		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const next = "next attempt  "
+	for id, wanted := range map[string][]string{
+		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + inspect.Moment(now), "last reason   [2Jno stock", next},
+		again.ID:   {"put off, and tried again in 59m", "1 time of 20", "last reason   [2Jno stock", "put off       JetStream has no room", next},
+	} {
+		out := o.must("where", id)
+		for _, want := range wanted {
+			if !strings.Contains(out, want) {
+				t.Errorf("got no %q in\n%s", want, out)
+			}
+		}
 	}
 }

@@ -1,0 +1,212 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
+)
+
+// ErrNoRetryLane is returned when a look is to begin where there is no retry lane.
+var ErrNoRetryLane = errors.New("there is no such retry lane")
+
+// RetryState is why a message is in a retry lane.
+type RetryState string
+
+// The states.
+const (
+	Refused    RetryState = "refused"
+	Deferred   RetryState = "deferred"   // put off, since its target is slow or silent, or JetStream has no room
+	Resent     RetryState = "resent"     // a dead letter was resent, and is on its way
+	Unreadable RetryState = "unreadable" // by this program: a newer broker's, or nobody's
+)
+
+// RetryGroup is the messages for one target that wait for the same kind of reason.
+type RetryGroup struct {
+	Target   string     `json:"target"` // empty stands for all that there was no room to tell apart
+	State    RetryState `json:"state"`
+	Messages uint64     `json:"messages"`
+	Attempts int        `json:"attempts"`                   // refused, of the message that is nearest to its last attempt
+	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same
+	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest
+	ID       string     `json:"id,omitempty"`               // of the message whose attempt that is
+	Reason   string     `json:"last_reason,omitempty"`      // of the message that came last
+
+	since time.Time // when that was stored
+}
+
+// Retrying is one look at what waits in the retry lanes, the most first.
+type Retrying struct {
+	Time     time.Time             `json:"time"`    // by the server's clock
+	Waiting  uint64                `json:"waiting"` // in all retry lanes, looked at or not
+	Messages uint64                `json:"messages"`
+	States   map[RetryState]uint64 `json:"states"` // of these messages
+	Groups   []*RetryGroup         `json:"groups"`
+	GoOn     string                `json:"go_on,omitempty"` // where it stopped, for RetryLook.From; empty at the end
+}
+
+// RetryLook says what to look at.
+type RetryLook struct {
+	Target   string // a pattern; empty for all
+	From     Wanted // the stream and sequence to begin with; the zero value for the beginning
+	Most     uint64 // messages to look at
+	Progress func(looked, pending uint64)
+}
+
+// Retrying counts what waits in the retry lanes by target and state. It reads no more than the headers, of no more
+// messages than were there when it began.
+func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, error) {
+	v, err := i.Look(ctx, 0)
+	if err != nil {
+		return Retrying{}, err
+	}
+	c := retryCount{
+		Inspector: i, look: look, groups: make(map[retryKind]*RetryGroup),
+		all: Retrying{Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}},
+	}
+	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != layout.Retry || l.info == nil })
+	for _, l := range lanes {
+		c.all.Waiting += l.Pending
+	}
+	if from := look.From.ID.Stream; from != "" {
+		at := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == from })
+		if at < 0 {
+			return Retrying{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, from, streamsOf(lanes))
+		}
+		lanes = lanes[at:]
+	}
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	c.told.Allow(ProgressEvery)
+	for _, l := range lanes {
+		if err := c.count(ctx, l); err != nil {
+			return Retrying{}, Cause(ctx, fmt.Errorf("look through %s: %w", l.Stream, err))
+		}
+		if c.all.GoOn != "" {
+			break
+		}
+	}
+	slices.SortFunc(c.all.Groups, func(a, b *RetryGroup) int {
+		return cmp.Or(cmp.Compare(b.Messages, a.Messages), strings.Compare(a.Target, b.Target),
+			strings.Compare(string(a.State), string(b.State)))
+	})
+	return c.all, nil
+}
+
+func streamsOf(lanes []Lane) string {
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.Stream)
+	}
+	return strings.Join(names, ", ")
+}
+
+// retryKind is what the messages of a group have in common.
+type retryKind struct {
+	target string
+	state  RetryState
+}
+
+// A retryCount goes through the retry lanes.
+type retryCount struct {
+	*Inspector
+	look   RetryLook
+	all    Retrying
+	groups map[retryKind]*RetryGroup
+	told   ratelog.Limit
+}
+
+// count goes through one lane. Only what is stored on our own subjects is looked at.
+func (c *retryCount) count(ctx context.Context, l Lane) error {
+	if l.Pending == 0 {
+		return nil
+	}
+	scan := lane.Scan{
+		Conn: c.Conn, JetStream: c.JetStream, APIPrefix: c.api.API, Stream: l.Stream, For: "retrying",
+		To: l.info.State.LastSeq, HeadersOnly: true,
+		// several subjects rather than one, which would take another permission
+		Filters: []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))},
+	}
+	if c.look.From.ID.Stream == l.Stream {
+		scan.From = c.look.From.ID.Sequence
+	}
+	for m, err := range scan.All(ctx) {
+		if err != nil {
+			return err
+		}
+		if c.all.Messages >= c.look.Most {
+			c.all.GoOn = fmt.Sprintf("%s-%d", l.Stream, m.Sequence)
+			return nil
+		}
+		c.add(message.Incoming{
+			Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true,
+		})
+		if c.all.Messages%searchBatch != 0 {
+			continue
+		}
+		if _, ok := c.told.Allow(ProgressEvery); ok {
+			c.look.Progress(c.all.Messages, c.all.Waiting)
+		}
+	}
+	return nil
+}
+
+func (c *retryCount) add(in message.Incoming) {
+	r, state, reason := c.read(in)
+	c.all.Messages++
+	c.all.States[state]++
+	kind := retryKind{c.names.Parse(in.Subject).Target, state} // whether the policy lets it pass or not
+	g := c.groups[kind]
+	if g == nil && len(c.groups) >= mostGroups {
+		kind = retryKind{state: state} // at most one more for each state
+		g = c.groups[kind]
+	}
+	if g == nil {
+		g = &RetryGroup{Target: kind.target, State: state, Attempts: r.Attempts, Allowed: r.Allowed}
+		c.groups[kind] = g
+		c.all.Groups = append(c.all.Groups, g)
+	}
+	g.Messages++
+	if state != Unreadable && (g.ID == "" || r.When().Before(g.Next)) {
+		g.Next, g.ID = r.When().UTC(), r.ID
+	}
+	if nearer(r, g) {
+		g.Attempts, g.Allowed = r.Attempts, r.Allowed
+	}
+	if !in.At.Before(g.since) {
+		g.Reason, g.since = reason, in.At
+	}
+}
+
+// nearer reports whether a message is nearer to its last attempt than the one that a group shows. What an older broker
+// stored does not say how many it has.
+func nearer(r message.Request, g *RetryGroup) bool {
+	if r.Allowed > 0 && g.Allowed > 0 {
+		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
+	}
+	return r.Attempts > g.Attempts
+}
+
+// read tells why a message waits. Of two reasons it is the one that came last.
+func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
+	r, problem := c.Policy().Parse(in)
+	switch {
+	case problem != nil:
+		return r, Unreadable, problem.Sentence
+	case r.Deferred != "":
+		return r, Deferred, r.Deferred
+	case r.Attempts > 0:
+		return r, Refused, r.LastError
+	case !r.RetryAt.IsZero(): // by a broker that does not say why
+		return r, Deferred, ""
+	}
+	return r, Resent, ""
+}

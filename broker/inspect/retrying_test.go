@@ -1,0 +1,163 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// waits stores messages in a retry lane, as a broker would.
+func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
+	t.Helper()
+	for _, r := range all {
+		m := nats.NewMsg(i.names.Retry(level, r.Target))
+		m.Header, m.Data = nats.Header(r.HopHeader()), []byte("body")
+		if _, err := i.JetStream.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// toRetry is a message to target that no target has refused so far.
+func toRetry(n uint64, target string) message.Request {
+	at := time.Now().UTC()
+	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
+	return message.Request{ID: id.String(), Target: target, Accepted: at, Due: at, Hop: 1, Allowed: 20}
+}
+
+// told is a line for each group, with the time until the next attempt.
+func (r Retrying) told() string {
+	var b strings.Builder
+	for _, g := range r.Groups {
+		id, _, _ := strings.Cut(g.ID, "-9")
+		fmt.Fprintf(&b, "%d %s %s %d of %d in %s (%s): %s\n", g.Messages, g.Target, g.State, g.Attempts, g.Allowed,
+			g.Next.Sub(r.Time), id, g.Reason)
+	}
+	return b.String()
+}
+
+// retryWorld runs f with an inspector of a broker with two retry lanes, in which messages of every kind wait.
+func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s")
+		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		now := time.Now().UTC()
+		in := now.Add
+		mail := toRetry(1, "shop.mail").Refused(now, in(2*time.Second), "no stock")
+		later := toRetry(2, "shop.mail").Refused(now, in(time.Second), "x").Refused(now, in(9*time.Second), "still no stock")
+		few := toRetry(3, "shop.mail").Refused(now, in(3*time.Second), "the last reason")
+		few.Allowed = 2
+		room := later.Defer(in(7*time.Second), "JetStream has no room")
+		room.ID = toRetry(4, "").ID
+		old := toRetry(5, "shop.sms") // by a broker that says neither why nor how many
+		old.Allowed, old.RetryAt = 0, in(time.Second)
+		waits(t, i, "2s", mail, toRetry(6, "shop.sms"), old)
+		waits(t, i, "9s", later, room, few)
+		if _, err := i.JetStream.Publish(t.Context(), "delaysys.retry.9s.shop.forged", nil); err != nil {
+			t.Fatal(err)
+		}
+		f(t, i)
+	})
+}
+
+// TestRetrying counts by target and state: a message that was put off is told from one that was refused, and each group
+// says what an operator asks first.
+func TestRetrying(t *testing.T) {
+	retryWorld(t, func(t *testing.T, i *Inspector) {
+		r, err := i.Retrying(t.Context(), RetryLook{Most: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = `3 shop.mail refused 1 of 2 in 2s (DELAY_1s-1): the last reason
+1 shop.forged unreadable 0 of 0 in -2562047h47m16.854775808s (): `
+		const rest = `1 shop.mail deferred 2 of 20 in 7s (DELAY_1s-4): JetStream has no room
+1 shop.sms deferred 0 of 0 in 1s (DELAY_1s-5): 
+1 shop.sms resent 0 of 20 in 0s (DELAY_1s-6): 
+`
+		if got := r.told(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, rest) {
+			t.Errorf("got\n%swant\n%s…\n%s", got, want, rest)
+		}
+		if got, want := fmt.Sprint(r.Messages, r.Waiting, r.States, r.GoOn), "7 7 map[deferred:2 refused:3 resent:1 unreadable:1]"; got != want {
+			t.Errorf("totals %s, want %s", got, want)
+		}
+	})
+}
+
+// TestRetryingIsBounded: it stops after so many messages, says where, and a look from there goes on with the next one.
+func TestRetryingIsBounded(t *testing.T) {
+	retryWorld(t, func(t *testing.T, i *Inspector) {
+		var looked []string
+		for from, n := (Wanted{}), uint64(0); ; {
+			r, err := i.Retrying(t.Context(), RetryLook{Most: 2, From: from})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += r.Messages
+			looked = append(looked, fmt.Sprint(r.Messages, " of ", r.Waiting, " ", r.GoOn))
+			if r.GoOn == "" {
+				break
+			}
+			if from, err = ParseWanted(r.GoOn); err != nil || !from.Partial {
+				t.Fatalf("%s: %v", r.GoOn, err)
+			}
+		}
+		if got, want := strings.Join(looked, ", "), "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "; got != want {
+			t.Errorf("looked at %s, want %s", got, want)
+		}
+		_, err := i.Retrying(t.Context(), RetryLook{Most: 2, From: Wanted{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}})
+		if !errors.Is(err, ErrNoRetryLane) || !strings.Contains(err.Error(), "DELAY_RETRY_2s, DELAY_RETRY_9s") {
+			t.Errorf("from a level: got %v, want that it is no retry lane", err)
+		}
+	})
+}
+
+// TestRetryingByTarget: the server chooses, and no more than the chosen is read.
+func TestRetryingByTarget(t *testing.T) {
+	retryWorld(t, func(t *testing.T, i *Inspector) {
+		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
+			r, err := i.Retrying(t.Context(), RetryLook{Most: 100, Target: target})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Messages != want || r.Waiting != 7 {
+				t.Errorf("%s: %d of %d, want %d of 7", target, r.Messages, r.Waiting, want)
+			}
+		}
+		list, err := i.JetStream.Stream(t.Context(), "DELAY_RETRY_2s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range list.ConsumerNames(t.Context()).Name() {
+			t.Errorf("left behind: consumer %s", name)
+		}
+	})
+}
+
+// TestRetryingKeepsItsMemory: where each message has a target of its own, what comes after many is counted as one line for
+// each state.
+func TestRetryingKeepsItsMemory(t *testing.T) {
+	i, err := Open(new(nats.Conn), with(t, "", "1s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := retryCount{Inspector: i, groups: make(map[retryKind]*RetryGroup), all: Retrying{States: make(map[RetryState]uint64)}}
+	const more = 1000
+	for n := range uint64(mostGroups + more) {
+		r := toRetry(n+1, fmt.Sprint("orders.", n))
+		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), BodyLeft: true})
+	}
+	last := c.all.Groups[len(c.all.Groups)-1]
+	if got := len(c.all.Groups); got != mostGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
+		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, mostGroups+1, more)
+	}
+}

@@ -1,0 +1,123 @@
+package ratelog
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// keyed is a Keyed for few keys, and what it has logged since it was last asked: a word for each line.
+func keyed(most int) (k *Keyed, said func() string) {
+	var out bytes.Buffer
+	plain := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	k = NewKeyed(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})), time.Minute, most)
+	return k, func() string {
+		defer out.Reset()
+		return strings.ReplaceAll(strings.TrimSuffix(out.String(), "\n"), "\n", "; ")
+	}
+}
+
+func (k *Keyed) sayAll(keys ...string) {
+	for _, key := range keys {
+		k.Log(key, slog.LevelWarn, "target refuses", "target", key)
+	}
+}
+
+// TestKeyedTellsKeysApart: each has an interval of its own, to the nanosecond, and says how often it was left out.
+func TestKeyedTellsKeysApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, said := keyed(2)
+		for _, step := range []struct {
+			wait time.Duration
+			keys []string
+			want string
+		}{
+			{0, []string{"a", "a", "b", "a"}, "target=a; target=b"},
+			{time.Minute - 1, []string{"a"}, ""},
+			{1, []string{"b", "a"}, "target=b; target=a more=3"},
+			{time.Hour, []string{"a", "b"}, "target=a; target=b"},
+		} {
+			time.Sleep(step.wait)
+			k.sayAll(step.keys...)
+			if got := said(); got != step.want {
+				t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
+			}
+		}
+	})
+}
+
+// TestKeyedCountsWhatItForgets: keys without room share one line in an interval, a key that may speak again makes room
+// for another, and nothing that was left out is left uncounted.
+func TestKeyedCountsWhatItForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, said := keyed(2)
+		for _, step := range []struct {
+			wait time.Duration
+			keys []string
+			want string
+		}{
+			{0, []string{"a", "a", "b", "c", "d", "c"}, "target=a; target=b; target=c"}, // no room for c and d
+			{30 * time.Second, []string{"a", "c"}, ""},
+			{30 * time.Second, []string{"c"}, "target=c others=5"},           // in the place of a, left out twice as c itself and d
+			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d in the place of b, which has no room
+			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // in the places of c and d
+		} {
+			time.Sleep(step.wait)
+			k.sayAll(step.keys...)
+			if got := said(); got != step.want {
+				t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
+			}
+		}
+	})
+}
+
+// TestKeyedIsBounded: a flood of subjects with ids in them fills neither the memory nor the log, and is counted.
+func TestKeyedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, flood, minutes = 8, 10_000, 5
+		k, said := keyed(most)
+		for minute := range minutes {
+			for n := range flood {
+				k.sayAll(fmt.Sprint("orders.", minute, ".", n))
+			}
+			if got := len(k.known); got != most || k.byLast.Len() != most {
+				t.Fatalf("it remembers %d keys, want %d", got, most)
+			}
+			lines := said()
+			if got, want := strings.Count(lines, "target="), most+1; got != want {
+				t.Errorf("%d lines in a minute, want %d", got, want)
+			}
+			if want := fmt.Sprintf(" others=%d", flood-most-1); minute > 0 && strings.Count(lines, want) != 1 {
+				t.Errorf("minute %d: got no %q in %q", minute, want, lines)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestKeyedOfManyGoroutines: it is said once, whoever is first.
+func TestKeyedOfManyGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, said := keyed(1)
+		var saying sync.WaitGroup
+		for range 100 {
+			saying.Go(func() { k.sayAll("a") })
+		}
+		saying.Wait()
+		time.Sleep(time.Minute)
+		k.sayAll("a")
+		if got, want := said(), "target=a; target=a more=99"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

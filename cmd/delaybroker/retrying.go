@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+)
+
+const (
+	defaultRetryGroups = 100
+	defaultRetryLook   = 1_000_000
+)
+
+// retryingOptions are the flags of retrying.
+type retryingOptions struct {
+	target string
+	from   string
+	most   uint64
+	limit  int
+}
+
+func (a *app) retryingCommand() *cobra.Command {
+	var o retryingOptions
+	c := &cobra.Command{
+		Use:   "retrying",
+		Short: "Show what waits in the retry lanes, by target: why, and until when",
+		Long: `Show what waits in the retry lanes, by target, the most first.
+
+state         refused by the target; deferred: not refused, and no attempt counted, since the target is slow or silent or
+              JetStream has no room; resent: a dead letter on its way again; unreadable: a newer broker's, or nobody's
+attempts      refused so far, of how many there may be: of the message that is nearest to becoming a dead letter
+next attempt  the earliest
+last reason   of the message that came last; delaybroker where <Delay-Id> has that of another
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker retrying --target 'shop.>'
+  delaybroker retrying --from DELAY_RETRY_30s-1000001`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			look, err := o.look()
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.retrying(ctx, look, o.limit)
+		},
+	}
+	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
+	c.Flags().StringVar(&o.from, "from", "", "go on where an earlier look stopped: a stream and a sequence")
+	c.Flags().Uint64Var(&o.most, "most", defaultRetryLook, "look at so many messages at most")
+	c.Flags().IntVar(&o.limit, "limit", defaultRetryGroups, "show so many lines at most; 0 for all")
+	return c
+}
+
+// look is what the flags ask for.
+func (o retryingOptions) look() (inspect.RetryLook, error) {
+	look := inspect.RetryLook{Target: o.target, Most: o.most}
+	switch {
+	case o.target != "" && !message.ValidPattern(o.target):
+		return look, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest",
+			errUsage, o.target)
+	case o.most == 0:
+		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
+	case o.limit < 0:
+		return look, fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, o.limit)
+	case o.from == "":
+		return look, nil
+	}
+	from, err := inspect.ParseWanted(o.from)
+	if err != nil || !from.Partial {
+		return look, fmt.Errorf("%w: --from %q: want a stream and a sequence, as in DELAY_RETRY_5s-1000", errUsage, o.from)
+	}
+	look.From = from
+	return look, nil
+}
+
+func (a *app) retrying(ctx context.Context, look inspect.RetryLook, limit int) error {
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	look.Progress = a.searching
+	r, err := i.Retrying(ctx, look)
+	if errors.Is(err, inspect.ErrNoRetryLane) {
+		return fmt.Errorf("%w: --from: %w", errUsage, err)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	return a.showRetrying(r, look, limit)
+}
+
+func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+	if r.Messages == 0 && r.Waiting == 0 {
+		_, err := fmt.Fprintln(a.stdout, "nothing waits in the retry lanes")
+		return err
+	}
+	t := a.sheet(
+		column{name: "messages"}, column{name: "target", least: 10}, column{name: "state", drop: 3, least: 8},
+		column{name: "attempts", drop: 2}, column{name: "next attempt in", least: 7},
+		column{name: "last reason", least: 12, wrap: true}, column{name: "such as", drop: 4},
+	)
+	for at, g := range r.Groups {
+		if limit > 0 && at == limit {
+			break
+		}
+		t.add(attemptsOf(r, g)...)
+	}
+	if len(r.Groups) > 0 {
+		t.print()
+	}
+	return a.sayRetrying(r, look, limit)
+}
+
+func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
+	attempts, next := "-", "-"
+	if g.Attempts > 0 {
+		attempts = fmt.Sprint(g.Attempts)
+	}
+	if g.Allowed > 0 {
+		attempts = fmt.Sprintf("%d of %d", g.Attempts, g.Allowed)
+	}
+	switch {
+	case g.Next.IsZero():
+	case g.Next.After(r.Time):
+		next = inspect.Span(g.Next.Sub(r.Time))
+	default:
+		next = "now"
+	}
+	target := "all others"
+	if g.Target != "" {
+		target = inspect.Printable(g.Target, 256)
+	}
+	reason := orDash(inspect.Printable(g.Reason, 600))
+	return []any{g.Messages, target, string(g.State), attempts, next, reason, orDash(g.ID)}
+}
+
+// sayRetrying says the totals, and what the table leaves out.
+func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
+	var states []string
+	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
+		if n := r.States[state]; n > 0 {
+			states = append(states, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	said := fmt.Sprintf("%s in %s", counted(int(r.Messages), "message"), counted(len(r.Groups), "line"))
+	if limit > 0 && len(r.Groups) > limit {
+		said += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
+	}
+	if len(states) > 0 {
+		said += ": " + strings.Join(states, ", ")
+	}
+	if r.Waiting != r.Messages {
+		said += fmt.Sprintf("; the retry lanes hold %d", r.Waiting)
+	}
+	if _, err := fmt.Fprintln(a.stderr, said); err != nil {
+		return err
+	}
+	if r.GoOn == "" {
+		return nil
+	}
+	goOn := "--from " + r.GoOn
+	if look.Target != "" {
+		goOn += fmt.Sprintf(" --target '%s'", look.Target)
+	}
+	_, err := fmt.Fprintf(a.stderr, "stopped after %s; go on with %s, or look at more with --most\n",
+		counted(int(r.Messages), "message"), goOn)
+	return err
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+)
+
+// waits stores a message in a retry lane that was refused once, to be tried again in an hour.
+func (o *operated) waits(n uint64, level, target, why string) string {
+	o.t.Helper()
+	now := time.Now().UTC()
+	id := message.ID{Stream: "DELAY_1s", Sequence: n + 1, At: now}.String()
+	r := message.Request{ID: id, Accepted: now, Due: now, Hop: 2, Allowed: 20}.Refused(now, now.Add(time.Hour), why)
+	m := nats.NewMsg("delaysys.retry." + level + "." + target)
+	m.Header = nats.Header(r.HopHeader())
+	if _, err := o.js.PublishMsg(o.t.Context(), m); err != nil {
+		o.t.Fatal(err)
+	}
+	return id
+}
+
+// TestRetryingShows a line for each target, with the totals, and what a stranger wrote as what can be printed.
+func TestRetryingShows(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	if out := o.must("retrying"); out != "nothing waits in the retry lanes\n" {
+		t.Errorf("got %q", out)
+	}
+	if r := decode[inspect.Retrying](t, o.must("retrying", "--json")); r.Groups == nil || r.Waiting != 0 {
+		t.Errorf("as JSON: got %+v, want an empty list", r)
+	}
+	var ids []string
+	for n := range 3 {
+		ids = append(ids, o.waits(uint64(n), "30s", "shop.mail", "no \x1b[2J stock"))
+	}
+	o.waits(3, "5s", "shop.sms", "nobody listens")
+
+	out, errs, err := o.run("retrying")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "MESSAGES  TARGET") {
+		t.Fatalf("got\n%s", out)
+	}
+	for at, want := range [][]string{
+		{"3", "shop.mail", "refused", "1 of 20", "59m", "no  [2J stock", ids[0]},
+		{"1", "shop.sms", "refused", "1 of 20", "59m", "nobody listens"},
+	} {
+		for _, part := range want {
+			if !strings.Contains(rows[at+1], part) {
+				t.Errorf("line %d: got no %q in %q", at+1, part, rows[at+1])
+			}
+		}
+	}
+	if want := "4 messages in 2 lines: 4 refused\n"; errs != want {
+		t.Errorf("said %q, want %q", errs, want)
+	}
+
+	for _, test := range []struct{ args, says, shows string }{
+		{"--limit 1", "4 messages in 2 lines (1 shown; --limit 0 shows all): 4 refused\n", "shop.mail"},
+		{"--target *.sms", "1 message in 1 line: 1 refused; the retry lanes hold 4\n", "shop.sms"},
+		{"--target nobody", "0 messages in 0 lines; the retry lanes hold 4\n", ""},
+		{"--most 2", "2 messages in 2 lines: 2 refused; the retry lanes hold 4\n" +
+			"stopped after 2 messages; go on with --from DELAY_RETRY_30s-2, or look at more with --most\n", "shop.mail"},
+		{"--most 1 --target shop.>", "1 message in 1 line: 1 refused; the retry lanes hold 4\n" +
+			"stopped after 1 message; go on with --from DELAY_RETRY_30s-1 --target 'shop.>', or look at more with --most\n", "shop.sms"},
+		{"--from DELAY_RETRY_30s-2", "2 messages in 1 line: 2 refused; the retry lanes hold 4\n", "shop.mail"},
+	} {
+		out, errs, err := o.run(append([]string{"retrying"}, strings.Fields(test.args)...)...)
+		if err != nil || errs != test.says || !strings.Contains(out, test.shows) {
+			t.Errorf("%s: %v\nsaid  %swant  %s%s", test.args, err, errs, test.says, out)
+		}
+	}
+}
+
+func TestRetryingRefusesWords(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.must("provision")
+	for args, part := range map[string]string{
+		"--most 0": "--most 0: want 1 or more", "--limit -1": "--limit -1: want 0 or more", "--target a..b": `--target "a..b"`,
+		"--from DELAY_RETRY_5s": "want a stream and a sequence", "--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
+		"--from DELAY_5s-1": "there is no such retry lane: DELAY_5s; there are DELAY_RETRY_1s", "x": "takes no arguments",
+	} {
+		wantVerbError(t, 2, []string{part}, append([]string{"retrying"}, strings.Fields(args)...)...)
+	}
+}
+
+// TestRetryingWhileServing: what a broker stores is what the verb reads.
+func TestRetryingWhileServing(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_RETRY", "30s")
+	t.Setenv("DELAY_DELIVER", "stream") // nothing listens, so every delivery is refused
+	o.serve()
+	o.publish("delayin.1ms.orders.expire", "")
+	var r inspect.Retrying
+	eventually(t, "retry", func() bool {
+		r = decode[inspect.Retrying](t, o.must("retrying", "--json"))
+		return r.Messages == 1
+	})
+	g := r.Groups[0]
+	wait := g.Next.Sub(r.Time)
+	got := fmt.Sprint(g.Target, " ", g.State, " ", g.Attempts, " of ", g.Allowed, ": ", g.Reason)
+	if want := "orders.expire refused 1 of 20: nobody listens on the subject (503)"; got != want || wait <= 0 || wait > 30*time.Second {
+		t.Errorf("got %s in %s, want %s within 30s", got, wait, want)
+	}
+}

@@ -1,0 +1,118 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/attempts"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// byTarget is a configuration in which shop.mail is tried three times, after 2s and 10m, and others four times.
+func byTarget(t *testing.T) broker.Config {
+	return broker.Config{
+		RetryLadder: ladder(t, "1s 5s"), RetryRules: attempts.Waits{{Pattern: "shop.mail", Ladder: ladder(t, "2s 10m")}},
+		Attempts: 4, AttemptRules: attempts.Limits{{Pattern: "shop.mail", Attempts: 3}},
+	}
+}
+
+// TestRetriesByTarget: each target is tried as often, and exactly when, its rule says, and none waits for another's.
+func TestRetriesByTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, byTarget(t))
+		c := newClient(t, s)
+		mail := c.service("shop.mail", func(int) *nats.Msg { return fails("no") })
+		other := c.service("shop.sms", func(int) *nats.Msg { return fails("no") })
+		start := time.Now()
+		for _, target := range []string{"shop.mail", "shop.sms"} {
+			c.publish("delay.5s."+target, target, message.HeaderDeliver, "request")
+		}
+		time.Sleep(time.Hour)
+		if got, want := offsets(mail.all(), start), "5s/ 7s/1 10m7s/2"; got != want {
+			t.Errorf("shop.mail: attempts at %s, want %s", got, want)
+		}
+		if got, want := offsets(other.all(), start), "5s/ 6s/1 11s/2 16s/3"; got != want {
+			t.Errorf("shop.sms: attempts at %s, want %s", got, want)
+		}
+		if got, want := bodies(c.dead()[string(message.Undelivered)]), "shop.mail shop.sms"; got != want {
+			t.Errorf("dead letters of %q, want %q", got, want)
+		}
+		c.checkEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestMaxAttempts: a message may be tried less often than its target allows. That travels through hops and retries, is
+// nothing of its target's, and stays with the dead letter. To ask for more is a bad request.
+func TestMaxAttempts(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, byTarget(t))
+		c := newClient(t, s)
+		in := c.service("shop.sms", func(int) *nats.Msg { return fails("no") })
+		start := time.Now()
+		publish := func(subject, most string) {
+			c.publish(subject, most, message.HeaderDeliver, "request", message.HeaderMaxAttempts, most)
+		}
+		publish("delayin.90s.shop.sms", "2") // two hops
+		publish("delay.5s.shop.sms", "5")
+		publish("delay.5s.shop.mail", "4")
+		publish("delay.5s.shop.sms", "few")
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.all(), start), "1m30s/ 1m31s/1"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		for _, a := range in.all() {
+			if a.Header.Get(message.HeaderMaxAttempts) != "" {
+				t.Error("at its target it has Delay-Max-Attempts")
+			}
+		}
+		letters := c.dead()
+		if refused := letters[string(message.Undelivered)]; len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
+			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
+			t.Errorf("undelivered: %v, want the one that asked for two attempts", refused)
+		}
+		bounds := map[string]string{"4": "from 1 to 3,", "5": "from 1 to 4,", "few": "from 1 to 4,"}
+		for _, l := range letters[string(message.BadOption)] {
+			if want := bounds[l.Body]; want == "" || !strings.Contains(l.Header.Get(message.HeaderError), want) {
+				t.Errorf("%s: %q, want the bound %q", l.Body, l.Header.Get(message.HeaderError), want)
+			}
+			delete(bounds, l.Body)
+		}
+		if len(bounds) != 0 {
+			t.Errorf("no dead letters of %v", bounds)
+		}
+		c.checkEmptyBut("DELAY_DEAD")
+	})
+}
+
+// TestRetryLaneRetires: what waits in a lane that no rule names any more is delivered all the same.
+func TestRetryLaneRetires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		first := startBroker(t, s, byTarget(t))
+		c := newClient(t, s)
+		in := c.service("shop.mail", func(n int) *nats.Msg {
+			if n < 3 {
+				return fails("no")
+			}
+			return &nats.Msg{}
+		})
+		start := time.Now()
+		c.publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
+		time.Sleep(time.Minute)
+		first.stop()
+		startBroker(t, s, broker.Config{})
+		time.Sleep(time.Hour)
+		if got, want := offsets(in.all(), start), "5s/ 7s/1 10m7s/2"; got != want {
+			t.Errorf("attempts at %s, want %s", got, want)
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
