@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -117,7 +116,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			if err := run(t.Context(), args, x.tty, io.Discard); err != nil && exitCode(err) == 2 && args[0] != "doctor" {
 				t.Fatalf("%q: %v", args, err)
 			}
-			time.Sleep(20 * time.Millisecond) // for the last of it to come through
+			fmt.Fprint(x.tty, "(end)")
+			x.shows(t, "(end)") // the last of it has come through
 			wantFit(t, width, x.text())
 			if lines := strings.Count(x.text(), "\n"); args[0] == "levels" && lines < 6 {
 				t.Errorf("%q at %d: got %d lines:\n%s", args, width, lines, x.text())
