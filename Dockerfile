@@ -2,7 +2,7 @@
 
 # docker build --build-arg VERSION=v1.0.0 --build-arg COMMIT=$(git rev-parse HEAD) -t delaybroker .
 # docker run -p 4222:4222 -p 8422:8422 -v delay-data:/data delaybroker
-# docker run -p 8422:8422 -e NATS_URL=nats://nats:4222 -e DELAY_PROVISION=create delaybroker
+# docker run -p 8422:8422 -e NATS_URL=nats://nats:4222 delaybroker
 
 # Only the minor version is given, so that each build has the latest security fixes. The compiler runs on the builder's
 # own platform and compiles for the target's: under emulation it would take minutes.

@@ -85,7 +85,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
 		Secrets:         list(s.Secret),
-		Provision:       s.provision(p, embedded),
+		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
 	}
@@ -148,15 +148,6 @@ func (s settings) variables() map[string]variable {
 		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
 		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
 	}
-}
-
-// provision says whether missing streams are created. On an external server this takes an explicit setting: a laptop
-// that happens to point at production must not leave three dozen streams there.
-func (s settings) provision(p *problems, embedded bool) bool {
-	if s.Provision == "" {
-		return embedded
-	}
-	return p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create"
 }
 
 // address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).

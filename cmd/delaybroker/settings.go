@@ -67,7 +67,7 @@ type settings struct {
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
 	Secret          string `split_words:"true" desc:"what messages between lanes are sealed with, at least 16 bytes; while it is changed several, comma separated; without it a secret in the streams' metadata"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
-	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
+	Provision       string `split_words:"true" default:"create" desc:"create what is missing, or verify that it is there, for those who make streams by other means"`
 	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by"`
 	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes at once; without it the host with DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`

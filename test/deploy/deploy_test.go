@@ -88,6 +88,30 @@ func TestSettingsAccepted(t *testing.T) {
 	}
 }
 
+// TestWhoMakesTheStreams: a broker makes its streams unless a manifest says verify, and those that come with streams do.
+func TestWhoMakesTheStreams(t *testing.T) {
+	t.Parallel()
+	if got := settings(t)["DELAY_PROVISION"]; got != "create" {
+		t.Errorf("DELAY_PROVISION is %q by default, want create", got)
+	}
+	for name, env := range environments(t) { // none has streams made for it
+		if got, set := env["DELAY_PROVISION"]; set {
+			t.Errorf("%s sets DELAY_PROVISION to %q, want the default", name, got)
+		}
+	}
+	manifests, err := exec.Command(buildImage(t), "streams", "--as", "nack").Output()
+	if err != nil {
+		t.Fatalf("streams --as nack: %v", err)
+	}
+	for where, text := range map[string]string{
+		"streams --as nack": string(manifests), "kubernetes-shared.yaml": read(t, "kubernetes-shared.yaml"),
+	} {
+		if !regexp.MustCompile(`(?m)^ *#.*DELAY_PROVISION.*verify`).MatchString(text) {
+			t.Errorf("%s does not say what brokers need whose streams somebody else makes", where)
+		}
+	}
+}
+
 // TestKubernetes checks both manifests.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
