@@ -208,6 +208,9 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_EMBEDDED_LISTEN":   "x",
 		"DELAY_EMBEDDED_DIR":      "x",
 		"DELAY_EMBEDDED_SYNC":     "x",
+		"DELAY_EMBEDDED_USER":     "me",
+		"DELAY_EMBEDDED_PASSWORD": "s3cret",
+		"DELAY_EMBEDDED_CONFIG":   "nats.conf",
 		"DELAY_READ_CONTEXT":      "noreader",
 		"DELAY_WRITE_CONTEXT":     "nowriter",
 		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
@@ -229,7 +232,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			}
 			continue
 		}
-		if name != "NATS_PASSWORD" && !strings.Contains(all[i], value) {
+		if secret := strings.HasSuffix(name, "_PASSWORD"); secret == strings.Contains(all[i], value) {
 			t.Errorf("got %q, want the value %q in it", all[i], value)
 		}
 	}
@@ -369,7 +372,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 41; got != want {
+	if got, want := len(names), 44; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

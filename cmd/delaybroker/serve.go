@@ -123,12 +123,15 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer server.stop()
 		server.keep(fail)
 		disk, store = server.disk, server.store
-		dialer.access.url = server.url()
+		dialer.access = server.access(cfg.access)
 	}
 	web := newWeb(log)
 	defer closeWeb(web, log)
 	links, err := dialer.dial()
 	if err != nil {
+		if errors.Is(err, nats.ErrAuthorization) { // the embedded server's: any other is tried again
+			err = fmt.Errorf("%w: the embedded server does not accept the broker: %w", errConfig, cfg.access.explain(err))
+		}
 		return err
 	}
 	defer links.close()

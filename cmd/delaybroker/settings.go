@@ -76,9 +76,13 @@ type settings struct {
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
-	EmbeddedListen  string `split_words:"true" desc:"address of the embedded server"`
-	EmbeddedDir     string `split_words:"true" desc:"data of the embedded server"`
-	EmbeddedSync    string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+
+	EmbeddedListen   string `split_words:"true" desc:"address of the embedded server"`
+	EmbeddedDir      string `split_words:"true" desc:"data of the embedded server"`
+	EmbeddedSync     string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+	EmbeddedUser     string `split_words:"true" desc:"user of the embedded server, and who the broker is on it; without it and users in DELAY_EMBEDDED_CONFIG it asks nobody"`
+	EmbeddedPassword string `split_words:"true" desc:"password of that user"`
+	EmbeddedConfig   string `split_words:"true" desc:"configuration file of nats-server for the embedded one: users, accounts, TLS, limits"`
 }
 
 // readSettings reads the environment.

@@ -3,6 +3,8 @@
 package deploy
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -108,6 +110,63 @@ func TestWhoMakesTheStreams(t *testing.T) {
 	} {
 		if !regexp.MustCompile(`(?m)^ *#.*DELAY_PROVISION.*verify`).MatchString(text) {
 			t.Errorf("%s does not say what brokers need whose streams somebody else makes", where)
+		}
+	}
+}
+
+// TestImageSaysWhatItExposes: by default the embedded server of the image lets in whoever reaches it, so it says so, and
+// what to set. With that set it asks, and says nothing.
+func TestImageSaysWhatItExposes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		env  []string
+		warn bool
+	}{
+		{"as it is", nil, true},
+		{"with a user", []string{"DELAY_EMBEDDED_USER=me", "DELAY_EMBEDDED_PASSWORD=s3cret"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			host, _, err := net.SplitHostPort(linkedVariables(t)["defaultEmbeddedListen"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, buildImage(t), "serve")
+			cmd.Env = append(tt.env, "DELAY_EMBEDDED_LISTEN="+net.JoinHostPort(host, "0"), // a free port
+				"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s", "DELAY_LOG_FORMAT=json")
+			log, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said := ""
+			for lines := bufio.NewScanner(log); lines.Scan(); {
+				said += lines.Text() + "\n"
+				if strings.Contains(lines.Text(), `"msg":"ready"`) {
+					_ = cmd.Process.Signal(os.Interrupt)
+				}
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("it ended with %v:\n%s", err, said)
+			}
+			warns := strings.Contains(said, "asks nobody for a password") && strings.Contains(said, "set DELAY_EMBEDDED_USER")
+			if warns != tt.warn || !strings.Contains(said, `"msg":"ready"`) {
+				t.Errorf("it warns: %t, want %t:\n%s", warns, tt.warn, said)
+			}
+			if strings.Contains(said, "s3cret") {
+				t.Errorf("the log has the password:\n%s", said)
+			}
+		})
+	}
+	env := environments(t)["compose embedded"]
+	for _, name := range []string{"DELAY_EMBEDDED_USER", "DELAY_EMBEDDED_PASSWORD"} {
+		if value, set := env[name]; !set || value != "" {
+			t.Errorf("compose: %s is %q, want it from the shell", name, value)
 		}
 	}
 }
