@@ -44,10 +44,11 @@ func (s settings) config(p *problems) config {
 	var c config
 	from := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
-		c.embed = s.embedConfig(p)
+		var tls []nats.Option
+		c.embed, tls = s.embedConfig(p)
 		c.access = s.toEmbedded(p).access(p, from)
 		c.access.login = loginEmbedded
-		c.access.options = append(c.access.options, c.embed.tls...)
+		c.access.options = append(c.access.options, tls...)
 	} else {
 		s.refuseEmbedded(p)
 		c.access = s.access(p, from)

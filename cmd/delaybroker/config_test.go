@@ -74,7 +74,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"provision", c.broker.Provision, true},
 		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
-		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
+		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second, open: true}},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)

@@ -36,9 +36,9 @@ type embedConfig struct {
 	file           string // nats-server's, empty for none; it may be changed between two starts
 	user, password string // who may connect, unless the file has users; empty for anybody
 
-	tls     []nats.Option // for clients, where the file wants TLS of them
-	bounded bool          // the file says how much it may store
-	open    bool          // it asks nobody who he is
+	tls     bool // the file wants TLS of clients
+	bounded bool // the file says how much it may store
+	open    bool // it asks nobody who he is
 
 	host       string // empty means every interface
 	port       int    // zero means any that is free
@@ -215,7 +215,7 @@ func (c embedConfig) checkPort() error {
 // wait for each other where a user is not accepted.
 func (e *embedded) access(user access) access {
 	to := access{url: e.url(), options: slices.Clone(user.options), login: user.login}
-	if e.config.tls != nil {
+	if e.config.tls {
 		to.options = append(to.options, nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() })))
 	}
 	return to

@@ -1,6 +1,10 @@
 package main
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/nats-io/nats.go"
+)
 
 // loginEmbedded is what to set for the embedded server to accept the broker, and the verbs.
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
@@ -9,8 +13,9 @@ const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a 
 // bcrypted is what nats-server takes for the hash of a password, and not for the password.
 var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
-// embedConfig reads the settings of the embedded server, and refuses those of an external one.
-func (s settings) embedConfig(p *problems) *embedConfig {
+// embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It refuses
+// the settings of an external one.
+func (s settings) embedConfig(p *problems) (*embedConfig, []nats.Option) {
 	c := &embedConfig{dir: s.EmbeddedDir, user: s.EmbeddedUser, password: s.EmbeddedPassword, file: s.EmbeddedConfig}
 	s.refuseExternal(p)
 	c.host, c.port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen)
@@ -25,10 +30,10 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 	}
 	c.open = s.EmbeddedUser == ""
 	if s.EmbeddedConfig == "" {
-		return c
+		return c, nil
 	}
 	o := p.checkFile(s.EmbeddedConfig)
-	c.tls, c.bounded = ownTLS(o), o.JetStreamMaxStore > 0
+	c.tls, c.bounded = o.TLSConfig != nil, o.JetStreamMaxStore > 0
 	if hasUsers(o) {
 		c.open = !asksWho(o)
 	}
@@ -39,7 +44,7 @@ func (s settings) embedConfig(p *problems) *embedConfig {
 				"tls.verify is set: set NATS_CERT and NATS_KEY to a certificate for the broker's own connections")
 		}
 	}
-	return c
+	return c, ownTLS(o)
 }
 
 // refuseExternal refuses settings of an external server. Those of a user are good for the embedded one if a file says
