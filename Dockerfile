@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 
 # docker build --build-arg VERSION=v1.0.0 --build-arg COMMIT=$(git rev-parse HEAD) -t delaybroker .
-# docker run -p 4222:4222 -p 8422:8422 -v delay-data:/data delaybroker
-# docker run -p 8422:8422 -e NATS_URL=nats://nats:4222 -e DELAY_PROVISION=create delaybroker
+# docker run -p 127.0.0.1:4222:4222 -p 127.0.0.1:8422:8422 -v delay-data:/data delaybroker
+# docker run -p 8422:8422 -e NATS_URL=nats://nats:4222 delaybroker
 
 # Only the minor version is given, so that each build has the latest security fixes. The compiler runs on the builder's
 # own platform and compiles for the target's: under emulation it would take minutes.
@@ -39,6 +39,8 @@ COPY --from=build --chown=65532:65532 /out/data /data
 # By number: Kubernetes cannot tell that a name is not root.
 USER 65532:65532
 VOLUME /data
+# 4222 is the embedded server, on all addresses: whoever reaches it may do everything, unless DELAY_EMBEDDED_USER and
+# DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the probes and metrics, which only tell.
 EXPOSE 4222 8422
 # Whether the loops turn, and not whether NATS is there: no restart helps against an outage of NATS.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/delaybroker","healthcheck"]

@@ -35,6 +35,10 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 			"Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
 		found, drift, err = provisioner.Provision(ctx, b.streams.specs(maxPayload, 1))
 	}
+	if errors.Is(err, layout.ErrForbidden) {
+		provisioner.Create = false
+		found, drift, err = b.asTheyAre(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
+	}
 	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
 		// If only the stream of owners is missing, the instances can do without it.
 		missing := err
@@ -44,7 +48,7 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 			return nil, missing
 		}
 		b.log.Error("a stream is missing that instances need to share the work; going on without it. "+
-			"Create it with DELAY_PROVISION=create", "err", missing)
+			"Create it with delaybroker provision", "err", missing)
 	}
 	if err != nil {
 		return nil, err
@@ -60,6 +64,23 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 		b.log.Warn("a stream is not as it should be", "stream", d.Stream, "what", d.What)
 	}
 	return b.served(found), nil
+}
+
+// asTheyAre takes the streams as they are, for a user who may not create or change them: refused says which right he
+// lacks. If a stream is missing, that is why. If they are only to change, as when the levels do, all of them are served,
+// and what is to change waits for somebody who may.
+func (b *Broker) asTheyAre(
+	ctx context.Context, verifier layout.Provisioner, want []layout.Spec, refused error,
+) ([]layout.Spec, []layout.Drift, error) {
+	found, drift, err := verifier.Provision(ctx, want)
+	switch {
+	case errors.Is(err, layout.ErrMissingStreams):
+		err = fmt.Errorf("%w; %w", err, refused)
+	case err == nil:
+		b.log.Warn("the streams should change, and the broker's user may not change them; serving them as they are. "+
+			"Grant the right, or run delaybroker provision as a user who has it", "err", refused)
+	}
+	return found, drift, err
 }
 
 // warnOfStranded logs the messages that nobody delivers because their broker had another prefix.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -11,16 +12,28 @@ import (
 	"delaybroker/broker/layout"
 )
 
+const (
+	// Exposed is said of an embedded server that others than this host can use, and have to prove nothing.
+	Exposed = "the embedded server listens beyond this host and asks nobody for a password"
+	// CloseIt is what to do about it.
+	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
+		" or DELAY_EMBEDDED_LISTEN to a loopback address"
+)
+
 func checkConnection(f Facts) []Finding {
 	const name = "connection"
 	switch {
 	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
-		return verdict(name, Critical, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD", "%v", f.ConnectErr)
+		return verdict(name, Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
+			"%v", f.ConnectErr)
 	case f.ConnectErr != nil:
 		return verdict(name, Critical, "start the server, or set NATS_URL to where it is; the other checks need it",
 			"%v", f.ConnectErr)
 	}
 	all := verdict(name, Fine, "", "%s%s", f.server, f.user.suffix())
+	if f.Host.Exposed != "" && f.serverName == EmbeddedName {
+		all = append(all, verdict(name, Warn, CloseIt, "%s: it listens on %s", Exposed, f.Host.Exposed)...)
+	}
 	for _, l := range f.apart {
 		if l.err != nil {
 			all = append(all, verdict(name, Critical, "look at the context "+l.from, "to %s: %v", l.link, l.err)...)

@@ -10,6 +10,9 @@ import (
 	"delaybroker/broker/layout"
 )
 
+// toProvision is what to do about streams that are not there, or lack a mark.
+const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, as a user who may do it"
+
 func checkStreams(f Facts) []Finding {
 	const name = "streams"
 	switch {
@@ -23,8 +26,7 @@ func checkStreams(f Facts) []Finding {
 	var all []Finding
 	c := layout.Compare(f.want, f.all)
 	if len(c.Missing) > 0 {
-		all = append(all, verdict(name, Critical,
-			"run delaybroker provision, or start the broker once with DELAY_PROVISION=create",
+		all = append(all, verdict(name, Critical, toProvision,
 			"%d of %d are missing: %s", len(c.Missing), len(f.want), few(c.Missing))...)
 	}
 	if len(c.Foreign) > 0 {
@@ -101,16 +103,15 @@ func checkSeal(f Facts) []Finding {
 	if len(f.Config.Secrets) == 0 {
 		with = "the secret in the streams' metadata"
 	}
-	const provision = "run delaybroker provision, or start the broker once with DELAY_PROVISION=create"
 	switch none := len(secrets)+len(f.Config.Secrets) == 0; {
 	case none && sealed.IsZero():
-		return verdict(name, Warn, provision,
+		return verdict(name, Warn, toProvision,
 			"messages between lanes are not sealed: whoever can have one put there is believed")
 	case none:
 		return verdict(name, Critical, "set DELAY_SECRET to what the other brokers have",
 			"messages are sealed since %s, and there is no secret", Moment(sealed))
 	case sealed.IsZero():
-		return verdict(name, Warn, provision,
+		return verdict(name, Warn, toProvision,
 			"messages are sealed with %s, and believed without: no stream says from when they are not", with)
 	}
 	return verdict(name, Fine, "", "messages are sealed with %s, and not believed without since %s",

@@ -89,11 +89,20 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	for _, subject := range owners {
 		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
 	}
-	if f.Config.Provision {
-		needed.of("control", "STREAM.CREATE", "", all)
-		needed.of("control", "STREAM.UPDATE", "", all)
+	if f.Config.Provision && f.all != nil { // a broker that finds everything as it should be asks for no change
+		missing := layout.Compare(f.want, f.all).Missing
+		needed.of("control", "STREAM.CREATE", "", missing)
+		needed.of("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
+			return slices.Contains(missing, s) || !f.differs(s)
+		}))
 	}
 	return slices.DeleteFunc(needed.all, func(g grant) bool { return !slices.Contains(links, g.link) })
+}
+
+// differs reports whether a stream listens on other subjects than it should.
+func (f Facts) differs(stream string) bool {
+	i := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == stream })
+	return i >= 0 && len(without(f.want[i].Subjects, f.all[stream].Config.Subjects)) > 0
 }
 
 func checkRights(f Facts) []Finding {

@@ -15,9 +15,9 @@ import (
 // storeWarn is the part of a limit from which an operator should know; FullAt is critical.
 const storeWarn = 0.8
 
-// EmbeddedFull is what to do when the embedded server is full. Its limit has no setting.
+// EmbeddedFull is what to do when the embedded server is full.
 const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker," +
-	" which takes three quarters of it again"
+	" which takes three quarters of it again; or say how much in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
 // Usage is how much of a store is used.
 type Usage struct {
@@ -132,7 +132,7 @@ func checkStorage(f Facts) []Finding {
 	}
 	if f.trial.refusal != "" {
 		do := "free space, or raise max_file_store of the servers: nothing new is accepted or moved"
-		if f.serverName == EmbeddedName { // it has no setting
+		if f.serverName == EmbeddedName {
 			do = EmbeddedFull
 		}
 		all = append(all, verdict(name, Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)

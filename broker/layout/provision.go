@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -144,8 +143,7 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	leaders := jsapi.Client{Conn: p.Streams.Conn(),
-		API: cmp.Or(strings.TrimSuffix(p.Streams.Options().APIPrefix, "."), "$JS.API")}
+	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api()}
 	list, away, err := leaders.Streams(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list streams: %w", err)
@@ -238,18 +236,21 @@ func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 }
 
 func (p Provisioner) create(ctx context.Context, s Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	if _, err := p.Streams.CreateStream(ctx, s.Config()); err != nil {
+	err := p.change(ctx, "CREATE", s.Stream, func(ctx context.Context) error {
+		_, err := p.Streams.CreateStream(ctx, s.Config())
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("create stream %s: %w", s.Stream, err)
 	}
 	return nil
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	_, err := p.Streams.UpdateStream(ctx, cfg)
+	err := p.change(ctx, "UPDATE", cfg.Name, func(ctx context.Context) error {
+		_, err := p.Streams.UpdateStream(ctx, cfg)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("update stream %s: %w", cfg.Name, err)
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +16,7 @@ import (
 type access struct {
 	url     string // servers, comma separated; may hold a password, so never logged
 	options []nats.Option
+	login   string // what to set where the server does not accept that; empty for the settings of NATS
 }
 
 // access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
@@ -69,6 +73,20 @@ func (s settings) access(p *problems, from fromContext) access {
 		a.options = append(a.options, nats.TLSHandshakeFirst())
 	}
 	return a
+}
+
+// explain adds to the refusal of the embedded server which settings tell who we are.
+func (a access) explain(err error) error {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case a.login == "":
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w: %s", err, a.login)
+	case certificate:
+		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
+	}
+	return err
 }
 
 // inbox is the option that sets the inbox prefix. It is not part of access, because the embedded server has it too.

@@ -17,7 +17,7 @@ import (
 // config is what the settings mean.
 type config struct {
 	broker   broker.Config     // all but its Log
-	access   access            // of the broker; without a URL when the server is embedded
+	access   access            // of the broker; where the server is embedded, its address is known when it runs
 	reach    access            // of the verbs that look at it from outside
 	apart    map[string]access // of the links that have a context of their own, by name
 	embed    *embedConfig      // nil when the server is external
@@ -45,7 +45,11 @@ func (s settings) config(p *problems) config {
 	var c config
 	from := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
-		c.embed = s.embedConfig(p)
+		var tls []nats.Option
+		c.embed, tls = s.embedConfig(p)
+		c.access = s.toEmbedded(p).access(p, from)
+		c.access.login = loginEmbedded
+		c.access.options = append(c.access.options, tls...)
 	} else {
 		s.refuseEmbedded(p)
 		c.access = s.access(p, from)
@@ -53,9 +57,6 @@ func (s settings) config(p *problems) config {
 	}
 	c.access.options = append(c.access.options, s.inbox(p, from)...)
 	c.reach = c.access
-	if c.embed != nil {
-		c.reach.url = serverOfServe(s.EmbeddedListen)
-	}
 	c.broker = s.brokerConfig(p, from, c.embed != nil)
 	if s.HTTPAddr != "off" {
 		c.httpAddr = s.HTTPAddr
@@ -85,7 +86,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		HeaderTargets:   list(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
 		Secrets:         list(s.Secret),
-		Provision:       s.provision(p, embedded),
+		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
 	}
@@ -168,15 +169,6 @@ func (s settings) variables() map[string]variable {
 	}
 }
 
-// provision says whether missing streams are created. On an external server this takes an explicit setting: a laptop
-// that happens to point at production must not leave three dozen streams there.
-func (s settings) provision(p *problems, embedded bool) bool {
-	if s.Provision == "" {
-		return embedded
-	}
-	return p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create"
-}
-
 // address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).
 func (p *problems) address(name, value string) (host string, port int) {
 	host, text, err := net.SplitHostPort(value)
@@ -187,48 +179,4 @@ func (p *problems) address(name, value string) (host string, port int) {
 		p.refuse(name, value, "want host:port, such as 127.0.0.1:8422 or :8422")
 	}
 	return host, port
-}
-
-// embedConfig reads the settings of the embedded server, and refuses those of an external one.
-func (s settings) embedConfig(p *problems) *embedConfig {
-	for _, name := range []string{
-		"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
-	} {
-		if isSet(name) {
-			p.refuseSecret(name,
-				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no use for it")
-		}
-	}
-	for _, variable := range linkVariables {
-		if context := s.linkContext(variable.link); context != "" {
-			p.refuse(variable.name, context,
-				"set without NATS_URL or NATS_CONTEXT, so a server would be embedded, which has no users")
-		}
-	}
-	c := &embedConfig{dir: s.EmbeddedDir}
-	c.host, c.port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen)
-	if s.EmbeddedSync == "always" {
-		c.syncAlways = true
-	} else {
-		c.sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
-	}
-	return c
-}
-
-// refuseEmbedded refuses settings of the embedded server when an external one is used: whoever set them expects data in
-// a directory that nothing is written to.
-func (s settings) refuseEmbedded(p *problems) {
-	external := "NATS_URL"
-	if !isSet(external) {
-		external = "NATS_CONTEXT"
-	}
-	for _, e := range []struct{ name, value string }{
-		{"DELAY_EMBEDDED_LISTEN", s.EmbeddedListen},
-		{"DELAY_EMBEDDED_DIR", s.EmbeddedDir},
-		{"DELAY_EMBEDDED_SYNC", s.EmbeddedSync},
-	} {
-		if isSet(e.name) {
-			p.refuse(e.name, e.value, "there is no embedded server when %s is set; leave one of them out", external)
-		}
-	}
 }

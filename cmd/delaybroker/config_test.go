@@ -75,7 +75,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"provision", c.broker.Provision, true},
 		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
-		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second}},
+		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second, open: true}},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
@@ -228,6 +228,9 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_EMBEDDED_LISTEN":   "x",
 		"DELAY_EMBEDDED_DIR":      "x",
 		"DELAY_EMBEDDED_SYNC":     "x",
+		"DELAY_EMBEDDED_USER":     "me",
+		"DELAY_EMBEDDED_PASSWORD": "s3cret",
+		"DELAY_EMBEDDED_CONFIG":   "nats.conf",
 		"DELAY_READ_CONTEXT":      "noreader",
 		"DELAY_WRITE_CONTEXT":     "nowriter",
 		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
@@ -249,7 +252,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			}
 			continue
 		}
-		if name != "NATS_PASSWORD" && !strings.Contains(all[i], value) {
+		if secret := strings.HasSuffix(name, "_PASSWORD"); secret == strings.Contains(all[i], value) {
 			t.Errorf("got %q, want the value %q in it", all[i], value)
 		}
 	}
@@ -332,7 +335,7 @@ func TestReplicasOfTheEmbeddedServer(t *testing.T) {
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
 
-// A laptop that points at production must not leave streams there.
+// What is missing is created, on a server of our own and on another, unless the streams are made by other means.
 func TestProvision(t *testing.T) {
 	for _, test := range []struct {
 		url, provision string
@@ -340,8 +343,9 @@ func TestProvision(t *testing.T) {
 	}{
 		{"", "", true},
 		{"", "verify", false},
-		{"nats://127.0.0.1:4222", "", false},
+		{"nats://127.0.0.1:4222", "", true},
 		{"nats://127.0.0.1:4222", "create", true},
+		{"nats://127.0.0.1:4222", "verify", false},
 	} {
 		clearEnv(t)
 		t.Setenv("NATS_URL", test.url)
@@ -388,7 +392,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 41; got != want {
+	if got, want := len(names), 44; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -29,12 +29,20 @@ func readClientConfig() (clientConfig, error) {
 	if err != nil {
 		return clientConfig{}, err
 	}
-	var p, others problems
+	var p problems
 	from := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
+	var others problems
+	var login string
+	var tls []nats.Option
 	if s.NATSURL == "" {
-		s.NATSURL = serverOfServe(s.EmbeddedListen)
+		s, login = s.toEmbedded(&p), loginEmbedded
+		if s.EmbeddedConfig != "" {
+			tls = ownTLS(others.checkFile(s.EmbeddedConfig))
+		}
 	}
 	c := clientConfig{access: s.access(&p, from)}
+	c.access.login = login
+	c.access.options = append(c.access.options, tls...)
 	c.access.options = append(c.access.options, s.inbox(&p, from)...)
 	b := s.brokerConfig(&others, from, false)
 	p = append(p, others.of("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
@@ -90,7 +98,7 @@ func (a *app) connect(ctx context.Context, to access) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(to.url, append(options, to.options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", withoutUsers(to.url), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", withoutUsers(to.url), to.explain(err))
 	}
 	return nc, nil
 }

@@ -102,7 +102,7 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	build := readBuild()
 	host := inspect.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(),
-		Probe: cfg.probe(ctx),
+		Probe: cfg.probe(ctx), Exposed: cfg.embed.exposed(), Login: cfg.reach.login,
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {

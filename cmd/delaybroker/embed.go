@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/inspect"
 )
@@ -28,8 +31,15 @@ const (
 	acceptTimeout = 10 * time.Second
 )
 
-// embedConfig says how to run a NATS server of our own. It has no users, so it belongs on a loopback address.
+// embedConfig says how to run a NATS server of our own. Without users it belongs on a loopback address.
 type embedConfig struct {
+	file           string // nats-server's, empty for none; it may be changed between two starts
+	user, password string // who may connect, unless the file has users; empty for anybody
+
+	tls     bool // the file wants TLS of clients
+	bounded bool // the file says how much it may store
+	open    bool // it asks nobody who he is
+
 	host       string // empty means every interface
 	port       int    // zero means any that is free
 	dir        string
@@ -46,22 +56,33 @@ func (c *embedConfig) durability() *inspect.Sync {
 }
 
 // options are nats-server's. It would otherwise put its data into a temporary directory and react to signals itself.
-func (c embedConfig) options() *server.Options {
-	port := c.port
-	if port == 0 {
-		port = server.RANDOM_PORT // zero is 4222 there
+func (c embedConfig) options() (*server.Options, error) {
+	o := &server.Options{}
+	if c.file != "" {
+		var err error
+		if o, err = server.ProcessConfigFile(c.file); err != nil {
+			return nil, fmt.Errorf("DELAY_EMBEDDED_CONFIG %s: %s", c.file, oneLine(err))
+		}
 	}
-	return &server.Options{
-		ServerName:             inspect.EmbeddedName,
-		Host:                   c.host,
-		Port:                   port,
-		JetStream:              true,
-		StoreDir:               c.dir,
-		SyncInterval:           c.sync,
-		SyncAlways:             c.syncAlways,
-		NoSigs:                 true,
-		DisableJetStreamBanner: true,
+	if !hasUsers(o) {
+		o.Username, o.Password = c.user, c.password
 	}
+	o.Host, o.Port = c.host, c.port
+	if c.port == 0 {
+		o.Port = server.RANDOM_PORT // zero is 4222 there
+	}
+	o.ServerName = inspect.EmbeddedName
+	o.JetStream, o.StoreDir, o.SyncInterval, o.SyncAlways = true, c.dir, c.sync, c.syncAlways
+	o.NoSigs, o.DisableJetStreamBanner = true, true
+	return o, nil
+}
+
+// exposed is the address where whoever reaches it may do everything; empty if there is none, or only this host can.
+func (c *embedConfig) exposed() string {
+	if c == nil || !c.open || c.isLoopback() {
+		return ""
+	}
+	return net.JoinHostPort(c.host, strconv.Itoa(c.port))
 }
 
 // isLoopback reports whether only this host can connect. A name other than localhost is taken for a public one.
@@ -75,8 +96,9 @@ type embedded struct {
 	log    *slog.Logger
 	disk   *disk
 	unlock func()
-	// server is replaced by the goroutine of keep.
-	server atomic.Pointer[server.Server]
+	// Both are replaced by the goroutine of keep.
+	server       atomic.Pointer[server.Server]
+	certificates atomic.Pointer[[]tls.Certificate] // the server's
 
 	running sync.WaitGroup     // the goroutine of keep
 	release context.CancelFunc // ends it
@@ -100,12 +122,10 @@ func startEmbedded(c embedConfig, log *slog.Logger) (*embedded, error) {
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.dir, err)
 	}
 	e := &embedded{config: c, log: log, disk: newDisk(c.dir), unlock: unlock, release: func() {}}
-	s, err := c.start(log, e.disk)
-	if err != nil {
+	if err := e.start(); err != nil {
 		unlock()
 		return nil, err
 	}
-	e.server.Store(s)
 	return e, nil
 }
 
@@ -127,19 +147,34 @@ func (e *embedded) restart() error {
 	e.config.port = old.Addr().(*net.TCPAddr).Port
 	old.Shutdown()
 	old.WaitForShutdown()
-	s, err := e.config.start(e.log, e.disk)
+	return e.start()
+}
+
+// start reads the file anew: nats-server makes its own of what is in the options. A certificate in it may be another
+// than before.
+func (e *embedded) start() error {
+	if err := e.config.checkPort(); err != nil {
+		return err
+	}
+	options, err := e.config.options()
 	if err != nil {
 		return err
 	}
+	var certificates []tls.Certificate
+	if options.TLSConfig != nil {
+		certificates = options.TLSConfig.Certificates
+	}
+	s, err := e.config.start(options, e.log, e.disk)
+	if err != nil {
+		return err
+	}
+	e.certificates.Store(&certificates)
 	e.server.Store(s)
 	return nil
 }
 
-func (c embedConfig) start(log *slog.Logger, d *disk) (*server.Server, error) {
-	if err := c.checkPort(); err != nil {
-		return nil, err
-	}
-	s, err := server.NewServer(c.options())
+func (c embedConfig) start(options *server.Options, log *slog.Logger, d *disk) (*server.Server, error) {
+	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, fmt.Errorf("configure the embedded server: %w", err)
 	}
@@ -155,8 +190,8 @@ func (c embedConfig) start(log *slog.Logger, d *disk) (*server.Server, error) {
 		s.WaitForShutdown()
 		return nil, fmt.Errorf("start the embedded server: %w", err)
 	}
-	if !c.isLoopback() {
-		log.Warn("the embedded server listens beyond this host and asks nobody for a password", "listen", s.Addr())
+	if c.exposed() != "" {
+		log.Warn(inspect.Exposed, "listen", s.Addr(), "do", inspect.CloseIt)
 	}
 	return s, nil
 }
@@ -176,7 +211,17 @@ func (c embedConfig) checkPort() error {
 	return l.Close()
 }
 
-// url is where the broker dials. It goes over TCP: nats-server's in-process connections are slower.
+// access is how the broker connects, as this user: over TCP, since nats-server's in-process connections are slower, and
+// wait for each other where a user is not accepted.
+func (e *embedded) access(user access) access {
+	to := access{url: e.url(), options: slices.Clone(user.options), login: user.login}
+	if e.config.tls {
+		to.options = append(to.options, nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() })))
+	}
+	return to
+}
+
+// url is where clients on this host find it.
 func (e *embedded) url() string {
 	host := e.config.host
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
@@ -193,17 +238,20 @@ func (e *embedded) store() inspect.Check {
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
 		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
 	}
-	return checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
+	return e.config.checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-func checkStore(used inspect.Usage) inspect.Check {
-	c := inspect.Check{Name: "store", OK: used.Part() < inspect.FullAt,
-		Detail: fmt.Sprintf("%s of %s, three quarters of what was free on the disk when the server started",
-			humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)))}
-	if !c.OK {
-		c.Detail += ": " + inspect.EmbeddedFull
+func (c *embedConfig) checkStore(used inspect.Usage) inspect.Check {
+	limit := "three quarters of what was free on the disk when the server started"
+	if c.bounded {
+		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
-	return c
+	check := inspect.Check{Name: "store", OK: used.Part() < inspect.FullAt,
+		Detail: fmt.Sprintf("%s of %s, %s", humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)), limit)}
+	if !check.OK {
+		check.Detail += ": " + inspect.EmbeddedFull
+	}
+	return check
 }
 
 // stop returns when everything is on disk and the directory is free.

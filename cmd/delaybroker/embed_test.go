@@ -22,7 +22,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func TestEmbedOptions(t *testing.T) {
 	c := embedConfig{host: "127.0.0.1", port: 4333, dir: "/data", sync: 3 * time.Second}
-	o := c.options()
+	o := optionsFor(t, c)
 	switch {
 	case !o.JetStream:
 		t.Error("got no JetStream")
@@ -37,9 +37,18 @@ func TestEmbedOptions(t *testing.T) {
 	case o.ServerName == "":
 		t.Error("got a server with a new name at each start")
 	}
-	if o := (embedConfig{syncAlways: true}).options(); !o.SyncAlways || o.Port != server.RANDOM_PORT {
+	if o := optionsFor(t, embedConfig{syncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
 		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
 	}
+}
+
+func optionsFor(t *testing.T, c embedConfig) *server.Options {
+	t.Helper()
+	o, err := c.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 func TestDurability(t *testing.T) {
@@ -106,7 +115,7 @@ func TestEmbeddedGivesUp(t *testing.T) {
 
 func TestEmbeddedStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := embedConfig{dir: t.TempDir(), sync: time.Second} // on every interface
+	c := embedConfig{dir: t.TempDir(), sync: time.Second, open: true} // on every interface
 	s, err := startEmbedded(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -183,11 +192,12 @@ func TestEmbeddedStoreBound(t *testing.T) {
 	if got := s.store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
 		t.Errorf("empty: got %+v", got)
 	}
-	full := checkStore(inspect.Usage{Bytes: 99, Limit: 100})
+	full := c.checkStore(inspect.Usage{Bytes: 99, Limit: 100})
 	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, inspect.EmbeddedFull) {
 		t.Errorf("full: got %+v", full)
 	}
-	if got := checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK {
+	c.bounded = true
+	if got := c.checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, "max_file of DELAY_EMBEDDED_CONFIG") {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }

@@ -20,7 +20,9 @@ func (a *app) provisionCommand() *cobra.Command {
 		Use:   "provision",
 		Short: "Create the streams that are missing, and say what is not as it should be",
 		Long: `Create the streams that the settings want and that are not there, and let each listen on its subjects, as
-DELAY_PROVISION=create makes serve do. Of streams that exist nothing else is changed: what differs is reported.
+serve does unless DELAY_PROVISION=verify. Of streams that exist nothing else is changed but the bounds that
+DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES ask for, and the mark of sealed messages where there is none: what else
+differs is reported. It is for those who give the right to create streams to a job, and not to the broker.
 
 exit codes: 0 done, 1 failed, 2 wrong words or settings, or a stream cannot keep the promises`,
 		Args: noArguments,

@@ -65,3 +65,40 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 		t.Errorf("got no word of what was created in\n%s", out)
 	}
 }
+
+// A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
+// doctor name the right.
+func TestProvisionWithoutTheRight(t *testing.T) {
+	all, some := &server.User{Username: "all", Password: "all"}, &server.User{Username: "some", Password: "some",
+		Permissions: &server.Permissions{Publish: &server.SubjectPermission{
+			Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>"},
+		}}}
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{all, some}})
+	externalEnv(t, s.ClientURL())
+	o := &operated{t: t, server: s}
+	o.user("all", "all")
+	o.must("provision")
+	o.user("some", "some")
+	r := start(t)
+	r.log.await(t, "ready")
+	o.doctor().want("rights", "ok", "all that the broker needs")
+	r.stop(t)
+	if strings.Contains(r.log.String(), `"level":"ERROR"`) || strings.Contains(r.log.String(), "may not change") {
+		t.Errorf("got errors where nothing was to be done:\n%s", r.log)
+	}
+
+	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//all:all@", 1))
+	if err := js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
+		t.Fatal(err)
+	}
+	const right = "$JS.API.STREAM.CREATE.DELAY_5s"
+	err := start(t).end(t)
+	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 8: DELAY_5s") ||
+		!strings.Contains(err.Error(), "Publish to "+right) || !strings.Contains(err.Error(), "grant the broker's user") {
+		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the right", got, err)
+	}
+	if _, _, err := o.run("provision"); exitCode(err) != 1 || !strings.Contains(err.Error(), right) {
+		t.Errorf("provision: got %v, want the right", err)
+	}
+	o.doctor().want("rights", "critical", "Publish to "+right)
+}

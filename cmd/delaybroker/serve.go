@@ -123,12 +123,15 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer server.stop()
 		server.keep(fail)
 		disk, store = server.disk, server.store
-		dialer.access.url = server.url()
+		dialer.access = server.access(cfg.access)
 	}
 	web := newWeb(log)
 	defer closeWeb(web, log)
 	links, err := dialer.dial()
 	if err != nil {
+		if errors.Is(err, nats.ErrAuthorization) { // the embedded server's: any other is tried again
+			err = fmt.Errorf("%w: the embedded server does not accept the broker: %w", errConfig, cfg.access.explain(err))
+		}
 		return err
 	}
 	defer links.close()
@@ -171,9 +174,17 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	})
 	err = b.Run(ctx)
 	if errors.Is(err, layout.ErrMissingStreams) {
-		err = fmt.Errorf("%w; run once with DELAY_PROVISION=create to create them", err)
+		err = fmt.Errorf("%w; %s", err, howToProvision(err))
 	}
 	return errors.Join(failure(signals, ctx), err)
+}
+
+// howToProvision says what to do about streams that are missing.
+func howToProvision(err error) string {
+	if errors.Is(err, layout.ErrForbidden) {
+		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
+	}
+	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
 }
 
 // failure is what ended ctx, unless it was a signal or the caller, who wanted a stop.

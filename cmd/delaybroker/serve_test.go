@@ -83,12 +83,13 @@ func TestServeEmbedded(t *testing.T) {
 	second.stop(t)
 }
 
-// A laptop that points at production.
-func TestServeCreatesNothingUnasked(t *testing.T) {
+// The streams are somebody else's to make. Without that word, the first start makes them.
+func TestServeVerifies(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	externalEnv(t, s.ClientURL())
+	t.Setenv("DELAY_PROVISION", "verify")
 	err := start(t).end(t)
-	if !errors.Is(err, layout.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=create") {
+	if !errors.Is(err, layout.ErrMissingStreams) || !strings.Contains(fmt.Sprint(err), "DELAY_PROVISION=verify") {
 		t.Errorf("got %v, want missing streams and what to do", err)
 	}
 	if got, want := exitCode(err), 2; got != want {
@@ -99,11 +100,11 @@ func TestServeCreatesNothingUnasked(t *testing.T) {
 		t.Errorf("got stream %s, want none", name)
 	}
 
-	t.Setenv("DELAY_PROVISION", "create")
+	t.Setenv("DELAY_PROVISION", "")
 	r := start(t)
 	r.log.await(t, "ready")
 	r.stop(t)
-	t.Setenv("DELAY_PROVISION", "")
+	t.Setenv("DELAY_PROVISION", "verify")
 	r = start(t)
 	// What the streams are, whoever made them, and not what new ones would be.
 	got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"

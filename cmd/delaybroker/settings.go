@@ -67,7 +67,7 @@ type settings struct {
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
 	Secret          string `split_words:"true" desc:"what messages between lanes are sealed with, at least 16 bytes; while it is changed several, comma separated; without it a secret in the streams' metadata"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`
-	Provision       string `split_words:"true" desc:"create missing streams, or only verify that they are there; create with the embedded server, otherwise verify"`
+	Provision       string `split_words:"true" default:"create" desc:"create what is missing, or verify that it is there, for those who make streams by other means"`
 	MaxOwners       string `split_words:"true" default:"3" desc:"instances that own lanes; more stand by"`
 	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes at once; without it the host with DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
@@ -76,9 +76,13 @@ type settings struct {
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`
-	EmbeddedListen  string `split_words:"true" desc:"address of the embedded server"`
-	EmbeddedDir     string `split_words:"true" desc:"data of the embedded server"`
-	EmbeddedSync    string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+
+	EmbeddedListen   string `split_words:"true" desc:"address of the embedded server"`
+	EmbeddedDir      string `split_words:"true" desc:"data of the embedded server"`
+	EmbeddedSync     string `split_words:"true" default:"1s" desc:"how often the embedded server syncs to disk; always for every write"`
+	EmbeddedUser     string `split_words:"true" desc:"user of the embedded server, and who the broker is on it; without it and users in DELAY_EMBEDDED_CONFIG it asks nobody"`
+	EmbeddedPassword string `split_words:"true" desc:"password of that user"`
+	EmbeddedConfig   string `split_words:"true" desc:"configuration file of nats-server for the embedded one: users, accounts, TLS, limits"`
 }
 
 // readSettings reads the environment.

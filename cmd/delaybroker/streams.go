@@ -20,8 +20,9 @@ func (a *app) streamsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "streams",
 		Short: "Print the streams that the settings want, as manifests",
-		Long: `Print the streams that the settings want, for those who create them by other means than "delaybroker provision"
-or DELAY_PROVISION=create. It asks no server.
+		Long: `Print the streams that the settings want, for those who create them by other means than the broker
+itself or "delaybroker provision". It asks no server. Set DELAY_PROVISION=verify for brokers on such streams: they then
+name what is missing, and make nothing.
 
 --as json   a list of JetStream stream configurations, as "nats stream add --config" and the JetStream API take them
 --as nack   manifests for NACK, the Kubernetes controller, to be piped into kubectl apply -f -
@@ -139,6 +140,11 @@ func discardName(d jetstream.DiscardPolicy) string {
 }
 
 func (a *app) printNACK(specs []layout.Spec) error {
+	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
+		"# DELAY_PROVISION=verify\n"
+	if _, err := fmt.Fprint(a.stdout, about); err != nil {
+		return err
+	}
 	e := yaml.NewEncoder(a.stdout)
 	e.SetIndent(2)
 	for _, s := range specs {

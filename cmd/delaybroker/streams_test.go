@@ -55,7 +55,11 @@ func TestStreamsNeedNoServer(t *testing.T) {
 func TestStreamsForNACK(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	configs := decode[[]jetstream.StreamConfig](t, mustRunVerb(t, "", "streams"))
-	d := yaml.NewDecoder(strings.NewReader(mustRunVerb(t, "", "streams", "--as", "nack")))
+	manifests := mustRunVerb(t, "", "streams", "--as", "nack")
+	if about, _, _ := strings.Cut(manifests, "apiVersion"); !strings.Contains(about, "\n# DELAY_PROVISION=verify\n") {
+		t.Errorf("got %q, want what brokers on such streams need", about)
+	}
+	d := yaml.NewDecoder(strings.NewReader(manifests))
 	for _, cfg := range configs {
 		var m struct {
 			APIVersion string                `yaml:"apiVersion"`

@@ -3,6 +3,8 @@
 package deploy
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -85,6 +87,87 @@ func TestSettingsAccepted(t *testing.T) {
 				t.Errorf("it refuses more than the one that was made here:\n%s", out)
 			}
 		})
+	}
+}
+
+// TestWhoMakesTheStreams: a broker makes its streams unless a manifest says verify, and those that come with streams do.
+func TestWhoMakesTheStreams(t *testing.T) {
+	t.Parallel()
+	if got := settings(t)["DELAY_PROVISION"]; got != "create" {
+		t.Errorf("DELAY_PROVISION is %q by default, want create", got)
+	}
+	for name, env := range environments(t) { // none has streams made for it
+		if got, set := env["DELAY_PROVISION"]; set {
+			t.Errorf("%s sets DELAY_PROVISION to %q, want the default", name, got)
+		}
+	}
+	manifests, err := exec.Command(buildImage(t), "streams", "--as", "nack").Output()
+	if err != nil {
+		t.Fatalf("streams --as nack: %v", err)
+	}
+	for where, text := range map[string]string{
+		"streams --as nack": string(manifests), "kubernetes-shared.yaml": read(t, "kubernetes-shared.yaml"),
+	} {
+		if !regexp.MustCompile(`(?m)^ *#.*DELAY_PROVISION.*verify`).MatchString(text) {
+			t.Errorf("%s does not say what brokers need whose streams somebody else makes", where)
+		}
+	}
+}
+
+// TestImageSaysWhatItExposes: by default the embedded server of the image lets in whoever reaches it, so it says so, and
+// what to set. With that set it asks, and says nothing.
+func TestImageSaysWhatItExposes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		env  []string
+		warn bool
+	}{
+		{"as it is", nil, true},
+		{"with a user", []string{"DELAY_EMBEDDED_USER=me", "DELAY_EMBEDDED_PASSWORD=s3cret"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			host, _, err := net.SplitHostPort(linkedVariables(t)["defaultEmbeddedListen"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, buildImage(t), "serve")
+			cmd.Env = append(tt.env, "DELAY_EMBEDDED_LISTEN="+net.JoinHostPort(host, "0"), // a free port
+				"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s", "DELAY_LOG_FORMAT=json")
+			log, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said := ""
+			for lines := bufio.NewScanner(log); lines.Scan(); {
+				said += lines.Text() + "\n"
+				if strings.Contains(lines.Text(), `"msg":"ready"`) {
+					_ = cmd.Process.Signal(os.Interrupt)
+				}
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("it ended with %v:\n%s", err, said)
+			}
+			warns := strings.Contains(said, "asks nobody for a password") && strings.Contains(said, "set DELAY_EMBEDDED_USER")
+			if warns != tt.warn || !strings.Contains(said, `"msg":"ready"`) {
+				t.Errorf("it warns: %t, want %t:\n%s", warns, tt.warn, said)
+			}
+			if strings.Contains(said, "s3cret") {
+				t.Errorf("the log has the password:\n%s", said)
+			}
+		})
+	}
+	env := environments(t)["compose embedded"]
+	for _, name := range []string{"DELAY_EMBEDDED_USER", "DELAY_EMBEDDED_PASSWORD"} {
+		if value, set := env[name]; !set || value != "" {
+			t.Errorf("compose: %s is %q, want it from the shell", name, value)
+		}
 	}
 }
 

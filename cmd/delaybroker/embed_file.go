@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/conf"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// This file is about DELAY_EMBEDDED_CONFIG, a configuration file of nats-server: users, accounts, TLS, limits. What the
+// settings say, or what a server that is alone and inside another program cannot have, is refused and not overruled:
+// whoever writes it there expects it to be so.
+
+const (
+	saysListen = "DELAY_EMBEDDED_LISTEN says where it listens"
+	saysDir    = "DELAY_EMBEDDED_DIR says where its data is"
+	saysSync   = "DELAY_EMBEDDED_SYNC says how often it syncs to disk"
+	saysLog    = "it writes into the broker's log: see DELAY_LOG_LEVEL"
+	isAlone    = "the embedded server is alone; run a nats-server of your own for that, and set NATS_URL to it"
+)
+
+// notInFile are the keys, and sections with keys, that a file may not have, and why.
+var notInFile = map[string]string{
+	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
+	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that verbs know it",
+	"jetstream.store": saysDir, "jetstream.store_dir": saysDir, "jetstream.storedir": saysDir,
+	"jetstream.sync": saysSync, "jetstream.sync_interval": saysSync,
+	"jetstream.domain": "DELAY_JS_DOMAIN is for servers of others, and the embedded one has no domain",
+	"cluster":          isAlone, "gateway": isAlone, "leaf": isAlone, "leafnodes": isAlone,
+	"logfile": saysLog, "log_file": saysLog, "syslog": saysLog, "remote_syslog": saysLog,
+	"debug": saysLog, "trace": saysLog,
+}
+
+// unset is what nats-server says of a variable that is not set. Its name is not repeated: it may be a password without
+// quotes.
+var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
+
+// checkFile notes what is wrong with a configuration file, and reads it. Errors of nats-server name a line and a key,
+// and no value that is a secret.
+func (p *problems) checkFile(path string) *server.Options {
+	const name = "DELAY_EMBEDDED_CONFIG"
+	keys, err := conf.ParseFile(path)
+	if err != nil {
+		p.refuse(name, path, "%s", unset.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
+			" (a password that begins with a dollar sign needs quotes)"))
+		return &server.Options{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keysOf(keys, ""))) {
+		if why := notInFile[key]; why != "" {
+			p.refuse(name, path, "%s is set: %s", key, why)
+		}
+	}
+	if isOff(keys) {
+		p.refuse(name, path, "jetstream is off, and the broker needs it")
+	}
+	o, err := server.ProcessConfigFile(path)
+	if err != nil {
+		p.refuse(name, path, "%s", oneLine(err))
+		return &server.Options{}
+	}
+	return o
+}
+
+// keysOf are the keys of a file, in lower case as nats-server takes them, and those of its sections behind a dot.
+func keysOf(section map[string]any, prefix string) map[string]bool {
+	all := make(map[string]bool)
+	for key, value := range section {
+		key = prefix + strings.ToLower(key)
+		all[key] = true
+		if inner, ok := value.(map[string]any); ok && prefix == "" {
+			maps.Copy(all, keysOf(inner, key+"."))
+		}
+	}
+	return all
+}
+
+// isOff reports whether the file turns JetStream off, in one of nats-server's ways.
+func isOff(keys map[string]any) bool {
+	off := regexp.MustCompile(`^(?i:false|disabled?)$`)
+	for key, value := range keys {
+		if !strings.EqualFold(key, "jetstream") {
+			continue
+		}
+		if section, ok := value.(map[string]any); ok {
+			value = true
+			for k, v := range section {
+				if strings.EqualFold(k, "enable") || strings.EqualFold(k, "enabled") {
+					value = v
+				}
+			}
+		}
+		return off.MatchString(fmt.Sprint(value))
+	}
+	return false
+}
+
+// oneLine joins the lines of an error of nats-server.
+func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }
+
+// asksForCertificate reports whether clients need one.
+func asksForCertificate(o *server.Options) bool {
+	return o.TLSConfig != nil && o.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// ownTLS is how to connect to an embedded server that wants TLS: to nobody but it. Its certificate is known, so it needs
+// neither an authority nor the name that is dialled. It is nil without TLS.
+func ownTLS(o *server.Options) []nats.Option {
+	if o.TLSConfig == nil {
+		return nil
+	}
+	options := []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return o.TLSConfig.Certificates }))}
+	if o.TLSHandshakeFirst {
+		options = append(options, nats.TLSHandshakeFirst())
+	}
+	return options
+}
+
+// trustOnly is for clients of a server with one of these certificates.
+func trustOnly(certificates func() []tls.Certificate) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // VerifyConnection knows better
+		VerifyConnection: func(state tls.ConnectionState) error {
+			for _, c := range certificates() {
+				if bytes.Equal(c.Certificate[0], state.PeerCertificates[0].Raw) {
+					return nil
+				}
+			}
+			return errors.New("this is not the embedded server's certificate")
+		},
+	}
+}
+
+// asksWho reports whether a server demands a user of everybody who connects.
+func asksWho(o *server.Options) bool { return hasUsers(o) && o.NoAuthUser == "" }
+
+// hasUsers reports whether a file says who may connect, in one of nats-server's ways.
+func hasUsers(o *server.Options) bool {
+	return o.Username != "" || o.Authorization != "" || len(o.Users) > 0 || len(o.Nkeys) > 0 ||
+		len(o.TrustedKeys) > 0 || len(o.TrustedOperators) > 0 || o.AuthCallout != nil
+}
