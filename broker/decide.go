@@ -132,7 +132,7 @@ func holdOrSpill(p plan, m moment, f *flight, at leaderTime) step {
 }
 
 // smaller is the level to try: the given level or, if that level or a smaller one has just refused the message, the
-// level below the one that refused.
+// level below the one that refused. After the smallest level has refused, it begins again with the given level.
 func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
 		if below, ok := p.ladder.Below(no); ok {

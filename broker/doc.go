@@ -40,28 +40,45 @@
 //	The time: clock.go, look.go, leadertime.go. The memory for reading: budget.go.
 //	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
 //
-// Nothing else is on the path; a test follows a message and says so. All decisions are in decide.go.
+// These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
 //
-// A new kind of lane is a stream (layout.Kind, Streams.specs), its subjects (message.Names) and a decision in decide.go
-// that looks at plan.kind. If its messages stay after they have arrived, it needs another committer too. The loop, the
-// flights, the steps and the executor know no kinds.
+// # Who decides
+//
+// The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
+// refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go. A message with a
+// seal that cannot be judged waits for keys.go. The backlogs of several lanes are brought into one order by muster.go.
+//
+// # A new kind of lane
+//
+// A kind is known to these places, and to no others of the engine:
+//
+//	layout      Kind and Spec: its stream, its delay, whether it is read in order (isLane), its drift
+//	message     Names: its subjects and stream name; Request: whether its messages need our seal
+//	broker      wanted.go: its stream for a configuration; provision.go: that it is served; serve.go: its share of the
+//	            memory; decide.go and step.go: what becomes of its messages; committer.go: where they stay after they
+//	            have arrived, unless a purge is right; tally.go and status.go: its lateness, its place among the lanes
+//	inspect     what an operator sees of it: lanes, search, rights, adopt
+//
+// The loop, the flights and the reading know no kinds.
 //
 // # Invariants
 //
-//   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Whatever
-//     else happens, it stays.
-//   - A message leaves a level only after the level's delay, less a lookahead that is far below the smallest level. So
-//     hops are as few as the ladder allows, and no message circles.
+//   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
+//     subscribers do not answer: there, silence counts after the server has taken the message (see package deliver).
+//     Whatever else happens, it stays.
+//   - A message is moved on from a level only after the level's delay, less a lookahead that is far below the smallest
+//     level. So hops are as few as the ladder allows, and no message circles. A message that is due earlier, because
+//     the intake was crowded, fires when it is due.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
 //     levels may come and go.
 //   - A message fires only with a proof that the clock of the lane's leader has reached the due time (see clock). The
 //     due time was stamped by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
-//     counts as no refusal by the target. A target that should acknowledge a delivery and is silent has not refused it;
-//     three such silences in a row count as one refusal.
+//     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
+//     three such silences count as one refusal. A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
-//     the stored message was read, and is ours.
+//     the stored message was read, and is ours. If it is not, the message goes out under an id that nobody can know.
 //   - A message below delaysys or delaydead is believed only with our seal (message.Keys), an answer only under the
 //     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished

@@ -4,8 +4,9 @@ import "time"
 
 // leaderTime is a time by the clock of the leader of a lane's stream. That clock stamps all messages that are stored.
 // So the times at which a message was stored, is due, and leaves its lane are leader times. Our own clock is another
-// clock, and its times are of type time.Time: the compiler keeps the two apart. Only [clock] converts one into the
-// other.
+// clock, and its times are of type time.Time: the compiler keeps the two apart. Only [clock] knows how far
+// the two are apart; elsewhere, a wait is carried over as a duration. The leaders of two streams are taken to have the
+// same time: see the package comment.
 type leaderTime struct{ stamp time.Time }
 
 // byLeader is a time that a leader has stamped, or that was made from such a stamp.
