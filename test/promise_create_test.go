@@ -97,7 +97,12 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 					b.crash() // a clean stop would wait for the stream
 					return
 				}
-				err := <-b.done
+				var err error
+				select {
+				case err = <-b.done:
+				case <-time.After(time.Minute):
+					t.Fatal("it still tries after a minute")
+				}
 				b.ended = true
 				b.close()
 				if took := time.Since(began); took > time.Second {
