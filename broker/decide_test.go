@@ -312,12 +312,15 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
-// TestPolicyByTarget: the first rule that matches says how often a target may refuse and how long is waited between, and a
-// client may ask for fewer attempts. What was not refused waits as it always does.
+// TestPolicyByTarget: the first rule that matches says how often a target may refuse, and the waits between. A client
+// may ask for fewer attempts. What was not refused waits as it always does.
 func TestPolicyByTarget(t *testing.T) {
 	p := plan{
 		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
-		retryRules:   attempts.Waits{{Pattern: "shop.mail", Ladder: mustLadder(t, "2s 10m")}, {Pattern: "shop.>", Ladder: mustLadder(t, "7s")}},
+		retryRules: attempts.Waits{
+			{Pattern: "shop.mail", Ladder: mustLadder(t, "2s 10m")},
+			{Pattern: "shop.>", Ladder: mustLadder(t, "7s")},
+		},
 		attemptRules: attempts.Limits{{Pattern: "shop.*", Attempts: 3}, {Pattern: "shop.mail", Attempts: 9}},
 	}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
@@ -393,7 +396,10 @@ func TestRefusalsAreSaid(t *testing.T) {
 
 // TestExpiredSaysTheLastReason: it is all that is left of the refusals.
 func TestExpiredSaysTheLastReason(t *testing.T) {
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"}}
+	f := &flight{
+		Stored:  lane.Stored{At: after(0)},
+		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
+	}
 	s := next(plan{ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
 	const want = "refused 3 times, and still here when Delay-Expires 2026-11-20T10:00:01Z had passed, lastly: no stock"
 	if s.kind != dead || s.why.Sentence != want {

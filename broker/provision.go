@@ -67,8 +67,8 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 }
 
 // asTheyAre takes the streams as they are, for a user who may not create or change them: refused says which right he
-// lacks. If a stream is missing, that is why. If they are only to change, as when the levels do, all of them are served,
-// and what is to change waits for somebody who may.
+// lacks. If a stream is missing, that is why. If the streams are only to change, as when the levels do, all of them are
+// served, and the change waits for somebody who may make it.
 func (b *Broker) asTheyAre(
 	ctx context.Context, verifier layout.Provisioner, want []layout.Spec, refused error,
 ) ([]layout.Spec, []layout.Drift, error) {

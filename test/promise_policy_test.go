@@ -73,7 +73,8 @@ func TestMaxAttempts(t *testing.T) {
 			}
 		}
 		letters := c.dead()
-		if refused := letters[string(message.Undelivered)]; len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
+		refused := letters[string(message.Undelivered)]
+		if len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
 			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
 			t.Errorf("undelivered: %v, want the one that asked for two attempts", refused)
 		}

@@ -273,7 +273,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 }
 
 // TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. However
-// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, and say for what.
+// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, and say why.
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -287,8 +287,9 @@ func TestTargetHasNoRoom(t *testing.T) {
 		c.checkFull(memory)
 		time.Sleep(outage)
 		for _, m := range c.arrivals("DELAY_RETRY_30s") {
-			if why := m.Header.Get(message.HeaderDeferred); !strings.HasPrefix(why, "JetStream has no room: ") || m.Header.Get(message.HeaderAttempts) != "" {
-				t.Errorf("a message waits %q after %q attempts, want none, and that there is no room", why, m.Header.Get(message.HeaderAttempts))
+			why, refusals := m.Header.Get(message.HeaderDeferred), m.Header.Get(message.HeaderAttempts)
+			if !strings.HasPrefix(why, "JetStream has no room: ") || refusals != "" {
+				t.Errorf("a message waits %q after %q attempts, want none, and that there is no room", why, refusals)
 			}
 		}
 		memory.lift()

@@ -78,9 +78,9 @@ func (w Waits) For(target string, otherwise levels.Ladder) levels.Ladder {
 	return otherwise
 }
 
-// ParseWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of one may be
-// separated by spaces too. An x2 between two doubles the first until the second is reached: "1s x2 10s" is "1s 2s 4s 8s
-// 10s". The default has no levels if there is none.
+// ParseWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a rule
+// may be separated by spaces too. An x2 between two waits doubles the first until the second is reached: "1s x2 10s" is
+// "1s 2s 4s 8s 10s". The default has no levels if there is none.
 func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 	var problems []error
 	defaults := 0

@@ -11,16 +11,17 @@ import (
 // TestParseLimits reads one number as ever, or rules before a default.
 func TestParseLimits(t *testing.T) {
 	for text, want := range map[string]string{
-		"20":                             "[] 20",
-		"shop.mail=5,20":                 "[{shop.mail 5}] 20",
-		"shop.mail=5 shop.>=7, 20":       "[{shop.mail 5} {shop.> 7}] 20",
-		"shop.mail=5":                    "[{shop.mail 5}] ",
-		"many":                           "[] many", // the broker says what it wants
-		"shop.mail=0":                    "[{shop.mail 0}] ",
-		"shop.mail=x":                    `attempts "shop.mail=x": want pattern=number, as in shop.mail=5,20`,
-		"shop.mail=":                     `attempts "shop.mail=": want pattern=number, as in shop.mail=5,20`,
-		"5,20":                           "two defaults, 5 and 20: keep one",
-		"shop.mail=99999999999999999999": `attempts "shop.mail=99999999999999999999": want pattern=number, as in shop.mail=5,20`,
+		"20":                       "[] 20",
+		"shop.mail=5,20":           "[{shop.mail 5}] 20",
+		"shop.mail=5 shop.>=7, 20": "[{shop.mail 5} {shop.> 7}] 20",
+		"shop.mail=5":              "[{shop.mail 5}] ",
+		"many":                     "[] many", // the broker says what it wants
+		"shop.mail=0":              "[{shop.mail 0}] ",
+		"shop.mail=x":              `attempts "shop.mail=x": want pattern=number, as in shop.mail=5,20`,
+		"shop.mail=":               `attempts "shop.mail=": want pattern=number, as in shop.mail=5,20`,
+		"5,20":                     "two defaults, 5 and 20: keep one",
+		"shop.mail=99999999999999999999": `attempts "shop.mail=99999999999999999999": ` +
+			`want pattern=number, as in shop.mail=5,20`,
 	} {
 		rules, otherwise, err := ParseLimits(text)
 		got := fmt.Sprint([]Limit(rules), " ", otherwise)
@@ -91,7 +92,12 @@ func TestFirstRuleHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for target, want := range map[string]string{"shop.mail": "5 1s", "shop.sms": "7 2s", "shop": "20 3s", "shop.mail.eu": "20 3s"} {
+	for target, want := range map[string]string{
+		"shop.mail":    "5 1s",
+		"shop.sms":     "7 2s",
+		"shop":         "20 3s",
+		"shop.mail.eu": "20 3s",
+	} {
 		if got := fmt.Sprint(limits.For(target, 20), " ", waits.For(target, otherwise)); got != want {
 			t.Errorf("%s: got %s, want %s", target, got, want)
 		}

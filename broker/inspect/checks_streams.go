@@ -11,7 +11,8 @@ import (
 )
 
 // toProvision is what to do about streams that are not there, or lack a mark.
-const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, as a user who may do it"
+const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
+	"as a user who may do it"
 
 func checkStreams(f Facts) []Finding {
 	const name = "streams"

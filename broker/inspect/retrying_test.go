@@ -87,8 +87,9 @@ func TestRetrying(t *testing.T) {
 		if got := r.told(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, rest) {
 			t.Errorf("got\n%swant\n%s…\n%s", got, want, rest)
 		}
-		if got, want := fmt.Sprint(r.Messages, r.Waiting, r.States, r.GoOn), "7 7 map[deferred:2 refused:3 resent:1 unreadable:1]"; got != want {
-			t.Errorf("totals %s, want %s", got, want)
+		const totals = "7 7 map[deferred:2 refused:3 resent:1 unreadable:1]"
+		if got := fmt.Sprint(r.Messages, r.Waiting, r.States, r.GoOn); got != totals {
+			t.Errorf("totals %s, want %s", got, totals)
 		}
 	})
 }
@@ -111,7 +112,8 @@ func TestRetryingIsBounded(t *testing.T) {
 				t.Fatalf("%s: %v", r.GoOn, err)
 			}
 		}
-		if got, want := strings.Join(looked, ", "), "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "; got != want {
+		const want = "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "
+		if got := strings.Join(looked, ", "); got != want {
 			t.Errorf("looked at %s, want %s", got, want)
 		}
 		_, err := i.Retrying(t.Context(), RetryLook{Most: 2, From: Wanted{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}})
@@ -143,21 +145,26 @@ func TestRetryingByTarget(t *testing.T) {
 	})
 }
 
-// TestRetryingKeepsItsMemory: where each message has a target of its own, what comes after many is counted as one line for
-// each state.
+// TestRetryingKeepsItsMemory: where each message has a target of its own, what comes after many is counted as one line
+// for each state.
 func TestRetryingKeepsItsMemory(t *testing.T) {
 	i, err := Open(new(nats.Conn), with(t, "", "1s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := retryCount{Inspector: i, groups: make(map[retryKind]*RetryGroup), all: Retrying{States: make(map[RetryState]uint64)}}
+	c := retryCount{
+		Inspector: i,
+		groups:    make(map[retryKind]*RetryGroup),
+		all:       Retrying{States: make(map[RetryState]uint64)},
+	}
 	const more = 1000
 	for n := range uint64(mostGroups + more) {
 		r := toRetry(n+1, fmt.Sprint("orders.", n))
 		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), BodyLeft: true})
 	}
-	last := c.all.Groups[len(c.all.Groups)-1]
-	if got := len(c.all.Groups); got != mostGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
+	got := len(c.all.Groups)
+	last := c.all.Groups[got-1]
+	if got != mostGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
 		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, mostGroups+1, more)
 	}
 }

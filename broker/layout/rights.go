@@ -17,8 +17,8 @@ import (
 const glance = 10 * time.Millisecond
 
 // change asks JetStream for a change of a stream. A server that refuses the user the right to ask gives no answer: it
-// tells the connection, apart from all answers. Then the error is an ErrForbidden with the subject, at once, and not the
-// end of the waiting, which is also what a cluster without a leader looks like.
+// tells the connection, apart from all answers. Then the error is an ErrForbidden with the subject, at once. It is not
+// the end of the waiting, which is also what a cluster without a leader looks like.
 func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

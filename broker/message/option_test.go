@@ -118,7 +118,8 @@ func TestOptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, want := mustParse(t, "delay.1h.x", tt.line), tt.want
-		if got.Mode != want.Mode || got.TTL != want.TTL || got.Expires != want.Expires || got.MsgID != want.MsgID || got.MaxAttempts != want.MaxAttempts {
+		if got.Mode != want.Mode || got.TTL != want.TTL || got.Expires != want.Expires || got.MsgID != want.MsgID ||
+			got.MaxAttempts != want.MaxAttempts {
 			t.Errorf("%s: got %q %q %v %q, want %q %q %v %q", tt.line,
 				got.Mode, got.TTL, got.Expires, got.MsgID, want.Mode, want.TTL, want.Expires, want.MsgID)
 		}
@@ -164,7 +165,8 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestMaxAttemptsIsBounded by what the settings let the target refuse: a client may ask for fewer attempts, and no more.
+// TestMaxAttemptsIsBounded by what the settings let the target refuse: a client may ask for fewer attempts, but not for
+// more.
 func TestMaxAttemptsIsBounded(t *testing.T) {
 	p := message.Policy{Names: policy.Names, Attempts: func(target string) int {
 		if target == "shop.mail" {
@@ -189,7 +191,8 @@ func TestMaxAttemptsIsBounded(t *testing.T) {
 	}
 	// Between lanes it was granted before: settings that allow less now make it no dead letter.
 	r := mustParse(t, "delay.1h.shop.mail", "Delay-Max-Attempts: 9")
-	if r, problem := p.Parse(incoming(policy.Names.Hop("1h", r.Target), wire(t, r.HopHeader()))); problem != nil || r.MaxAttempts != 9 {
+	hop := incoming(policy.Names.Hop("1h", r.Target), wire(t, r.HopHeader()))
+	if r, problem := p.Parse(hop); problem != nil || r.MaxAttempts != 9 {
 		t.Errorf("on its way: got %d, %v", r.MaxAttempts, problem)
 	}
 }

@@ -24,7 +24,8 @@ func full(t testing.TB) message.Request {
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
 		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7")
-	return r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock").Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
+	r = r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
+	return r.Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
 // paced is a request that its target's rate gave a turn.
@@ -97,7 +98,10 @@ func TestReasonsTravel(t *testing.T) {
 		if r.LastError != want || r.Allowed != 20 {
 			t.Errorf("%.20q: got %q of %d, want %q of 20", said, r.LastError, r.Allowed, want)
 		}
-		for what, h := range map[string]message.Header{"target": r.TargetHeader(), "dead letter": r.DeadHeader(orProblem(nil))} {
+		for what, h := range map[string]message.Header{
+			"target":      r.TargetHeader(),
+			"dead letter": r.DeadHeader(orProblem(nil)),
+		} {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if h[name] != nil {
 					t.Errorf("%.20q: the %s has %s", said, what, name)
@@ -107,12 +111,12 @@ func TestReasonsTravel(t *testing.T) {
 	}
 }
 
-// TestDeferredOrRefused: what happened last tells the two apart, and a deferral counts no attempt and forgets no reason.
+// TestDeferredOrRefused: what happened last tells the two apart. A deferral counts no attempt and forgets no reason.
 func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
-	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" || deferred.Paced != "" ||
-		!deferred.When().Equal(at.Add(time.Minute)) {
+	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
+		deferred.Paced != "" || !deferred.When().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
 	again := deferred.Refused(at.Add(time.Minute), at.Add(time.Hour), "still none")

@@ -68,7 +68,8 @@ func TestKeyedCountsWhatItForgets(t *testing.T) {
 		}{
 			{0, []string{"a", "a", "b", "c", "d", "c"}, "target=a; target=b; target=c"}, // no room for c and d
 			{30 * time.Second, []string{"a", "c"}, ""},
-			{30 * time.Second, []string{"c"}, "target=c others=5"},           // in the place of a, left out twice as c itself and d
+			// c takes the place of a. Left out were: a twice, c itself twice, and d once.
+			{30 * time.Second, []string{"c"}, "target=c others=5"},
 			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d in the place of b, which has no room
 			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // in the places of c and d
 		} {

@@ -75,7 +75,9 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"provision", c.broker.Provision, true},
 		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
-		{"embedded", *c.embed, embedConfig{host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second, open: true}},
+		{"embedded", *c.embed, embedConfig{
+			host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second, open: true,
+		}},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
@@ -95,8 +97,14 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		}
 		return l
 	}
+	limit := func(pattern string, n int) attempts.Limits {
+		return attempts.Limits{{Pattern: pattern, Attempts: n}}
+	}
 	waits := func(pattern, names string) attempts.Waits {
 		return attempts.Waits{{Pattern: pattern, Ladder: ladder(names)}}
+	}
+	mode := func(pattern string, m message.Mode) deliver.Modes {
+		return deliver.Modes{Rules: []deliver.Rule{{Pattern: pattern, Mode: m}}}
 	}
 	for _, test := range []struct {
 		variable, value string
@@ -115,13 +123,16 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_ATTEMPTS", "1000000", broker.Config{Attempts: 1_000_000}, true},
 		{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
 		{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
-		{"DELAY_SHUTDOWN_GRACE", "999ms", broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
-		{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: attempts.Limits{{Pattern: "shop.mail", Attempts: 5}}}, true},
-		{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: attempts.Limits{{Pattern: "shop.mail", Attempts: 0}}}, false},
-		{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: attempts.Limits{{Pattern: "shop.>.x", Attempts: 1}}}, false},
-		{"DELAY_RETRY", "shop.mail=1s,1m;5s", broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
+		{"DELAY_SHUTDOWN_GRACE", "999ms",
+			broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
+		{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: limit("shop.mail", 5)}, true},
+		{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: limit("shop.mail", 0)}, false},
+		{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: limit("shop.>.x", 1)}, false},
+		{"DELAY_RETRY", "shop.mail=1s,1m;5s",
+			broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
 		{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
-		{"DELAY_RETRY", "shop.mail=60s;1m", broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
+		{"DELAY_RETRY", "shop.mail=60s;1m",
+			broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
 		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
 		{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
@@ -132,13 +143,14 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 1}}}, true},
 		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
 		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
-		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "shop.>.x", Mode: message.ModeCore}}}}, false},
+		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
 		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners), broker.Config{MaxOwners: broker.MostOwners}, true},
 		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners + 1), broker.Config{MaxOwners: broker.MostOwners + 1}, false},
 		{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
 		{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas), broker.Config{Replicas: broker.MaxReplicas}, true},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas + 1), broker.Config{Replicas: broker.MaxReplicas + 1}, false},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas + 1),
+			broker.Config{Replicas: broker.MaxReplicas + 1}, false},
 	} {
 		clearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
@@ -146,7 +158,8 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		_, ours := readConfig()
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {
-			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t", test.variable, test.value, ours, theirs, test.good)
+			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t",
+				test.variable, test.value, ours, theirs, test.good)
 		}
 	}
 }
@@ -156,16 +169,19 @@ func TestProblemInWords(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
 		{"DELAY_ATTEMPTS", "many", `DELAY_ATTEMPTS="many": want a whole number from 1 to 1000000`},
-		{"DELAY_ATTEMPTS", "a.b=0,20", `DELAY_ATTEMPTS="a.b=0,20": attempts 0 for a.b: want a whole number from 1 to 1000000`},
+		{"DELAY_ATTEMPTS", "a.b=0,20",
+			`DELAY_ATTEMPTS="a.b=0,20": attempts 0 for a.b: want a whole number from 1 to 1000000`},
 		{"DELAY_ATTEMPTS", "a.b=x", `DELAY_ATTEMPTS="a.b=x": attempts "a.b=x": want pattern=number, as in shop.mail=5,20`},
 		{"DELAY_RETRY", "1s;5s", `DELAY_RETRY="1s;5s": 2 defaults: keep one, and write the others as pattern=waits`},
 		{"DELAY_STREAM_REPLICAS", "6", `DELAY_STREAM_REPLICAS="6": want auto, or a whole number from 1 to 5`},
 		{"DELAY_MAX_OWNERS", "65", `DELAY_MAX_OWNERS="65": want a whole number from 1 to 64`},
 		{"DELAY_DEDUP_WINDOW", "25h", `DELAY_DEDUP_WINDOW="25h": want 1s to 1d`},
 		{"DELAY_MAX_DELAY", "0s", `DELAY_MAX_DELAY="0s": want 1s to 3660d`},
-		{"DELAY_REPLY_TIMEOUT", "8s", `DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE,` +
-			` or a clean stop would repeat what is being answered`},
-		{"DELAY_SECRET", "short", `DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
+		{"DELAY_REPLY_TIMEOUT", "8s",
+			`DELAY_REPLY_TIMEOUT="8s": want at most 7s500ms, three quarters of DELAY_SHUTDOWN_GRACE,` +
+				` or a clean stop would repeat what is being answered`},
+		{"DELAY_SECRET", "short",
+			`DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
 		{"DELAY_MAX_PENDING", "0", `DELAY_MAX_PENDING="0": want a whole number from 1, or none`},
 		{"DELAY_DELIVER", "maybe", `DELAY_DELIVER="maybe": delivery mode "maybe": want auto, stream, core or request`},
 		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},

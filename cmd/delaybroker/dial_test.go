@@ -10,8 +10,11 @@ import (
 
 // A right that the broker lacks is named, with its subject, and not once for every message.
 func TestRightRefused(t *testing.T) {
+	noOrders := &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"orders.>"}},
+	}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{
-		{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"orders.>"}}}},
+		{Username: "broker", Password: "b", Permissions: noOrders},
 		{Username: "client", Password: "c"},
 	}})
 	externalEnv(t, s.ClientURL())
@@ -26,7 +29,8 @@ func TestRightRefused(t *testing.T) {
 	}
 	const said = "NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself"
 	line := r.log.await(t, said)
-	if got, want := fmt.Sprint(line["err"]), `Publish to "orders.`; line["level"] != "ERROR" || line["link"] != "deliver" || !strings.Contains(got, want) {
+	got, want := fmt.Sprint(line["err"]), `Publish to "orders.`
+	if line["level"] != "ERROR" || line["link"] != "deliver" || !strings.Contains(got, want) {
 		t.Errorf("got %v, want an error of link deliver with %s", line, want)
 	}
 	r.stop(t)

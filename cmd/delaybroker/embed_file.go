@@ -110,8 +110,8 @@ func asksForCertificate(o *server.Options) bool {
 	return o.TLSConfig != nil && o.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// ownTLS is how to connect to an embedded server that wants TLS: to nobody but it. Its certificate is known, so it needs
-// neither an authority nor the name that is dialled. It is nil without TLS.
+// ownTLS is how to connect to an embedded server that wants TLS: to nobody but it. Its certificate is known, so no
+// authority and no name in it are needed. ownTLS returns nil without TLS.
 func ownTLS(o *server.Options) []nats.Option {
 	if o.TLSConfig == nil {
 		return nil

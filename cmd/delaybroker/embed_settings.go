@@ -13,8 +13,8 @@ const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a 
 // bcrypted is what nats-server takes for the hash of a password, and not for the password.
 var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
-// embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It refuses
-// the settings of an external one.
+// embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It
+// refuses the settings of an external one.
 func (s settings) embedConfig(p *problems) (*embedConfig, []nats.Option) {
 	c := &embedConfig{dir: s.EmbeddedDir, user: s.EmbeddedUser, password: s.EmbeddedPassword, file: s.EmbeddedConfig}
 	s.refuseExternal(p)

@@ -156,7 +156,8 @@ func TestIsLoopback(t *testing.T) {
 
 func TestServerLog(t *testing.T) {
 	var b bytes.Buffer
-	l := &serverLog{disk: newDisk(""), log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	all := &slog.HandlerOptions{Level: slog.LevelDebug}
+	l := &serverLog{disk: newDisk(""), log: slog.New(slog.NewTextHandler(&b, all))}
 	l.Noticef("a %d", 1)
 	l.Warnf("b %d", 2)
 	l.Errorf("c %d", 3)
@@ -186,7 +187,8 @@ func TestEmbeddedStoreBound(t *testing.T) {
 	}
 	defer s.stop()
 	_, js := connect(t, s.url())
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FILL", Subjects: []string{"fill"}}); err != nil {
+	fill := jetstream.StreamConfig{Name: "FILL", Subjects: []string{"fill"}}
+	if _, err := js.CreateStream(t.Context(), fill); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
@@ -197,7 +199,8 @@ func TestEmbeddedStoreBound(t *testing.T) {
 		t.Errorf("full: got %+v", full)
 	}
 	c.bounded = true
-	if got := c.checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, "max_file of DELAY_EMBEDDED_CONFIG") {
+	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
+	if got := c.checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
 		t.Errorf("nearly full: got %+v", got)
 	}
 }

@@ -141,8 +141,8 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	}
 }
 
-// Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the settings.
-// They know the certificate, so they need no authority for it, and no name in it.
+// Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the
+// settings. They know the certificate, so they need no authority for it, and no name in it.
 func TestEmbeddedConfigFile(t *testing.T) {
 	port := protectedEnv(t)
 	dir := t.TempDir()
@@ -259,12 +259,30 @@ func TestEmbeddedUserRefused(t *testing.T) {
 		environ []string
 		want    []string
 	}{
-		{[]string{"DELAY_EMBEDDED_USER", "me"}, []string{`DELAY_EMBEDDED_USER="me"`, "without DELAY_EMBEDDED_PASSWORD"}},
-		{[]string{"DELAY_EMBEDDED_PASSWORD", embeddedSecret}, []string{"DELAY_EMBEDDED_PASSWORD:", "without DELAY_EMBEDDED_USER"}},
-		{[]string{"DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", "$2a$11$" + embeddedSecret}, []string{"not its hash"}},
-		{[]string{"NATS_USER", "me"}, []string{"NATS_USER", "DELAY_EMBEDDED_USER"}},
-		{[]string{"NATS_TOKEN", embeddedSecret}, []string{"NATS_TOKEN", "DELAY_EMBEDDED_CONFIG"}},
-		{[]string{"NATS_URL", "nats://h", "DELAY_EMBEDDED_PASSWORD", embeddedSecret}, []string{"DELAY_EMBEDDED_PASSWORD:", "NATS_URL is set"}},
+		{
+			[]string{"DELAY_EMBEDDED_USER", "me"},
+			[]string{`DELAY_EMBEDDED_USER="me"`, "without DELAY_EMBEDDED_PASSWORD"},
+		},
+		{
+			[]string{"DELAY_EMBEDDED_PASSWORD", embeddedSecret},
+			[]string{"DELAY_EMBEDDED_PASSWORD:", "without DELAY_EMBEDDED_USER"},
+		},
+		{
+			[]string{"DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", "$2a$11$" + embeddedSecret},
+			[]string{"not its hash"},
+		},
+		{
+			[]string{"NATS_USER", "me"},
+			[]string{"NATS_USER", "DELAY_EMBEDDED_USER"},
+		},
+		{
+			[]string{"NATS_TOKEN", embeddedSecret},
+			[]string{"NATS_TOKEN", "DELAY_EMBEDDED_CONFIG"},
+		},
+		{
+			[]string{"NATS_URL", "nats://h", "DELAY_EMBEDDED_PASSWORD", embeddedSecret},
+			[]string{"DELAY_EMBEDDED_PASSWORD:", "NATS_URL is set"},
+		},
 	} {
 		clearEnv(t)
 		for i := 0; i < len(test.environ); i += 2 {

@@ -125,7 +125,8 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 			return fmt.Errorf("where %s: %v", id, err)
 		}
 	}
-	if out, _, err := o.run("retrying", "--json"); err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
+	out, _, err = o.run("retrying", "--json")
+	if err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
 		return fmt.Errorf("retrying: %v", err)
 	}
 	if out, _, err := o.run("dead", "show", "DELAY_5s-0-1"); err != nil || !strings.Contains(out, "orders.x") {

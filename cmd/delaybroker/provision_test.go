@@ -54,7 +54,8 @@ func TestProvisionReportsDrift(t *testing.T) {
 // What was done before a failure is shown.
 func TestProvisionFailsHalfWay(t *testing.T) {
 	o := operateOn(t, server.Options{})
-	if _, err := o.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}); err != nil {
+	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
+	if _, err := o.js.CreateStream(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := o.run("provision")

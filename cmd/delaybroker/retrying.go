@@ -32,8 +32,11 @@ func (a *app) retryingCommand() *cobra.Command {
 		Short: "Show what waits in the retry lanes, by target: why, and until when",
 		Long: `Show what waits in the retry lanes, by target, the most first.
 
-state         refused by the target; deferred: not refused, and no attempt counted, since the target is slow or silent or
-              JetStream has no room; resent: a dead letter on its way again; unreadable: a newer broker's, or nobody's
+state         refused: by the target
+              deferred: not refused, and no attempt counted, since the target is slow or silent,
+              or JetStream has no room
+              resent: a dead letter on its way again
+              unreadable: a newer broker's, or nobody's
 attempts      refused so far, of how many there may be: of the message that is nearest to becoming a dead letter
 next attempt  the earliest
 last reason   of the message that came last; delaybroker where <Delay-Id> has that of another

@@ -72,7 +72,8 @@ func TestRetryingShows(t *testing.T) {
 		{"--most 2", "2 messages in 2 lines: 2 refused; the retry lanes hold 4\n" +
 			"stopped after 2 messages; go on with --from DELAY_RETRY_30s-2, or look at more with --most\n", "shop.mail"},
 		{"--most 1 --target shop.>", "1 message in 1 line: 1 refused; the retry lanes hold 4\n" +
-			"stopped after 1 message; go on with --from DELAY_RETRY_30s-1 --target 'shop.>', or look at more with --most\n", "shop.sms"},
+			"stopped after 1 message; go on with --from DELAY_RETRY_30s-1 --target 'shop.>', " +
+			"or look at more with --most\n", "shop.sms"},
 		{"--from DELAY_RETRY_30s-2", "2 messages in 1 line: 2 refused; the retry lanes hold 4\n", "shop.mail"},
 	} {
 		out, errs, err := o.run(append([]string{"retrying"}, strings.Fields(test.args)...)...)
@@ -86,9 +87,14 @@ func TestRetryingRefusesWords(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	for args, part := range map[string]string{
-		"--most 0": "--most 0: want 1 or more", "--limit -1": "--limit -1: want 0 or more", "--target a..b": `--target "a..b"`,
-		"--from DELAY_RETRY_5s": "want a stream and a sequence", "--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
-		"--from DELAY_5s-1": "there is no such retry lane: DELAY_5s; there are DELAY_RETRY_1s", "x": "takes no arguments",
+		"--most 0":              "--most 0: want 1 or more",
+		"--limit -1":            "--limit -1: want 0 or more",
+		"--target a..b":         `--target "a..b"`,
+		"--from DELAY_RETRY_5s": "want a stream and a sequence",
+		"--from DELAY_5s-1":     "there is no such retry lane: DELAY_5s; there are DELAY_RETRY_1s",
+		"x":                     "takes no arguments",
+
+		"--from DELAY_RETRY_5s-1-1795232225716716581": "want a stream and a sequence",
 	} {
 		wantVerbError(t, 2, []string{part}, append([]string{"retrying"}, strings.Fields(args)...)...)
 	}
@@ -109,7 +115,8 @@ func TestRetryingWhileServing(t *testing.T) {
 	g := r.Groups[0]
 	wait := g.Next.Sub(r.Time)
 	got := fmt.Sprint(g.Target, " ", g.State, " ", g.Attempts, " of ", g.Allowed, ": ", g.Reason)
-	if want := "orders.expire refused 1 of 20: nobody listens on the subject (503)"; got != want || wait <= 0 || wait > 30*time.Second {
+	const want = "orders.expire refused 1 of 20: nobody listens on the subject (503)"
+	if got != want || wait <= 0 || wait > 30*time.Second {
 		t.Errorf("got %s in %s, want %s within 30s", got, wait, want)
 	}
 }

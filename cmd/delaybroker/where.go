@@ -20,8 +20,8 @@ func (a *app) whereCommand() *cobra.Command {
 		Short: "Find one message by its Delay-Id",
 		Long: `Find one message: in the stream that accepted it, in the lanes behind that, or among the dead letters.
 
-Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts will do,
-as in DELAY_INTAKE-29, but a search takes longer then.
+Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts
+will do, as in DELAY_INTAKE-29, but a search takes longer then.
 
 exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),

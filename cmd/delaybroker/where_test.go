@@ -49,7 +49,8 @@ func TestWhereInItsFirstStream(t *testing.T) {
 	ack := o.publish("delay.5s.orders.expire", "")
 	id := o.idOf(ack.Stream, ack.Sequence)
 	w := o.whereIs(id.String())
-	if w.Stream != "DELAY_5s" || w.Target != "orders.expire" || !w.Due.Equal(id.At.Add(5*time.Second)) || !w.Accepted.Equal(id.At) {
+	if w.Stream != "DELAY_5s" || w.Target != "orders.expire" ||
+		!w.Due.Equal(id.At.Add(5*time.Second)) || !w.Accepted.Equal(id.At) {
 		t.Errorf("got %+v, want DELAY_5s, orders.expire, due after 5s", w)
 	}
 	out := o.must("where", id.String())
@@ -61,7 +62,8 @@ func TestWhereInItsFirstStream(t *testing.T) {
 
 	another := id
 	another.At = id.At.Add(-time.Nanosecond)
-	if w := o.absent(another.String()); !strings.Contains(w.Answer, "delivered, unless somebody purged it or made the id up") {
+	const gone = "delivered, unless somebody purged it or made the id up"
+	if w := o.absent(another.String()); !strings.Contains(w.Answer, gone) {
 		t.Errorf("another time: got %q", w.Answer)
 	}
 }
@@ -97,7 +99,8 @@ func TestWhereOnItsWay(t *testing.T) {
 		t.Errorf("after a refusal: got %+v", w)
 	}
 	if w := o.whereIs(id); strings.HasPrefix(w.Stream, "DELAY_RETRY_") {
-		if !strings.Contains(w.LastError, "nobody listens") || w.Allowed != 2 || !w.RetryAt.After(w.Due) || w.LastFailure.IsZero() {
+		if !strings.Contains(w.LastError, "nobody listens") || w.Allowed != 2 ||
+			!w.RetryAt.After(w.Due) || w.LastFailure.IsZero() {
 			t.Errorf("after a refusal: got %+v, want its reason and its next attempt", w)
 		}
 	}
@@ -157,21 +160,21 @@ func TestWhereSearches(t *testing.T) {
 	hop("delay.1s.forged", id.String(), nats.Header{})
 	const others = 2010
 	for i := range others {
-		hop("delaysys.hop.1s.x", fmt.Sprintf("DELAY_5s-%d-1", i+2), nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}})
+		ends := nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}
+		hop("delaysys.hop.1s.x", fmt.Sprintf("DELAY_5s-%d-1", i+2), ends)
 	}
 	<-o.js.PublishAsyncComplete()
 	if w := o.absent(id.String()); w.Searched != others {
 		t.Errorf("searched: got %d, want %d", w.Searched, others)
 	}
-	hop("delaysys.hop.1s.orders.expire", id.String(), nats.Header{
-		message.HeaderAccepted: {inspect.Moment(id.At)}, message.HeaderDue: {inspect.Moment(id.At.Add(time.Hour))}, message.HeaderHop: {"1"}, message.HeaderFormat: {"1"},
-	})
+	hop("delaysys.hop.1s.orders.expire", id.String(), dueInAnHour(id))
 	<-o.js.PublishAsyncComplete()
 	w := o.whereIs(id.String())
 	if w.Stream != "DELAY_1s" || w.Sequence != others+2 || w.Searched != others+1 || w.Target != "orders.expire" {
 		t.Errorf("got %+v, want sequence %d of DELAY_1s", w, others+2)
 	}
-	if w := o.absent(id.String(), "--most", "1500"); !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 2500 {
+	w = o.absent(id.String(), "--most", "1500")
+	if !strings.Contains(w.Answer, "--most") || w.Searched < 1500 || w.Searched > 2500 {
 		t.Errorf("got %+v, want an end after about 1500", w)
 	}
 	s, err := o.js.Stream(t.Context(), "DELAY_1s")
@@ -180,6 +183,16 @@ func TestWhereSearches(t *testing.T) {
 	}
 	for name := range s.ConsumerNames(t.Context()).Name() {
 		t.Errorf("left behind: consumer %s", name)
+	}
+}
+
+// dueInAnHour is the state between lanes of a message that is due an hour after it was accepted.
+func dueInAnHour(id message.ID) nats.Header {
+	return nats.Header{
+		message.HeaderAccepted: {inspect.Moment(id.At)},
+		message.HeaderDue:      {inspect.Moment(id.At.Add(time.Hour))},
+		message.HeaderHop:      {"1"},
+		message.HeaderFormat:   {"1"},
 	}
 }
 
@@ -195,8 +208,8 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	moved := message.ID{Stream: "DELAY_INTAKE", Sequence: 29, At: time.Now().Add(-time.Hour)}
 	for _, other := range []string{"DELAY_INTAKE-2-29", "DELAY_INTAKE-290-1", moved.String()} {
 		hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
-		hop.Header = nats.Header{message.HeaderID: {other}, message.HeaderAccepted: {inspect.Moment(moved.At)}, message.HeaderDue: {inspect.Moment(moved.At.Add(time.Hour))},
-			message.HeaderHop: {"1"}, message.HeaderFormat: {"1"}}
+		hop.Header = dueInAnHour(moved)
+		hop.Header.Set(message.HeaderID, other)
 		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +217,8 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	if w := o.whereIs("DELAY_INTAKE-29"); w.ID != moved.String() || w.Sequence != 3 || w.Stream != "DELAY_1s" {
 		t.Errorf("behind it: got %+v, want %s", w, moved)
 	}
-	if w := o.absent("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, "never accepted, since the last sequence") {
+	const never = "never accepted, since the last sequence"
+	if w := o.absent("DELAY_INTAKE-30"); w.ID != "DELAY_INTAKE-30" || !strings.Contains(w.Answer, never) {
 		t.Errorf("got %+v", w)
 	}
 	for _, words := range []string{"DELAY_INTAKE-", "-3", "DELAY INTAKE-3", "DELAY_INTAKE-0"} {
@@ -250,7 +264,13 @@ func TestWhereInARetryLane(t *testing.T) {
 	o.must("provision")
 	now := time.Now().UTC()
 	accepted := message.ID{Stream: "DELAY_1s", Sequence: 1, At: now.Add(-time.Minute)}
-	request := message.Request{ID: accepted.String(), Accepted: accepted.At, Due: accepted.At.Add(time.Second), Hop: 2, Allowed: 20}
+	request := message.Request{
+		ID:       accepted.String(),
+		Accepted: accepted.At,
+		Due:      accepted.At.Add(time.Second),
+		Hop:      2,
+		Allowed:  20,
+	}
 	refused := request.Refused(now, now.Add(time.Hour), "\x1b[2Jno stock")
 	again := refused
 	again.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
@@ -262,10 +282,15 @@ func TestWhereInARetryLane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const next = "next attempt  "
+	const (
+		reason = "last reason   [2Jno stock"
+		next   = "next attempt  "
+	)
 	for id, wanted := range map[string][]string{
-		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + inspect.Moment(now), "last reason   [2Jno stock", next},
-		again.ID:   {"put off, and tried again in 59m", "1 time of 20", "last reason   [2Jno stock", "put off       JetStream has no room", next},
+		refused.ID: {"refused, and tried again in 59m", "1 time of 20, lastly at " + inspect.Moment(now), reason, next},
+		again.ID: {
+			"put off, and tried again in 59m", "1 time of 20", reason, "put off       JetStream has no room", next,
+		},
 	} {
 		out := o.must("where", id)
 		for _, want := range wanted {

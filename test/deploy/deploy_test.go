@@ -90,7 +90,8 @@ func TestSettingsAccepted(t *testing.T) {
 	}
 }
 
-// TestWhoMakesTheStreams: a broker makes its streams unless a manifest says verify, and those that come with streams do.
+// TestWhoMakesTheStreams: a broker makes its streams unless a manifest says verify. Manifests that come with streams
+// say it.
 func TestWhoMakesTheStreams(t *testing.T) {
 	t.Parallel()
 	if got := settings(t)["DELAY_PROVISION"]; got != "create" {
@@ -114,8 +115,8 @@ func TestWhoMakesTheStreams(t *testing.T) {
 	}
 }
 
-// TestImageSaysWhatItExposes: by default the embedded server of the image lets in whoever reaches it, so it says so, and
-// what to set. With that set it asks, and says nothing.
+// TestImageSaysWhatItExposes: by default the embedded server of the image lets in whoever reaches it. The log says so,
+// and what to set. With that set, the server asks for a user, and the log says nothing.
 func TestImageSaysWhatItExposes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
