@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,14 +22,9 @@ import (
 	"delaybroker/broker/layout"
 )
 
-const (
-	// webGrace is how long a stop waits for answers to probes.
-	webGrace = time.Second
-
-	// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process
-	// and to its group.
-	oneSignal = 250 * time.Millisecond
-)
+// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process and to
+// its group.
+const oneSignal = 250 * time.Millisecond
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
@@ -177,13 +171,6 @@ func (c config) notAccepted(err error) error {
 	return fmt.Errorf("%w: the embedded server does not accept the broker: %w", errConfig, c.access.explain(err))
 }
 
-// serveWeb answers probes until closeWeb.
-func serveWeb(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
-	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		fail(fmt.Errorf("serve HTTP: %w", err))
-	}
-}
-
 // announce logs that the broker is ready, with what an acknowledgement means, and stores that meaning for the probes.
 func (c config) announce(
 	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
@@ -243,15 +230,6 @@ func (c config) another(ctx context.Context, err error) error {
 		}
 	}
 	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
-}
-
-func closeWeb(web *http.Server, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
-	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
-		log.Debug("probes were cut off", "err", err)
-		web.Close()
-	}
 }
 
 // addressOf is the address of the probes, with the port that the system chose where the setting is 0.
