@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +22,9 @@ import (
 
 // aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
 const aliveTimeout = 2 * time.Second
+
+// webGrace is how long a stop waits for answers to probes.
+const webGrace = time.Second
 
 // scrapes is how many may read the metrics at once.
 const scrapes = 4
@@ -187,5 +192,21 @@ func newWeb(log *slog.Logger) *http.Server {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// serveWeb answers probes until closeWeb.
+func serveWeb(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
+	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		fail(fmt.Errorf("serve HTTP: %w", err))
+	}
+}
+
+func closeWeb(web *http.Server, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		log.Debug("probes were cut off", "err", err)
+		web.Close()
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,14 +22,9 @@ import (
 	"delaybroker/broker/layout"
 )
 
-const (
-	// webGrace is how long a stop waits for answers to probes.
-	webGrace = time.Second
-
-	// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process
-	// and to its group.
-	oneSignal = 250 * time.Millisecond
-)
+// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process and to
+// its group.
+const oneSignal = 250 * time.Millisecond
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
@@ -91,11 +85,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		if cause := context.Cause(signals); cause != nil {
 			log.Info("stopping", "cause", cause)
 		}
-		select {
-		case <-finished:
-		case <-time.After(oneSignal):
-			stop() // so that a second signal kills at once
-		}
+		endSignals(stop, finished)
 	})
 	defer running.Wait()
 	defer close(finished)
@@ -129,10 +119,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	defer closeWeb(web, log)
 	links, err := dialer.dial()
 	if err != nil {
-		if errors.Is(err, nats.ErrAuthorization) { // the embedded server's: any other is tried again
-			err = fmt.Errorf("%w: the embedded server does not accept the broker: %w", errConfig, cfg.access.explain(err))
-		}
-		return err
+		return cfg.notAccepted(err)
 	}
 	defer links.close()
 	cfg.broker.Log, cfg.broker.Place = log, cfg.place()
@@ -146,29 +133,16 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
 			durability: &durability,
 		}.handler()
-		running.Go(func() {
-			if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				fail(fmt.Errorf("serve HTTP: %w", err))
-			}
-		})
+		running.Go(func() { serveWeb(web, listener, fail) })
 	}
 
 	if err := links.await(ctx, log); err != nil {
 		return failure(signals, ctx)
 	}
-	control := links.forBroker().Control
 	running.Go(func() {
 		select {
 		case <-b.Ready():
-			meaning, weak := cfg.durability(ctx, b, control, log).Words()
-			durability.Store(&meaning)
-			log.Info("ready", "version", build.name(),
-				"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
-				"prefix", cfg.broker.Prefix, "levels", len(cfg.broker.Ladder.Levels()),
-				"http", addressOf(listener), "durability", meaning)
-			for _, w := range weak {
-				log.Warn("durability is weak", "what", w.What, "do", w.Do)
-			}
+			cfg.announce(ctx, b, links.forBroker().Control, addressOf(listener), &durability, log)
 		case <-ctx.Done():
 		}
 	})
@@ -177,6 +151,40 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		err = fmt.Errorf("%w; %s", err, howToProvision(err))
 	}
 	return errors.Join(failure(signals, ctx), err)
+}
+
+// endSignals ends the catching of signals soon after the first of them, so that a second one kills at once. It returns
+// sooner when the stop has finished.
+func endSignals(stop func(), finished <-chan struct{}) {
+	select {
+	case <-finished:
+	case <-time.After(oneSignal):
+		stop()
+	}
+}
+
+// notAccepted explains that the embedded server refuses the broker's user: a server elsewhere is tried again instead.
+func (c config) notAccepted(err error) error {
+	if !errors.Is(err, nats.ErrAuthorization) {
+		return err
+	}
+	return fmt.Errorf("%w: the embedded server does not accept the broker: %w", errConfig, c.access.explain(err))
+}
+
+// announce logs that the broker is ready, with what an acknowledgement means, and stores that meaning for the probes.
+func (c config) announce(
+	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
+	log *slog.Logger,
+) {
+	meaning, weak := c.durability(ctx, b, control, log).Words()
+	durability.Store(&meaning)
+	log.Info("ready", "version", readBuild().name(),
+		"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
+		"prefix", c.broker.Prefix, "levels", len(c.broker.Ladder.Levels()),
+		"http", probes, "durability", meaning)
+	for _, w := range weak {
+		log.Warn("durability is weak", "what", w.What, "do", w.Do)
+	}
 }
 
 // howToProvision says what to do about streams that are missing.
@@ -222,15 +230,6 @@ func (c config) another(ctx context.Context, err error) error {
 		}
 	}
 	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
-}
-
-func closeWeb(web *http.Server, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
-	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
-		log.Debug("probes were cut off", "err", err)
-		web.Close()
-	}
 }
 
 // addressOf is the address of the probes, with the port that the system chose where the setting is 0.
