@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -131,6 +132,30 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 			if _, drift := mustProvision(t, p, want(ladder...)); len(drift) > 0 || len(before) > 0 {
 				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
 			}
+		}
+	})
+}
+
+// uncreating is a JetStream in which no stream may be created.
+type uncreating struct{ jetstream.JetStream }
+
+var errNoRight = errors.New("no right to create")
+
+func (uncreating) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+	return nil, errNoRight
+}
+
+// TestNothingIsTakenForARefusedStream: if the stream of a new level may not be created, the intake keeps its subjects.
+func TestNothingIsTakenForARefusedStream(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m"))
+		before := configOf(t, js, "DELAY_INTAKE").Subjects
+		p := provisioner(uncreating{js}, true)
+		if _, _, err := p.Provision(context.Background(), want("1m", "7m")); !errors.Is(err, errNoRight) {
+			t.Fatalf("got %v, want that there is no right", err)
+		}
+		if got := configOf(t, js, "DELAY_INTAKE").Subjects; !slices.Equal(got, before) {
+			t.Errorf("the intake listens on %v, want %v", got, before)
 		}
 	})
 }

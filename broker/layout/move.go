@@ -25,12 +25,17 @@ type move struct {
 func (m *move) bring(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
-		for _, subject := range s.Subjects {
-			if err := m.letGo(ctx, m.giver[subject], m.taking(s.Subjects, m.giver[subject])...); err != nil {
-				return err
-			}
+		// First without the subjects that other streams have: if it may not be created, they must not lose them.
+		first := s
+		first.Subjects = m.taking(s.Subjects, "")
+		if len(first.Subjects) == 0 {
+			return m.replace(ctx, s)
 		}
-		return m.create(ctx, s)
+		if err := m.create(ctx, first); err != nil {
+			return err
+		}
+		cfg := first.Config()
+		has, m.has[s.Stream] = &cfg, &cfg
 	}
 	bounded := limit(has, s)
 	missing := minus(s.Subjects, has.Subjects)
@@ -50,6 +55,16 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 		return m.update(ctx, *has)
 	}
 	return nil
+}
+
+// replace creates a stream all of whose subjects other streams have: they let go first.
+func (m *move) replace(ctx context.Context, s Spec) error {
+	for _, subject := range s.Subjects {
+		if err := m.letGo(ctx, m.giver[subject], m.taking(s.Subjects, m.giver[subject])...); err != nil {
+			return err
+		}
+	}
+	return m.create(ctx, s)
 }
 
 // taking are the subjects that the giver has; without a giver, the subjects that no stream of ours has.
