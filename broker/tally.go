@@ -70,7 +70,7 @@ func (h *latencies) observe(d time.Duration) {
 type Histogram struct {
 	Count   uint64        `json:"count"`
 	Sum     time.Duration `json:"sum"`
-	Buckets []Bucket      `json:"latencies"`
+	Buckets []Bucket      `json:"buckets"`
 }
 
 // Bucket counts the durations of UpTo and less.
@@ -92,7 +92,7 @@ func (h *latencies) read() Histogram {
 
 // MarshalJSON writes the sum in seconds.
 func (h Histogram) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "latencies": h.Buckets})
+	return json.Marshal(map[string]any{"count": h.Count, "sum": h.Sum.Seconds(), "buckets": h.Buckets})
 }
 
 // MarshalJSON writes the bound in seconds.
