@@ -159,3 +159,22 @@ func TestNothingIsTakenForARefusedStream(t *testing.T) {
 		}
 	})
 }
+
+// TestLevelWhoseSubjectsAreAllTaken: a new level gets its subjects although another stream has every one of them.
+func TestLevelWhoseSubjectsAreAllTaken(t *testing.T) {
+	bubbleJS(t, func(t *testing.T, js *counting) {
+		mustProvision(t, provisioner(js, true), want("1m"))
+		change(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
+			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")
+		})
+		mustProvision(t, provisioner(js, true), want("1m", "7m"))
+		for _, subject := range []string{"delay.7m.>", "delaysys.hop.7m.>"} {
+			if !slices.Contains(configOf(t, js, "DELAY_7m").Subjects, subject) {
+				t.Errorf("the level does not listen on %s", subject)
+			}
+			if slices.Contains(configOf(t, js, "DELAY_INTAKE").Subjects, subject) {
+				t.Errorf("the intake still listens on %s", subject)
+			}
+		}
+	})
+}

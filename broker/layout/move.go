@@ -26,10 +26,14 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
 		// First without the subjects that other streams have: if it may not be created, they must not lose them.
+		// A stream must listen on something, so where another has all of them, it gives some first.
 		first := s
-		first.Subjects = m.taking(s.Subjects, "")
-		if len(first.Subjects) == 0 {
-			return m.replace(ctx, s)
+		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
+			giver := m.giver[s.Subjects[0]]
+			first.Subjects = m.taking(s.Subjects, giver)
+			if err := m.letGo(ctx, giver, first.Subjects...); err != nil {
+				return err
+			}
 		}
 		if err := m.create(ctx, first); err != nil {
 			return err
@@ -55,16 +59,6 @@ func (m *move) bring(ctx context.Context, s Spec) error {
 		return m.update(ctx, *has)
 	}
 	return nil
-}
-
-// replace creates a stream all of whose subjects other streams have: they let go first.
-func (m *move) replace(ctx context.Context, s Spec) error {
-	for _, subject := range s.Subjects {
-		if err := m.letGo(ctx, m.giver[subject], m.taking(s.Subjects, m.giver[subject])...); err != nil {
-			return err
-		}
-	}
-	return m.create(ctx, s)
 }
 
 // taking are the subjects that the giver has; without a giver, the subjects that no stream of ours has.
