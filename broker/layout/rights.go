@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
 )
 
 // glance is how often a change that waits for its answer looks for a refusal.
@@ -34,8 +35,7 @@ func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(c
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			err := conn.LastError()
-			if errors.Is(err, nats.ErrPermissionViolation) && err != before &&
-				strings.Contains(err.Error(), strconv.Quote(subject)) {
+			if forbidden, _ := jsapi.Forbidden(err); forbidden == subject && err != before {
 				refuse(err)
 				return
 			}

@@ -1,4 +1,4 @@
-package deliver
+package jsapi
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func TestForbidden(t *testing.T) {
 		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
 		{nil, "", false},
 	} {
-		if subject, ok := forbidden(tt.err); subject != tt.subject || ok != tt.ok {
+		if subject, ok := Forbidden(tt.err); subject != tt.subject || ok != tt.ok {
 			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, subject, ok, tt.subject, tt.ok)
 		}
 	}
