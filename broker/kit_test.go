@@ -43,4 +43,3 @@ type recorder []deliver.Message
 
 func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
 func (r *recorder) Recall(deliver.Owner)                              {}
-func (r *recorder) Drain()                                            {}

@@ -132,7 +132,7 @@ func (w *worker) hungry(local time.Time) bool {
 		return false
 	}
 	now, _ := w.clock.now(local)
-	resume, later := w.resumes()
+	resume, later := w.reading.resumes(w.flights.count, w.flights.bytes)
 	return !later || !now.Before(resume)
 }
 

@@ -24,12 +24,11 @@ const (
 	checkers = 16
 )
 
-// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Drain gives back all messages that
-// were not sent, and Recall those of one owner.
+// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of an
+// owner that were not sent.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)
-	Drain()
 }
 
 // proceed decides the next step of a message, and takes it.

@@ -241,7 +241,8 @@ func (w *worker) decideUntimed(m moment) {
 // send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
-		until, wait := w.backlog.sendable(w.reading, w.flights, w.full(), m.now, local)
+		full := w.backlog.open && w.full()
+		until, wait := w.backlog.sendable(w.reading, w.flights, full, m.now, local)
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
