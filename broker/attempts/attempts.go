@@ -42,7 +42,7 @@ func (l Limits) For(target string, otherwise int) int {
 // ParseLimits reads "20", or rules before a default as in "shop.mail=5,20". The default is returned as it is written,
 // and is empty if there is none.
 func ParseLimits(s string) (rules Limits, otherwise string, err error) {
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
 		switch n, bad := strconv.Atoi(text); {
 		case isRule && bad != nil:
@@ -111,7 +111,7 @@ func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 
 // parseLadder writes doublings out.
 func parseLadder(list string) (levels.Ladder, error) {
-	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	words := message.Words(list)
 	var names []string
 	for at, word := range words {
 		if word != double {

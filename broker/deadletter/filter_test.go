@@ -16,7 +16,7 @@ func TestFilters(t *testing.T) {
 		start := time.Now()
 		refuse := func(n uint64, subject string) message.Request {
 			r, problem := k.request(n, subject)
-			k.bury(r, problem, "")
+			k.deadLetter(r, problem, "")
 			time.Sleep(time.Hour)
 			return r
 		}
@@ -27,7 +27,7 @@ func TestFilters(t *testing.T) {
 		refuse(3, "delayin.soon.orders.a")            // bad_time with a target
 		fourth := refuse(4, "delayin.1m.elsewhere.x") // bad_target without one
 		first.Hop++                                   // a copy of the first, after a crash
-		k.bury(first, message.Problemf(message.Undelivered, "no"), "1")
+		k.deadLetter(first, message.Problemf(message.Undelivered, "no"), "1")
 		id := func(r message.Request) message.ID { i, _ := message.ParseID(r.ID); return i }
 		for _, tt := range []struct {
 			name string

@@ -59,8 +59,8 @@ func (k *kit) request(n uint64, subject string, headers ...string) (message.Requ
 		Header: h})
 }
 
-// bury stores a letter as a broker does.
-func (k *kit) bury(r message.Request, p *message.Problem, body string) *jetstream.PubAck {
+// deadLetter stores a letter as a broker does.
+func (k *kit) deadLetter(r message.Request, p *message.Problem, body string) *jetstream.PubAck {
 	k.t.Helper()
 	return k.store(&nats.Msg{Subject: k.policy.Names.Dead(p.Code, r.Target), Header: nats.Header(r.DeadHeader(p)),
 		Data: []byte(body)})
@@ -87,7 +87,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		r = r.Refused(time.Now().UTC(), time.Now().UTC(), "no stock")
 	}
 	r.Hop = 2
-	k.bury(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), body)
+	k.deadLetter(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts, lastly: full"), body)
 	return r
 }
 
@@ -161,7 +161,7 @@ func (k *kit) resent() []message.Request {
 			Header: maps.Clone(message.Header(m.Header)),
 		})
 		if problem != nil {
-			k.t.Errorf("a broker would bury it again: %v", problem)
+			k.t.Errorf("a broker would make it a dead letter again: %v", problem)
 		}
 		all = append(all, r)
 	}

@@ -33,7 +33,7 @@ func TestLetterIsWhole(t *testing.T) {
 		time.Sleep(time.Second)
 		r = r.Refused(first.Add(time.Second), first.Add(time.Minute), "no stock")
 		r.Hop = 3
-		k.bury(r, message.Problemf(message.Undelivered, "no"), "body")
+		k.deadLetter(r, message.Problemf(message.Undelivered, "no"), "body")
 		want := Letter{
 			Letter:   message.Letter{Request: r, Code: message.Undelivered, Sentence: "no"},
 			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4,
@@ -230,7 +230,7 @@ func TestDeadAgain(t *testing.T) {
 		if err := k.Store.store(k.ctx(), again, l.Data); err != nil {
 			t.Fatal(err)
 		}
-		ack := k.bury(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
+		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
 		if ack.Duplicate || ack.Sequence != 2 {
 			t.Fatalf("got %+v: removing the first letter would lose the message", ack)
 		}

@@ -23,7 +23,7 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 	if _, one := request.(map[string]string); one {
 		return l.Asker.Ask(ctx, subject, request, answer)
 	}
-	only := &pages{all: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
+	only := &natstest.Pages{All: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
 	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 

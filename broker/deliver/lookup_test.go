@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -156,23 +155,10 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// pages answers with one page after the other, and remembers the offsets.
-type pages struct {
-	all     []string
-	offsets []int
-}
-
-func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
-	p.offsets = append(p.offsets, request.(map[string]int)["offset"])
-	page := p.all[0]
-	p.all = p.all[1:]
-	return json.Unmarshal([]byte(page), answer)
-}
-
 // TestStreamsAway: a stream without a leader is named and not described. It is taken for what it was when it was last
 // described. If it never was described, it may listen on anything, and then no silence is believed.
 func TestStreamsAway(t *testing.T) {
-	p := &pages{all: []string{
+	p := &natstest.Pages{All: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
 		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`,
 		`{"total":3,"missing":["B"]}`,
@@ -203,8 +189,8 @@ func TestStreamsAway(t *testing.T) {
 	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
 		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}
-	if want := []int{0, 0, 1, 2, 0, 0, 1}; !slices.Equal(p.offsets, want) {
-		t.Errorf("pages began at %v, want %v", p.offsets, want)
+	if want := []int{0, 0, 1, 2, 0, 0, 1}; !slices.Equal(p.Offsets, want) {
+		t.Errorf("pages began at %v, want %v", p.Offsets, want)
 	}
 }
 

@@ -25,7 +25,7 @@ type Rule struct {
 // ParseModes reads a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto".
 func ParseModes(s string) (Modes, error) {
 	var m Modes
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, word := range message.Words(s) {
 		if pattern, mode, ok := strings.Cut(word, "="); ok {
 			m.Rules = append(m.Rules, Rule{Pattern: pattern, Mode: message.Mode(mode)})
 			continue

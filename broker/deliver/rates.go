@@ -27,7 +27,7 @@ type Rate struct {
 // ParseRates reads rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
 	var all Rates
-	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, word := range message.Words(s) {
 		pattern, text, ok := strings.Cut(word, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {

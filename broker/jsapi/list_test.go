@@ -1,25 +1,12 @@
 package jsapi
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
+
+	"delaybroker/test/natstest"
 )
-
-// pages answers with one page after the other, and remembers the offsets.
-type pages struct {
-	all     []string
-	offsets []int
-}
-
-func (p *pages) Ask(_ context.Context, _ string, request, answer any) error {
-	p.offsets = append(p.offsets, request.(map[string]int)["offset"])
-	page := p.all[0]
-	p.all = p.all[1:]
-	return json.Unmarshal([]byte(page), answer)
-}
 
 // TestList reads pages as a cluster gives them: a stream whose leader is away is named only, and a stream whose peers
 // are all offline is described and named.
@@ -59,7 +46,7 @@ func TestList(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &pages{all: tt.pages}
+			p := &natstest.Pages{All: tt.pages}
 			got, away, err := List(t.Context(), p, func(s named) string { return s.Name })
 			var all []string
 			for _, s := range got {
@@ -68,8 +55,8 @@ func TestList(t *testing.T) {
 			if !errors.Is(err, tt.err) || !slices.Equal(all, tt.all) || !slices.Equal(away, tt.away) {
 				t.Errorf("got %v, away %v, %v; want %v, away %v, %v", all, away, err, tt.all, tt.away, tt.err)
 			}
-			if !slices.Equal(p.offsets, tt.offsets) {
-				t.Errorf("pages began at %v, want %v", p.offsets, tt.offsets)
+			if !slices.Equal(p.Offsets, tt.offsets) {
+				t.Errorf("pages began at %v, want %v", p.Offsets, tt.offsets)
 			}
 		})
 	}

@@ -74,6 +74,11 @@ func matchAny(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
 }
 
+// Words splits a setting that is a list of names or of rules by pattern: commas and spaces stand between its words.
+func Words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 // Match reports whether subject matches a NATS pattern: * is one token, a final > is one or more.
 func Match(pattern, subject string) bool {
 	for {

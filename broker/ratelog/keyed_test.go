@@ -33,26 +33,35 @@ func (k *Keyed) sayAll(keys ...string) {
 	}
 }
 
+// step is a pause, the keys that are logged after it, and the lines that come of them.
+type step struct {
+	wait time.Duration
+	keys []string
+	want string
+}
+
+// play takes the steps with a Keyed for two keys.
+func play(t *testing.T, steps []step) {
+	t.Helper()
+	k, said := keyed(2)
+	for _, step := range steps {
+		time.Sleep(step.wait)
+		k.sayAll(step.keys...)
+		if got := said(); got != step.want {
+			t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
+		}
+	}
+}
+
 // TestKeyedTellsKeysApart: each has an interval of its own, to the nanosecond, and says how often it was left out.
 func TestKeyedTellsKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, said := keyed(2)
-		for _, step := range []struct {
-			wait time.Duration
-			keys []string
-			want string
-		}{
+		play(t, []step{
 			{0, []string{"a", "a", "b", "a"}, "target=a; target=b"},
 			{time.Minute - 1, []string{"a"}, ""},
 			{1, []string{"b", "a"}, "target=b; target=a more=3"},
 			{time.Hour, []string{"a", "b"}, "target=a; target=b"},
-		} {
-			time.Sleep(step.wait)
-			k.sayAll(step.keys...)
-			if got := said(); got != step.want {
-				t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
-			}
-		}
+		})
 	})
 }
 
@@ -60,25 +69,14 @@ func TestKeyedTellsKeysApart(t *testing.T) {
 // for another, and nothing that was left out is left uncounted.
 func TestKeyedCountsWhatItForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, said := keyed(2)
-		for _, step := range []struct {
-			wait time.Duration
-			keys []string
-			want string
-		}{
+		play(t, []step{
 			{0, []string{"a", "a", "b", "c", "d", "c"}, "target=a; target=b; target=c"}, // no room for c and d
 			{30 * time.Second, []string{"a", "c"}, ""},
 			// c takes the place of a. Left out were: a twice, c itself twice, and d once.
 			{30 * time.Second, []string{"c"}, "target=c others=5"},
 			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d in the place of b, which has no room
 			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // in the places of c and d
-		} {
-			time.Sleep(step.wait)
-			k.sayAll(step.keys...)
-			if got := said(); got != step.want {
-				t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
-			}
-		}
+		})
 	})
 }
 

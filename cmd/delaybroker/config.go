@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
@@ -82,10 +83,10 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
 		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
-		Targets:         list(s.Targets),
-		HeaderTargets:   list(s.HeaderTargets),
+		Targets:         message.Words(s.Targets),
+		HeaderTargets:   message.Words(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
-		Secrets:         list(s.Secret),
+		Secrets:         message.Words(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,

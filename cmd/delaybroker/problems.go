@@ -149,8 +149,3 @@ func (p *problems) oneOf(name, value string, allowed ...string) string {
 	}
 	return value
 }
-
-// list separates at commas.
-func list(value string) []string {
-	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
-}
