@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -27,17 +26,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	natstest.RemoveBroker()
 	os.Exit(code)
-}
-
-// freeAddress returns an address on which nobody listens. A broker can return to it after a restart.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // load publishes delays at a constant rate until it is stopped, and keeps what was accepted.

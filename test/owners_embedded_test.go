@@ -19,7 +19,7 @@ const soon = 4 * time.Second
 // comes once.
 func TestEmbeddedShares(t *testing.T) {
 	t.Parallel()
-	address := freeAddress(t)
+	address := natstest.FreeAddress(t)
 	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
 	nc, err := nats.Connect("nats://" + address)
 	if err != nil {
@@ -48,8 +48,8 @@ func TestKilledComesBackAtOnce(t *testing.T) {
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
 	for name, env := range map[string][]string{
 		"address": {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create",
-			"DELAY_HTTP_ADDR=" + freeAddress(t)},
-		"directory": {"NATS_URL=", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + freeAddress(t)},
+			"DELAY_HTTP_ADDR=" + natstest.FreeAddress(t)},
+		"directory": {"NATS_URL=", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + natstest.FreeAddress(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.StartBroker(t, env...).Crash()

@@ -73,7 +73,7 @@ func runCluster(t *testing.T, options func() server.Options) (urls string) {
 	var routes, all []string
 	var servers []*server.Server
 	for range 3 {
-		routes = append(routes, "nats://"+freeAddress(t))
+		routes = append(routes, "nats://"+natstest.FreeAddress(t))
 	}
 	for i, route := range routes {
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(route, "nats://"))
@@ -97,8 +97,8 @@ func runCluster(t *testing.T, options func() server.Options) (urls string) {
 			s.Shutdown()
 			s.WaitForShutdown()
 		})
-		if !s.ReadyForConnections(10 * time.Second) {
-			t.Fatal("the server does not listen after 10s")
+		if !s.ReadyForConnections(natstest.Patience) {
+			t.Fatalf("the server does not listen after %v", natstest.Patience)
 		}
 		servers, all = append(servers, s), append(all, s.ClientURL())
 	}

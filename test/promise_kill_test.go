@@ -37,7 +37,7 @@ func TestNothingLostOnKill(t *testing.T) {
 	if least := kills * rate / 2; len(accepted) < least {
 		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
-	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
+	c.awaitCount("ORDERS", len(accepted), natstest.Patience)
 	l.checkHistory(c.arrivals("ORDERS"))
 	c.checkNoDead()
 	p.Terminate()
@@ -48,7 +48,7 @@ func TestNothingLostOnKill(t *testing.T) {
 func TestNothingLostOnKillEmbedded(t *testing.T) {
 	t.Parallel()
 	natstest.DropTimers() // its client reconnects
-	address := freeAddress(t)
+	address := natstest.FreeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
 	const kills = 3
 	p := natstest.StartBroker(t, env...)
@@ -71,7 +71,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	if least := kills * rate / 2; len(accepted) < least {
 		t.Errorf("only %d were accepted, want at least %d for the run to mean something", len(accepted), least)
 	}
-	c.awaitCount("ORDERS", len(accepted), 30*time.Second)
+	c.awaitCount("ORDERS", len(accepted), natstest.Patience)
 	time.Sleep(5 * time.Second) // for messages that were stored but not acknowledged
 	l.checkHistory(c.arrivals("ORDERS"))
 	p.Terminate()

@@ -114,7 +114,7 @@ func TestReadmeProgram(t *testing.T) {
 	if err := os.WriteFile(file, []byte(program[1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := natstest.FreeAddress(t)
 	p := natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
 	defer p.Terminate()
 	cmd := exec.CommandContext(t.Context(), "go", "run", file)

@@ -56,7 +56,7 @@ func listening(t *testing.T, o server.Options) string {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(natstest.Patience) {
 		t.Fatal("no NATS server")
 	}
 	return s.ClientURL()
@@ -67,7 +67,7 @@ func listening(t *testing.T, o server.Options) string {
 // change anything.
 func TestADayAtTheTerminal(t *testing.T) {
 	t.Parallel()
-	address, probes, dir := freeAddress(t), freeAddress(t), t.TempDir()
+	address, probes, dir := natstest.FreeAddress(t), natstest.FreeAddress(t), t.TempDir()
 	env := []string{"DELAY_EMBEDDED_LISTEN=" + address, "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=" + probes,
 		"DELAY_LOG_FORMAT=json"}
 	p := natstest.StartBroker(t, append(env, "NATS_URL=")...)
@@ -112,7 +112,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 		"delayin.1s.$SYS.x"} {
 		c.publish(subject, "")
 	}
-	for late := time.Now().Add(20 * time.Second); len(c.arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Patience); len(c.arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("got no dead letters")
 		}
@@ -120,7 +120,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	tooFar := c.dead()["too_far"][0]
 	toMail := func(a arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
-	for late := time.Now().Add(20 * time.Second); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); {
+	for late := time.Now().Add(natstest.Patience); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); {
 		if time.Now().After(late) {
 			t.Fatal("nothing waits for its third attempt")
 		}
@@ -147,7 +147,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 
 	var lanes []statusLane
-	for late := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(natstest.Patience); ; time.Sleep(100 * time.Millisecond) {
 		lanes = statusOf(t, probes)
 		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
 		if known && lanes[0].Stream == "DELAY_INTAKE" {

@@ -10,13 +10,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
+
+	"delaybroker/test/natstest"
 )
 
 // TestDiskFull lets the embedded server's writes fail, by a limit on the size of its files: nats-server takes it as it
 // takes a full disk, and needs no rights for it. The broker says what to do, is unready, and when there is room again,
 // works on by itself, with everything that was accepted.
 func TestDiskFull(t *testing.T) {
-	dir, probes := t.TempDir(), freeAddress(t)
+	dir, probes := t.TempDir(), natstest.FreeAddress(t)
 	broker := command(t, nil,
 		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
 		"DELAY_EMBEDDED_DIR="+dir,

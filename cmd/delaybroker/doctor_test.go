@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // userOptions are a server's with a user "right" of all rights, for the test itself, and a user "tried" with some.
@@ -100,7 +101,7 @@ func TestDoctorFine(t *testing.T) {
 
 func TestDoctorEmbedded(t *testing.T) {
 	embeddedEnv(t)
-	t.Setenv("DELAY_EMBEDDED_LISTEN", freeAddress(t))
+	t.Setenv("DELAY_EMBEDDED_LISTEN", natstest.FreeAddress(t))
 	r := start(t)
 	r.log.await(t, "ready")
 	defer r.stop(t)

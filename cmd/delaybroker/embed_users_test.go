@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
 )
 
 const embeddedSecret = "s3cret-of-the-broker"
@@ -59,7 +61,7 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 // password. The password is nowhere to be read.
 func TestEmbeddedUser(t *testing.T) {
 	port := protectedEnv(t)
-	probes := freeAddress(t)
+	probes := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	t.Setenv("DELAY_LOG_LEVEL", "debug")
 	r := start(t)

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"delaybroker/test/natstest"
 )
 
 func TestHealthcheck(t *testing.T) {
@@ -24,7 +26,7 @@ func TestHealthcheck(t *testing.T) {
 // A broker that waits for its server is alive and not ready.
 func TestHealthcheckNotReady(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
-	address := freeAddress(t)
+	address := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // every interface
 	r := start(t)
 	defer r.stop(t)
@@ -42,7 +44,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 
 func TestHealthcheckWithoutBroker(t *testing.T) {
 	clearEnv(t)
-	t.Setenv("DELAY_HTTP_ADDR", freeAddress(t))
+	t.Setenv("DELAY_HTTP_ADDR", natstest.FreeAddress(t))
 	wantVerbError(t, 1, []string{"connection refused"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "off")
 	wantVerbError(t, 2, []string{"nobody to ask"}, "healthcheck")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/test/natstest"
 )
 
 // coreServer is a nats-server that was started without -js.
@@ -114,7 +116,7 @@ func TestPasswordWithAnAt(t *testing.T) {
 // The second start on a host is told what the first has, not only which port is in use.
 func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
-	probes := freeAddress(t)
+	probes := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	first := start(t)
 	first.log.await(t, "ready")

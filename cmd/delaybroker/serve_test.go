@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/layout"
+	"delaybroker/test/natstest"
 )
 
 // The whole program: a delayed message, a stop, and another start that finds what was left.
@@ -120,7 +121,7 @@ func TestServeVerifies(t *testing.T) {
 
 // A broker that starts before NATS waits, alive and not ready.
 func TestServeWaitsForNATS(t *testing.T) {
-	httpAddr, port := freeAddress(t), freePort(t)
+	httpAddr, port := natstest.FreeAddress(t), freePort(t)
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", port))
 	t.Setenv("DELAY_PROVISION", "create")
 	t.Setenv("DELAY_HTTP_ADDR", httpAddr)

@@ -5,12 +5,23 @@ import (
 	"math/rand"
 	"net"
 	"sync"
+	"testing"
 )
 
 // given are the ports that were handed out, also those that no process listens on yet.
 var given struct {
 	sync.Mutex
 	ports map[int]bool
+}
+
+// FreeAddress is one address of FreeAddresses. A broker can return to it after a restart.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	addresses, err := FreeAddresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addresses[0]
 }
 
 // FreeAddresses are ports that no process listens on, and that no outgoing connection will be given while the process

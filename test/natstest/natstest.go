@@ -26,6 +26,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// Patience is how long a test of real processes waits for an event that should happen at once, on a busy machine.
+const Patience = time.Minute
+
 func init() { ats.Register() } // rule 1
 
 // Bubble runs f under fake time with a server of its own, which it stops afterwards.
@@ -81,8 +84,8 @@ func (s *Server) Start() {
 		s.t.Fatalf("make the server: %v", err)
 	}
 	ns.Start()
-	if !opts.DontListen && !ns.ReadyForConnections(10*time.Second) {
-		s.t.Fatal("the server does not listen after 10s")
+	if !opts.DontListen && !ns.ReadyForConnections(Patience) {
+		s.t.Fatalf("the server does not listen after %v", Patience)
 	}
 	s.current.Store(ns)
 }
