@@ -220,6 +220,17 @@ func orString(field *string, value string) {
 // check reports what is out of bounds once nothing is left open.
 func (c Config) check() error {
 	var all FieldErrors
+	c.checkIdentity(&all)
+	c.checkRanges(&all)
+	c.checkRules(&all)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// checkIdentity looks at what names the broker, its subjects and its server, and at its secrets.
+func (c Config) checkIdentity(all *FieldErrors) {
 	refuse := all.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
 		refuse("Prefix", c.Prefix, "%v", err)
@@ -230,17 +241,6 @@ func (c Config) check() error {
 				"number %d of %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
 				i+1, len(c.Secrets), len(secret), message.MinSecret)
 		}
-	}
-	c.checkRanges(&all)
-	c.checkRules(&all)
-	if c.HoldBytes < MinHoldBytes {
-		refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
-	}
-	if c.MaxPending < 0 {
-		refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
-	}
-	if c.MaxPendingBytes < 0 {
-		refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
 	if c.MaxOwners > 0 && c.Leaser != nil {
 		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; leave one of them out")
@@ -257,26 +257,19 @@ func (c Config) check() error {
 	case c.JSDomain != "" && c.APIPrefix != APIPrefix(c.JSDomain):
 		refuse("JSDomain", c.JSDomain, "set together with APIPrefix %q; leave one of them out", c.APIPrefix)
 	}
-	for _, p := range c.patterns() {
-		if !message.ValidPattern(p.pattern) {
-			refuse(p.field, p.pattern, "target pattern %q: tokens separated by dots; * for one token, > for the rest",
-				p.pattern)
-		}
-	}
-	if err := c.Deliver.Validate(); err != nil {
-		refuse("Deliver", "", "%v", err)
-	}
-	if err := c.Rates.Validate(); err != nil {
-		refuse("Rates", "", "%v", err)
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all
 }
 
 // checkRanges looks at what has a least and a most.
 func (c Config) checkRanges(all *FieldErrors) {
+	if c.HoldBytes < MinHoldBytes {
+		all.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
+	}
+	if c.MaxPending < 0 {
+		all.refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
+	}
+	if c.MaxPendingBytes < 0 {
+		all.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
+	}
 	for _, f := range []struct {
 		field       string
 		value       int
@@ -314,8 +307,20 @@ func (c Config) checkRanges(all *FieldErrors) {
 	}
 }
 
-// checkRules reports rules by target whose values are out of bounds.
+// checkRules reports rules by target that match nothing, or whose values are out of bounds.
 func (c Config) checkRules(all *FieldErrors) {
+	for _, p := range c.patterns() {
+		if !message.ValidPattern(p.pattern) {
+			all.refuse(p.field, p.pattern,
+				"target pattern %q: tokens separated by dots; * for one token, > for the rest", p.pattern)
+		}
+	}
+	if err := c.Deliver.Validate(); err != nil {
+		all.refuse("Deliver", "", "%v", err)
+	}
+	if err := c.Rates.Validate(); err != nil {
+		all.refuse("Rates", "", "%v", err)
+	}
 	for _, r := range c.AttemptRules {
 		if r.Attempts < 1 || r.Attempts > maxAttempts {
 			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),

@@ -8,12 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -21,10 +18,6 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
-
-// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process and to
-// its group.
-const oneSignal = 250 * time.Millisecond
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
@@ -75,21 +68,9 @@ func serve(ctx context.Context, stderr io.Writer) error {
 //  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
 //  5. the embedded server stops, with all that was said to it on disk
 func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error) {
-	signals, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, fail := context.WithCancelCause(signals)
-	finished := make(chan struct{}) // closed when all is stopped but the goroutines of running
-	var running sync.WaitGroup
-	running.Go(func() {
-		<-ctx.Done()
-		if cause := context.Cause(signals); cause != nil {
-			log.Info("stopping", "cause", cause)
-		}
-		endSignals(stop, finished)
-	})
-	defer running.Wait()
-	defer close(finished)
-	defer func() { fail(err) }()
+	life := begin(parent, log)
+	defer func() { life.end(err) }()
+	ctx := life.ctx
 
 	// The port comes first: a broker that cannot be probed should not have touched anything.
 	listener, err := listen(cfg.httpAddr)
@@ -101,7 +82,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	build := readBuild()
 	dialer := dialer{
-		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log,
+		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: life.fail, log: log,
 	}
 	var disk *disk
 	var store func() inspect.Check
@@ -111,7 +92,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 			return err
 		}
 		defer server.stop()
-		server.keep(fail)
+		server.keep(life.fail)
 		disk, store = server.disk, server.store
 		dialer.access = server.access(cfg.access)
 	}
@@ -133,34 +114,31 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
 			durability: &durability,
 		}.handler()
-		running.Go(func() { serveWeb(web, listener, fail) })
+		life.running.Go(func() { serveWeb(web, listener, life.fail) })
 	}
 
 	if err := links.await(ctx, log); err != nil {
-		return failure(signals, ctx)
+		return life.failure()
 	}
-	running.Go(func() {
+	return life.run(b, func() {
+		cfg.announce(ctx, b, links.forBroker().Control, addressOf(listener), &durability, log)
+	})
+}
+
+// run runs the broker until ctx ends, and calls announce when it is ready.
+func (l *lifetime) run(b *broker.Broker, announce func()) error {
+	l.running.Go(func() {
 		select {
 		case <-b.Ready():
-			cfg.announce(ctx, b, links.forBroker().Control, addressOf(listener), &durability, log)
-		case <-ctx.Done():
+			announce()
+		case <-l.ctx.Done():
 		}
 	})
-	err = b.Run(ctx)
+	err := b.Run(l.ctx)
 	if errors.Is(err, layout.ErrMissingStreams) {
 		err = fmt.Errorf("%w; %s", err, howToProvision(err))
 	}
-	return errors.Join(failure(signals, ctx), err)
-}
-
-// endSignals ends the catching of signals soon after the first of them, so that a second one kills at once. It returns
-// sooner when the stop has finished.
-func endSignals(stop func(), finished <-chan struct{}) {
-	select {
-	case <-finished:
-	case <-time.After(oneSignal):
-		stop()
-	}
+	return errors.Join(l.failure(), err)
 }
 
 // notAccepted explains that the embedded server refuses the broker's user: a server elsewhere is tried again instead.
@@ -193,14 +171,6 @@ func howToProvision(err error) string {
 		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
 	}
 	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
-}
-
-// failure is what ended ctx, unless it was a signal or the caller, who wanted a stop.
-func failure(signals, ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != context.Cause(signals) {
-		return cause
-	}
-	return nil
 }
 
 // listen opens the port for probes. It returns nil when there is to be none.
