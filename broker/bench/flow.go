@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// flow publishes, waits until everything has arrived, and measures how late it was.
+func (g *ground) flow(ctx context.Context) (result Result, err error) {
+	passes, _, err := g.lanes(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	before, err := g.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	var due time.Time
+	if g.plan.Scenario.oneInstant() {
+		due = g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond) // a broker's subject has milliseconds
+	}
+	loaded, err := g.publish(ctx, g.load(g.side, due))
+	if err != nil {
+		return Result{}, err
+	}
+	if !due.IsZero() && loaded.Last.After(due) {
+		return Result{}, fmt.Errorf("%w: the last was accepted %s after all were due; use a longer --delay",
+			ErrSlow, loaded.Last.Sub(due).Round(time.Millisecond))
+	}
+	ledger, cost, err := g.collect(ctx, before, loaded.Last.Add(g.plan.longest()))
+	if err != nil {
+		return Result{}, err
+	}
+	result.Cost, result.Published, result.Acks = cost, loaded.Rate, loaded.Acks
+	after, dead, err := g.lanes(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Passes, result.Dead = float64(after-passes)/float64(g.plan.Count), dead
+	return g.plan.judge(result, ledger)
+}
+
+// collect reads what arrived when all has, and again while copies stand for messages that have not.
+func (g *ground) collect(ctx context.Context, before usage, due time.Time) (*Ledger, *Cost, error) {
+	for want := g.plan.Count; ; want = g.now.Arrived + 1 {
+		over, err := g.await(ctx, want, due)
+		if err != nil {
+			return nil, nil, err
+		}
+		cost, err := g.cost(before)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := sleep(ctx, settle); err != nil {
+			return nil, nil, err
+		}
+		g.show("reading what arrived")
+		ledger := NewLedger(g.plan.Count, g.report.ClockWithin)
+		if err := g.target.note(ctx, ledger, g.turn); err != nil {
+			return nil, nil, err
+		}
+		if over || ledger.Arrived() == g.plan.Count {
+			return ledger, cost, nil
+		}
+	}
+}
+
+// judge adds what a ledger says.
+func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
+	result.Tally = l.Tally()
+	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
+	if result.Histogram, err = l.Late.Encode(); err != nil {
+		return Result{}, fmt.Errorf("encode the histogram: %w", err)
+	}
+	if p.Scenario.oneInstant() && result.Late != nil && result.Late.Max > 0 {
+		result.Drained = float64(l.Arrived()) / (result.Late.Max / 1000)
+	}
+	return result, nil
+}
+
+// lanes are how many messages the broker's lanes have ever stored, and how many are dead. They are zero for others.
+func (g *ground) lanes(ctx context.Context) (stored, dead int, err error) {
+	if g.side != Broker {
+		return 0, 0, nil
+	}
+	all, _, err := g.site.list(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	names := g.site.names
+	for _, info := range all {
+		switch name := info.Config.Name; {
+		case name == names.broker.DeadStream():
+			dead = int(info.State.Msgs)
+		case name != names.broker.OwnersStream() && names.broker.Own(name):
+			stored += int(info.State.LastSeq)
+		}
+	}
+	return stored, dead, nil
+}
