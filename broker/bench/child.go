@@ -56,8 +56,8 @@ type Child struct {
 	stderr []byte     // the last of it
 }
 
-// StartChild starts a part, gives it the order that it reads from stdin, and waits until it is ready. The context is for
-// that wait only: the caller stops the child.
+// StartChild starts a part, gives it the order that it reads from stdin, and waits until it is ready. The context is
+// for that wait only: the caller stops the child.
 func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
 	c := &Child{part: part, cmd: cmd, heard: make(chan Said, 16)}
 	stdin, err := cmd.StdinPipe()

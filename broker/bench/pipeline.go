@@ -32,6 +32,7 @@ type pipe struct {
 
 	names  Names
 	conn   *nats.Conn
+	inbox  string // of the answers
 	source jetstream.Stream
 	sent   chan uint64   // sequences in the source, not yet answered; bounds what is in flight
 	done   atomic.Uint64 // everything up to here has arrived
@@ -57,32 +58,11 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer fail(nil)
-	p.sent = make(chan uint64, outstanding)
-	inbox := p.conn.NewInbox()
-	sub, err := p.conn.Subscribe(inbox, func(m *nats.Msg) {
-		if err := refusal(m); err != nil {
-			fail(fmt.Errorf("%w: %w", ErrRefused, err))
-			return
-		}
-		p.done.Store(<-p.sent) // a stream answers in order
-	})
-	if err == nil {
-		err = sub.SetPendingLimits(-1, -1)
-	}
-	if err != nil {
+	if err := p.listen(fail); err != nil {
 		return fmt.Errorf("listen for answers: %w", err)
 	}
-	consumer, err := p.source.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		return fmt.Errorf("read the source: %w", err)
-	}
 	queue := make(chan jetstream.Msg, readAhead)
-	reader, err := consumer.Consume(func(m jetstream.Msg) {
-		select {
-		case queue <- m:
-		case <-ctx.Done():
-		}
-	}, jetstream.PullMaxMessages(readAhead/8))
+	reader, err := p.read(ctx, queue)
 	if err != nil {
 		return fmt.Errorf("read the source: %w", err)
 	}
@@ -91,7 +71,7 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	if err := ready(); err != nil {
 		return err
 	}
-	if err := p.forward(ctx, inbox, queue); err != nil {
+	if err := p.forward(ctx, queue); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != context.Canceled {
@@ -100,8 +80,38 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	return nil
 }
 
+// listen takes the answers, which a stream gives in order, until the connection is closed.
+func (p *pipe) listen(fail func(error)) error {
+	p.sent, p.inbox = make(chan uint64, outstanding), p.conn.NewInbox()
+	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
+		if err := refusal(m); err != nil {
+			fail(fmt.Errorf("%w: %w", ErrRefused, err))
+			return
+		}
+		p.done.Store(<-p.sent)
+	})
+	if err != nil {
+		return err
+	}
+	return sub.SetPendingLimits(-1, -1)
+}
+
+// read fills the queue until it is stopped.
+func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.ConsumeContext, error) {
+	consumer, err := p.source.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return consumer.Consume(func(m jetstream.Msg) {
+		select {
+		case queue <- m:
+		case <-ctx.Done():
+		}
+	}, jetstream.PullMaxMessages(readAhead/8))
+}
+
 // forward returns when ctx ends.
-func (p *pipe) forward(ctx context.Context, inbox string, queue <-chan jetstream.Msg) error {
+func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	for {
 		var m jetstream.Msg
 		select {
@@ -128,7 +138,7 @@ func (p *pipe) forward(ctx context.Context, inbox string, queue <-chan jetstream
 			}
 			continue
 		}
-		out.Reply = inbox
+		out.Reply = p.inbox
 		select {
 		case p.sent <- meta.Sequence.Stream:
 		case <-ctx.Done():

@@ -67,34 +67,48 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	r.site = site{
 		js: js, api: jsapi.Client{Conn: conn, API: host.APIPrefix}, names: names, replicas: host.replicas(conn),
 	}
-	if err := r.begin(ctx); err != nil {
+	if err := r.sweep(ctx); err != nil {
 		return report, err
 	}
-	beating, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { r.site.keepMarked(beating) })
 	defer func() {
-		stop()
-		running.Wait()
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 		defer cancel()
+		r.now = Progress{}
 		r.show("removing what the run made")
 		if problem := r.site.remove(removing); problem != nil {
 			err = errors.Join(err, fmt.Errorf("%w; a later run will remove it", problem))
 		}
 	}()
-	for round := range plan.Rounds {
-		for _, side := range plan.Sides {
-			r.now = Progress{Side: side, Round: round + 1, Count: plan.Count}
-			result, err := r.take(ctx, side)
-			if err != nil {
-				return report, fmt.Errorf("%s, round %d: %w", side, round+1, err)
-			}
-			result.Side, result.Round = side, round+1
-			report.Results = append(report.Results, result)
+	if err := r.site.mark(ctx); err != nil {
+		return report, err
+	}
+	beating, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { r.site.keepMarked(beating) })
+	if host.Server == nil { // otherwise there is one host, and one clock
+		if err := r.readClock(ctx); err != nil {
+			return report, err
 		}
 	}
-	return report, nil
+	return report, r.rounds(ctx)
+}
+
+// rounds gives each side its turns.
+func (r *run) rounds(ctx context.Context) error {
+	for round := range r.plan.Rounds {
+		for _, side := range r.plan.Sides {
+			r.now = Progress{Side: side, Round: round + 1, Count: r.plan.Count}
+			result, err := r.take(ctx, side)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", side, round+1, err)
+			}
+			result.Side, result.Round = side, round+1
+			r.report.Results = append(r.report.Results, result)
+		}
+	}
+	return nil
 }
 
 // replicas are as many as a broker would make.
@@ -108,23 +122,14 @@ func (h Host) replicas(nc *nats.Conn) int {
 	return 1
 }
 
-// begin removes what killed runs left, marks this one, and reads the server's clock.
-func (r *run) begin(ctx context.Context) error {
+// sweep removes what killed runs left.
+func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for what an earlier run left")
 	swept, err := r.site.sweep(ctx)
 	for _, prefix := range swept {
 		r.show("removed what a killed run had left: " + prefix)
 	}
-	if err != nil {
-		return err
-	}
-	if err := r.site.mark(ctx); err != nil {
-		return err
-	}
-	if r.host.Server != nil {
-		return nil // one host, one clock
-	}
-	return r.readClock(ctx)
+	return err
 }
 
 // readClock compares the clocks. The best of several answers counts.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
@@ -46,9 +45,10 @@ func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [SCENARIO]",
 		Short: "Measure how late, how fast and at what cost, beside the server's own scheduler",
-		Long: `Publish to a broker of its own, and measure what arrives. The server is the one at NATS_URL or NATS_CONTEXT, or one
-of its own in a temporary directory. All streams have a prefix of this run, and are removed afterwards; what a killed
-run left, the next one removes. The broker takes the settings of the environment, as serve does, but for the prefix.
+		Long: `Publish to a broker of its own, and measure what arrives. The server is the one at NATS_URL or NATS_CONTEXT, or
+one of its own in a temporary directory. All streams have a prefix of this run, and are removed afterwards; what a
+killed run left, the next one removes. The broker takes the settings of the environment, as serve does, but for the
+prefix.
 
   steady   messages at a rate: how late are they
   burst    many messages due at one instant: when has the last arrived
@@ -80,6 +80,11 @@ exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or s
 			return a.bench(cmd.Context(), plan, o.compare)
 		},
 	}
+	o.register(c)
+	return c
+}
+
+func (o *benchOptions) register(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second")
 	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending and idle, how long to watch")
@@ -94,7 +99,6 @@ exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or s
 	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file that --json made")
 	completes(c, "to", "stream", "core")
 	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
-	return c
 }
 
 func scenarioNames() []string {
@@ -200,7 +204,8 @@ func readReport(file string) (*bench.Report, error) {
 	return &r, nil
 }
 
-// benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the server.
+// benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the
+// server.
 func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error, err error) {
 	cfg, err := readConfig()
 	if err != nil {
@@ -211,9 +216,13 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 		return host, nil, fmt.Errorf("find this program: %w", err)
 	}
 	parts := benchParts{self: self, prefix: bench.NewPrefix()}
+	if parts.http, err = freeAddress(); err != nil {
+		return host, nil, err
+	}
 	reach, end := cfg.reach, func() error { return nil }
 	if cfg.embed != nil {
-		if host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{}); err != nil {
+		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
+		if err != nil {
 			return host, nil, err
 		}
 		end = host.Server.Stop
@@ -240,13 +249,13 @@ func scenarioWords(r *bench.Report) string {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	add(p.Rate > 0, "%s msg/s for %s", humanize.Comma(int64(p.Rate)), p.For)
-	add(p.Rate == 0 && p.Count > 0, "%s messages", humanize.Comma(int64(p.Count)))
+	add(p.Rate > 0, "%s msg/s for %s", whole(p.Rate), p.For)
+	add(p.Rate == 0 && p.Count > 0, "%s messages", whole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {
 		words = append(words, d.String())
 	}
-	add(p.Targets > 0, "%s targets", humanize.Comma(int64(p.Targets)))
+	add(p.Targets > 0, "%s targets", whole(p.Targets))
 	add(p.Core, "plain subscribers")
 	add(p.Publishers > 1, "%d publishers", p.Publishers)
 	add(true, "nats-server %s, %d CPUs", r.Server, r.CPUs)

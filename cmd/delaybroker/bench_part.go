@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +24,7 @@ type benchParts struct {
 	self   string
 	prefix string
 	url    string // of the run's own server; empty for that of the settings
+	http   string // address of the broker's probes: by it, one that was killed is known when it is back
 }
 
 // command is the process of a part. It gets our environment but for what would lead it elsewhere.
@@ -32,7 +35,7 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json")
+	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR="+b.http, "DELAY_LOG_FORMAT=json")
 	if b.url != "" {
 		cmd.Env = append(cmd.Env, "NATS_URL="+b.url)
 	}
@@ -52,6 +55,19 @@ func (b benchParts) withheld(name string) bool {
 		return b.url != ""
 	}
 	return strings.HasPrefix(name, "DELAY_EMBEDDED_") || b.url != "" && strings.HasPrefix(name, "NATS_")
+}
+
+// freeAddress is one on which nobody listens, below the ports that systems give to outgoing connections.
+func freeAddress() (string, error) {
+	const low, high, tries = 20_000, 30_000, 100
+	var err error
+	for range tries {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", low+rand.IntN(high-low))); err == nil {
+			return l.Addr().String(), l.Close()
+		}
+	}
+	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
 }
 
 // benchPartCommand is for bench alone. The process ends when its stdin does, which is when bench ends, however that may

@@ -25,36 +25,37 @@ type benchLine struct {
 }
 
 func (l *benchLine) show(p bench.Progress) {
-	var head string
-	if p.Side != "" {
-		head = string(p.Side)
-		if l.rounds > 1 {
-			head += fmt.Sprintf(" %d of %d", p.Round, l.rounds)
-		}
-		head += ": "
+	text := p.Doing
+	switch {
+	case p.Side != "" && l.rounds > 1:
+		text = fmt.Sprintf("%s %d of %d: %s", p.Side, p.Round, l.rounds, p.Doing)
+	case p.Side != "":
+		text = fmt.Sprintf("%s: %s", p.Side, p.Doing)
 	}
-	text := head + p.Doing
-	if !isTerminal(l.app.stderr) || l.app.json {
+	width, _, isScreen := screenOf(l.app.stderr)
+	switch {
+	case !isScreen || l.app.json:
 		if text != l.last {
 			fmt.Fprintln(l.app.stderr, text)
-			l.last = text
 		}
-		return
+	case text != l.last || time.Since(l.drawn) >= benchFrequency:
+		l.drawn = time.Now()
+		fmt.Fprintf(l.app.stderr, "\r\x1b[K%s", cut(text+progressOf(p), width-1)) // what wraps cannot be drawn over
 	}
-	if time.Since(l.drawn) < benchFrequency && text == l.last {
-		return
+	l.last = text
+}
+
+func progressOf(p bench.Progress) string {
+	if p.Count == 0 || p.Accepted == 0 {
+		return ""
 	}
-	l.drawn, l.last = time.Now(), text
-	if p.Count > 0 && p.Accepted > 0 {
-		const width = 20
-		bar := func(n int) string {
-			filled := min(width, n*width/p.Count)
-			return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
-		}
-		text = fmt.Sprintf("%s  %s %s published  %s %s arrived, of %s", text, bar(p.Accepted), humanize.Comma(int64(p.Accepted)),
-			bar(p.Arrived), humanize.Comma(int64(p.Arrived)), humanize.Comma(int64(p.Count)))
+	const width = 10
+	bar := func(n int) string {
+		filled := min(width, n*width/p.Count)
+		return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
 	}
-	fmt.Fprintf(l.app.stderr, "\r\x1b[K%s", text)
+	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s",
+		bar(p.Accepted), whole(p.Accepted), bar(p.Arrived), whole(p.Arrived), whole(p.Count))
 }
 
 // clear removes the line from a terminal.
@@ -73,6 +74,14 @@ func (a *app) showReport(old, r *bench.Report) error {
 		return err
 	}
 	a.benchTable(r).print()
+	for _, result := range r.Results {
+		if result.Cannot == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s: %s\n", result.Side, result.Cannot); err != nil {
+			return err
+		}
+	}
 	if len(r.Ratios) > 0 {
 		if _, err := fmt.Fprintln(a.stdout, "\nbeside the broker, by the median of the rounds"); err != nil {
 			return err
@@ -82,7 +91,8 @@ func (a *app) showReport(old, r *bench.Report) error {
 	if old == nil {
 		return nil
 	}
-	if _, err := fmt.Fprintf(a.stdout, "\nthe run of %s, and this one\n", old.When.UTC().Format(time.RFC3339)); err != nil {
+	when := old.When.UTC().Format(time.RFC3339)
+	if _, err := fmt.Fprintf(a.stdout, "\nthe run of %s, and this one\n", when); err != nil {
 		return err
 	}
 	if not := bench.Differences(old, r); len(not) > 0 {
@@ -107,17 +117,18 @@ func (a *app) benchTable(r *bench.Report) *sheet {
 	})
 	columns := []column{{name: "side"}, {name: "round", drop: 1, out: r.Plan.Rounds == 1}}
 	for i, m := range has {
-		c := column{name: m.Name}
+		c := column{name: m.Name, drop: 2 + i} // those in front are asked for most
 		if !m.Main {
-			c.drop = 2 + i
+			c.drop += len(has)
 		}
 		columns = append(columns, c)
 	}
 	columns = append(columns, column{name: "lost"}, column{name: "early"}, column{name: "twice"})
-	cannot := slices.ContainsFunc(r.Results, func(result bench.Result) bool { return result.Cannot != "" })
-	columns = append(columns, column{name: "why not", least: 12, wrap: true, out: !cannot})
 	t := a.sheet(columns...)
 	for _, result := range r.Results {
+		if result.Cannot != "" {
+			continue
+		}
 		cells := []any{string(result.Side), strconv.Itoa(result.Round)}
 		for _, m := range has {
 			cell := "-"
@@ -126,7 +137,7 @@ func (a *app) benchTable(r *bench.Report) *sheet {
 			}
 			cells = append(cells, cell)
 		}
-		cells = append(cells, result.Lost, result.Early, result.Twice, result.Cannot)
+		cells = append(cells, result.Lost, result.Early, result.Twice)
 		t.add(cells...)
 	}
 	return t
@@ -152,5 +163,7 @@ func figure(n float64) string {
 	case n < 100:
 		return strconv.FormatFloat(n, 'f', 1, 64)
 	}
-	return humanize.Comma(int64(n + 0.5))
+	return whole(int(n + 0.5))
 }
+
+func whole(n int) string { return humanize.Comma(int64(n)) }
