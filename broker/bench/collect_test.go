@@ -14,7 +14,7 @@ type record struct {
 	arrivals []Arrival
 }
 
-func (r record) arrived(context.Context) (n int, _ error) {
+func (r record) Arrived(context.Context) (n int, _ error) {
 	for _, a := range r.arrivals {
 		if !a.At.After(time.Now()) {
 			n++
@@ -23,7 +23,7 @@ func (r record) arrived(context.Context) (n int, _ error) {
 	return n, nil
 }
 
-func (r record) note(_ context.Context, l *Ledger, _ uint32) error {
+func (r record) Note(_ context.Context, l *Ledger, _ uint32) error {
 	for _, a := range r.arrivals {
 		if !a.At.After(time.Now()) {
 			l.Note(a)

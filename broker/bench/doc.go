@@ -22,12 +22,12 @@
 // All sides have the same server, in turns, so that what disturbs the machine disturbs all; with several rounds a ratio
 // is that of two turns of one round. Each turn has new streams, and the broker a new process.
 //
-//   - Broker: delaybroker serve with the settings of the environment. A fixed delay that is a plain duration is
-//     published to its level, another one and a time to the intake.
+//   - Broker: delaybroker serve with the settings of the environment. A delay that is a plain duration is published to
+//     its level, any other, and a time, to the intake.
 //   - Scheduler: the server's own message scheduling (ADR-51), "Nats-Schedule: @at" on a subject for each message. Its
 //     target has to be in the same stream.
-//   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers that a broker
-//     sets, purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar
+//   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers of a broker,
+//     purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar
 //     does, and so what a broker can come near to. It has one stream, so with mixed delays its messages are due at once,
 //     and with ingest and pending it is a plain publish.
 //
@@ -50,10 +50,10 @@
 // for a minute, by the server's clock, removes the streams of that prefix: those that carry the mark of a run, and
 // those that carry a broker's with this prefix. A prefix that only looks like one, without the mark, is somebody's.
 //
-// # Tried, and left out
+// # Left out, and why
 //
-//   - A consumer at the target that measures as messages come: it costs the server as much as the sidecar's reader, and
-//     the scheduler's turn pays the same, so ratios came nearer to one than they are. The streams are read afterwards.
-//   - Counting arrivals by subject: the server counts its subjects for every question. The last sequence says it.
-//   - One process for all turns of the broker: its heap remembers the turn before.
+//   - A consumer at the target that measures as messages come: it would cost the server as much as the sidecar's reader
+//     does, for every side alike, and so bring all ratios nearer to one. The stream is read afterwards.
+//   - Counting arrivals by subject: the server counts its subjects for each such question. The last sequence says it.
+//   - One broker for all its turns: its heap, and its streams, would remember the turn before.
 package bench

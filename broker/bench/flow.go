@@ -41,29 +41,21 @@ func (g *ground) flow(ctx context.Context) (result Result, err error) {
 	return g.plan.judge(result, ledger)
 }
 
-// collect reads what arrived when all has, and again while copies stand for messages that have not.
-func (g *ground) collect(ctx context.Context, before usage, due time.Time) (*Ledger, *Cost, error) {
-	for want := g.plan.Count; ; want = g.now.Arrived + 1 {
-		over, err := g.await(ctx, want, due)
-		if err != nil {
-			return nil, nil, err
-		}
-		cost, err := g.cost(before)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := sleep(ctx, settle); err != nil {
-			return nil, nil, err
-		}
-		g.show("reading what arrived")
-		ledger := NewLedger(g.plan.Count, g.report.ClockWithin)
-		if err := g.target.note(ctx, ledger, g.turn); err != nil {
-			return nil, nil, err
-		}
-		if over || ledger.Arrived() == g.plan.Count {
-			return ledger, cost, nil
-		}
-	}
+// collect waits for everything, and says what the work has cost.
+func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
+	l, err = Wait{
+		Target: g.target, Count: g.plan.Count, Turn: g.turn, Due: due.Add(-g.report.Clock), Within: g.report.ClockWithin,
+		Arrived: func(n int) {
+			g.now.Arrived = n
+			g.show("waiting for the last")
+		},
+		Whole: func() (err error) {
+			g.show("reading what arrived")
+			cost, err = g.cost(before)
+			return err
+		},
+	}.Ledger(ctx)
+	return l, cost, err
 }
 
 // judge adds what a ledger says.

@@ -9,20 +9,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const (
-	// poll is how often a run looks at what has arrived.
-	poll = 100 * time.Millisecond
-	// patience is how long nothing may arrive, when everything is due, before the rest is lost.
-	patience = 15 * time.Second
-	// settle is how long copies may come after the last message.
-	settle = 500 * time.Millisecond
-)
-
 // A ground is where one turn takes place: its streams, its target, and the process that delays.
 type ground struct {
 	*run
 	side    Side
-	target  target   // nil when nothing arrives in the scenario
+	target  Target   // nil when nothing arrives in the scenario
 	sidecar *Child   // nil for the scheduler, which is in the server
 	streams []string // of this turn; the broker makes its own
 	core    *heard   // the target, where it is subscribers
@@ -53,29 +44,26 @@ func (g *ground) prepare(ctx context.Context) error {
 		}
 	}
 	if !g.plan.Core && !g.plan.Scenario.still() {
-		to, err := g.create(ctx, jetstream.StreamConfig{
-			Name: g.site.names.TargetStream(), Subjects: []string{g.site.names.targets()},
-		})
+		cfg, subject := g.site.names.Arrivals(g.side)
+		to, err := g.create(ctx, cfg)
 		if err != nil {
 			return err
 		}
-		g.target = &stored{stream: to, subject: g.site.names.targets()}
+		g.target = Stored{Stream: to, Subject: subject}
 	}
 	return g.startSidecar(ctx)
 }
 
 func (g *ground) prepareScheduler(ctx context.Context) error {
-	s, err := g.create(ctx, jetstream.StreamConfig{
-		Name: g.site.names.ScheduleStream(), Subjects: []string{g.site.names.schedules(), g.site.names.allFired()},
-		AllowMsgSchedules: true,
-	})
+	cfg, subject := g.site.names.Arrivals(g.side)
+	s, err := g.create(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	if !s.CachedInfo().Config.AllowMsgSchedules {
 		return fmt.Errorf("%w: nats-server %s schedules nothing", ErrCannot, g.report.Server)
 	}
-	g.target = &stored{stream: s, subject: g.site.names.allFired(), others: g.plan.Count}
+	g.target = Stored{Stream: s, Subject: subject, Others: g.plan.Count}
 	return nil
 }
 
@@ -128,7 +116,7 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 		if err == nil && said.Loaded == nil {
 			g.now.Accepted = said.Accepted
 			if g.target != nil {
-				g.now.Arrived, err = g.target.arrived(ctx)
+				g.now.Arrived, err = g.target.Arrived(ctx)
 			}
 			g.show("publishing")
 		}
@@ -138,32 +126,6 @@ func (g *ground) publish(ctx context.Context, load Load) (Loaded, error) {
 		}
 		if said.Loaded != nil {
 			return *said.Loaded, child.Stop()
-		}
-	}
-}
-
-// await waits until as many have arrived, copies included, or none has for a while although the last is due: then it
-// returns true.
-func (g *ground) await(ctx context.Context, want int, due time.Time) (over bool, err error) {
-	there, since := -1, time.Now()
-	for {
-		n, err := g.target.arrived(ctx)
-		if err != nil {
-			return false, err
-		}
-		if n > there {
-			there, since = n, time.Now()
-		}
-		g.now.Arrived = n
-		g.show("waiting for the last")
-		switch {
-		case n >= want:
-			return false, nil
-		case g.serverTime().After(due) && time.Since(since) > patience:
-			return true, nil
-		}
-		if err := sleep(ctx, poll); err != nil {
-			return false, err
 		}
 	}
 }

@@ -99,9 +99,9 @@ func TestCopiesDoNotChangeLateness(t *testing.T) {
 func TestForeignMessagesAreUnknown(t *testing.T) {
 	l := NewLedger(1, 0)
 	now := time.Now()
-	other, ours := readStamp(stamp{turn: 1, due: now}.payload(100))
+	other, ours := ReadStamp(Stamp{Turn: 1, Due: now}.Payload(100))
 	l.hear(2, other, ours, Arrival{At: now})
-	none, ours := readStamp([]byte("hello"))
+	none, ours := ReadStamp([]byte("hello"))
 	l.hear(2, none, ours, Arrival{At: now})
 	if got, want := l.Tally(), (Tally{Count: 1, Lost: 1, Unknown: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -52,7 +52,7 @@ type Loaded struct {
 // publisher publishes each of its messages in turn, on a connection of its own.
 type publisher struct {
 	load  Load
-	names Names
+	next  func(number int, now time.Time) *nats.Msg
 	conn  *nats.Conn
 	inbox string
 	first int // its messages are first, first+step, and so on
@@ -70,18 +70,28 @@ type publisher struct {
 // ten times a second. The first refusal ends it.
 func (l Load) Run(
 	ctx context.Context, connect func() (*nats.Conn, error), progress func(accepted int),
-) (loaded Loaded, err error) {
+) (Loaded, error) {
 	names, err := NewNames(l.Prefix)
 	if err != nil {
 		return Loaded{}, err
 	}
+	next := func(number int, now time.Time) *nats.Msg { return l.Message(names, number, now) }
+	return l.RunWith(ctx, connect, next, progress)
+}
+
+// RunWith is Run with other messages: next makes each, by its number, at a time of the server's clock. It is called on
+// several goroutines if there are several publishers.
+func (l Load) RunWith(
+	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
+	progress func(accepted int),
+) (Loaded, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer fail(nil)
 	var all []*publisher
 	for i := range min(l.Publishers, l.Count) {
-		p, err := l.publisher(names, i, connect)
+		p, err := l.publisher(next, i, connect)
 		if err != nil {
 			return Loaded{}, err
 		}
@@ -125,13 +135,15 @@ func (l Load) Run(
 	}, nil
 }
 
-func (l Load) publisher(names Names, i int, connect func() (*nats.Conn, error)) (*publisher, error) {
+func (l Load) publisher(
+	next func(int, time.Time) *nats.Msg, i int, connect func() (*nats.Conn, error),
+) (*publisher, error) {
 	conn, err := connect()
 	if err != nil {
 		return nil, err
 	}
 	p := &publisher{
-		load: l, names: names, conn: conn, inbox: conn.NewInbox() + ".", first: i, step: min(l.Publishers, l.Count),
+		load: l, next: next, conn: conn, inbox: conn.NewInbox() + ".", first: i, step: min(l.Publishers, l.Count),
 		acks: NewLateness(), finished: make(chan struct{}), refused: make(chan error, 1),
 	}
 	p.sent = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
@@ -159,7 +171,7 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 		}
 		for ; turn < most && int64(turn)-p.accepted.Load() < window; turn++ {
 			now := time.Now()
-			m := p.load.Message(p.names, p.first+turn*p.step, now.Add(p.load.Offset))
+			m := p.next(p.first+turn*p.step, now.Add(p.load.Offset))
 			m.Reply = p.inbox + strconv.Itoa(turn)
 			p.sent[turn].Store(now.UnixNano())
 			if err := p.conn.PublishMsg(m); err != nil {

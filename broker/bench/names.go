@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/message"
 )
 
@@ -59,6 +61,16 @@ func (n Names) sources() string      { return n.prefix + "-source.*" }
 // runStream says that a run is on: see Mark.
 func (n Names) runStream() string { return n.stem() + "-RUN" }
 func (n Names) run() string       { return n.prefix + "-run" }
+
+// Arrivals is the stream in which a side's messages arrive, and the subject that they have there.
+func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) {
+	if side == Scheduler {
+		return jetstream.StreamConfig{
+			Name: n.ScheduleStream(), Subjects: []string{n.schedules(), n.allFired()}, AllowMsgSchedules: true,
+		}, n.allFired()
+	}
+	return jetstream.StreamConfig{Name: n.TargetStream(), Subjects: []string{n.targets()}}, n.targets()
+}
 
 // stem has no underscore behind it, which those of the broker's own streams have.
 func (n Names) stem() string { return strings.ToUpper(n.prefix) }

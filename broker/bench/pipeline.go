@@ -119,19 +119,19 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 		case <-ctx.Done():
 			return nil
 		}
-		at, ok := readStamp(m.Data())
+		at, ok := ReadStamp(m.Data())
 		meta, err := m.Metadata()
 		if err != nil || !ok {
 			return fmt.Errorf("read the source: a message of %d bytes: %w", len(m.Data()), err)
 		}
-		if wait := time.Until(at.due.Add(-p.Offset)); wait > 0 {
+		if wait := time.Until(at.Due.Add(-p.Offset)); wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
 				return nil
 			}
 		}
-		out := p.delivery(m, meta, at.due)
+		out := p.delivery(m, meta, at.Due)
 		if p.Core {
 			if err := p.publishCore(out, meta.Sequence.Stream, len(queue) == 0); err != nil {
 				return err

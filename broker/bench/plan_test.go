@@ -103,8 +103,8 @@ func TestSidesAreAskedForTheSameTime(t *testing.T) {
 		if got := m.Header.Get("Nats-Schedule"); got != test.schedule {
 			t.Errorf("%+v: got schedule %q, want %q", test.load, got, test.schedule)
 		}
-		got, ok := readStamp(m.Data)
-		if !ok || got.turn != 7 || got.number != 5 || !got.due.Equal(test.due) || len(m.Data) != 100 {
+		got, ok := ReadStamp(m.Data)
+		if !ok || got.Turn != 7 || got.Number != 5 || !got.Due.Equal(test.due) || len(m.Data) != 100 {
 			t.Errorf("%+v: got %+v in %d bytes, want it due at %s", test.load, got, len(m.Data), test.due)
 		}
 	}

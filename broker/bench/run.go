@@ -197,13 +197,3 @@ func (r *run) load(side Side, due time.Time) Load {
 
 // serverTime is now, by the server's clock.
 func (r *run) serverTime() time.Time { return time.Now().Add(r.report.Clock) }
-
-// sleep returns early when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -45,27 +45,29 @@ func ParseSides(s string) ([]Side, error) {
 // MinSize is the bytes of a payload that a run needs for itself.
 const MinSize = 16
 
-// A stamp is the beginning of a payload: which message of which turn it is, and when it is due.
-type stamp struct {
-	turn, number uint32
-	due          time.Time
+// A Stamp is the beginning of a payload: which message of which turn it is, and when it is due.
+type Stamp struct {
+	Turn, Number uint32
+	Due          time.Time
 }
 
-func (s stamp) payload(size int) []byte {
+// Payload is that many bytes which begin with the stamp.
+func (s Stamp) Payload(size int) []byte {
 	data := make([]byte, max(size, MinSize))
-	binary.BigEndian.PutUint32(data, s.turn)
-	binary.BigEndian.PutUint32(data[4:], s.number)
-	binary.BigEndian.PutUint64(data[8:], uint64(s.due.UnixNano()))
+	binary.BigEndian.PutUint32(data, s.Turn)
+	binary.BigEndian.PutUint32(data[4:], s.Number)
+	binary.BigEndian.PutUint64(data[8:], uint64(s.Due.UnixNano()))
 	return data
 }
 
-func readStamp(data []byte) (stamp, bool) {
+// ReadStamp reads the stamp of a payload; ok is false where there is none.
+func ReadStamp(data []byte) (s Stamp, ok bool) {
 	if len(data) < MinSize {
-		return stamp{}, false
+		return Stamp{}, false
 	}
-	return stamp{
-		turn: binary.BigEndian.Uint32(data), number: binary.BigEndian.Uint32(data[4:]),
-		due: time.Unix(0, int64(binary.BigEndian.Uint64(data[8:]))),
+	return Stamp{
+		Turn: binary.BigEndian.Uint32(data), Number: binary.BigEndian.Uint32(data[4:]),
+		Due: time.Unix(0, int64(binary.BigEndian.Uint64(data[8:]))),
 	}, true
 }
 
@@ -88,7 +90,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 		due = now // it has one stream, and waits for its head
 	}
 	target := number % l.Targets
-	m := &nats.Msg{Data: stamp{turn: l.Turn, number: uint32(number), due: due}.payload(l.Size)}
+	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
 	switch l.Side {
 	case Scheduler:
 		m.Subject = n.schedule(number)

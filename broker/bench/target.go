@@ -13,44 +13,45 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A target is where the messages of a turn arrive.
-type target interface {
-	// arrived is how many have, copies included.
-	arrived(ctx context.Context) (int, error)
-	// note adds all of them to the ledger.
-	note(ctx context.Context, l *Ledger, turn uint32) error
+// A Target is where the messages of a turn arrive.
+type Target interface {
+	// Arrived is how many have, copies included.
+	Arrived(ctx context.Context) (int, error)
+	// Note adds all of them to the ledger.
+	Note(ctx context.Context, l *Ledger, turn uint32) error
 }
 
-// A stored target is a stream, which knows itself when a message came.
-type stored struct {
-	stream  jetstream.Stream
-	subject string // of the arrivals in it
-	others  int    // messages that were published to it otherwise
+// Stored is a target that is a stream, which knows itself when a message came.
+type Stored struct {
+	Stream  jetstream.Stream
+	Subject string // of the arrivals in it
+	Others  int    // what was or will be stored in it otherwise
 }
 
-func (s *stored) arrived(ctx context.Context) (int, error) {
-	info, err := s.stream.Info(ctx)
+// Arrived goes by the last sequence: to count by subject would cost the server more.
+func (s Stored) Arrived(ctx context.Context) (int, error) {
+	info, err := s.Stream.Info(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("look at the target: %w", err)
 	}
-	// Nothing else is stored there, so its last sequence counts. To have it count by subject would cost it more.
-	return max(0, int(info.State.LastSeq)-s.others), nil
+	return max(0, int(info.State.LastSeq)-s.Others), nil
 }
 
-func (s *stored) note(ctx context.Context, l *Ledger, turn uint32) error {
-	return ReadStream(ctx, s.stream, s.subject, func(m jetstream.Msg, stored time.Time) {
-		stamp, ours := readStamp(m.Data())
+// Note reads the stream.
+func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
+	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
+		stamp, ours := ReadStamp(m.Data())
 		l.hear(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
 	})
 }
 
 // hear counts a message of a target.
-func (l *Ledger) hear(turn uint32, s stamp, ours bool, a Arrival) {
-	if !ours || s.turn != turn {
+func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
+	if !ours || s.Turn != turn {
 		l.Foreign()
 		return
 	}
-	a.Number, a.Due = s.number, s.due
+	a.Number, a.Due = s.Number, s.Due
 	l.Note(a)
 }
 
@@ -108,7 +109,7 @@ type heard struct {
 }
 
 type heardMessage struct {
-	stamp   stamp
+	stamp   Stamp
 	ours    bool // it has a stamp
 	arrival Arrival
 }
@@ -137,20 +138,22 @@ func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Durat
 func (h *heard) listen() {
 	for m := range h.messages {
 		at := Arrival{At: time.Now().Add(h.offset), Received: true, Promised: promised(m.Header)}
-		stamp, ours := readStamp(m.Data)
+		stamp, ours := ReadStamp(m.Data)
 		h.mu.Lock()
 		h.arrivals = append(h.arrivals, heardMessage{stamp, ours, at})
 		h.mu.Unlock()
 	}
 }
 
-func (h *heard) arrived(context.Context) (int, error) {
+// Arrived counts what the subscribers got.
+func (h *heard) Arrived(context.Context) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.arrivals), nil
 }
 
-func (h *heard) note(_ context.Context, l *Ledger, turn uint32) error {
+// Note adds what the subscribers got.
+func (h *heard) Note(_ context.Context, l *Ledger, turn uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, a := range h.arrivals {
