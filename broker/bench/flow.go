@@ -65,6 +65,9 @@ func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
 	if result.Histogram, err = l.Late.Encode(); err != nil {
 		return Result{}, fmt.Errorf("encode the histogram: %w", err)
 	}
+	if p.Scenario.paced() {
+		result.Arrived = l.Rate()
+	}
 	if p.Scenario.oneInstant() && result.Late != nil && result.Late.Max > 0 {
 		result.Drained = float64(l.Arrived()) / (result.Late.Max / 1000)
 	}

@@ -49,6 +49,8 @@ type Ledger struct {
 	within time.Duration
 	seen   []bool
 	there  int // of seen
+	first  time.Time
+	last   time.Time // when the first and the last arrived
 	// Late is by what was asked for, Promised by what was promised. Copies are in neither.
 	Late, Promised *Lateness
 }
@@ -77,6 +79,12 @@ func (l *Ledger) Note(a Arrival) {
 	}
 	l.seen[a.Number] = true
 	l.there++
+	if l.there == 1 || a.At.Before(l.first) {
+		l.first = a.At
+	}
+	if a.At.After(l.last) {
+		l.last = a.At
+	}
 	l.Late.Record(a.At.Sub(a.Due))
 	if !a.Promised.IsZero() {
 		l.Promised.Record(a.At.Sub(a.Promised))
@@ -97,6 +105,14 @@ func (l *Ledger) Foreign() { l.tally.Unknown++ }
 
 // Arrived is how many of the messages have arrived, copies not counted.
 func (l *Ledger) Arrived() int { return l.there }
+
+// Rate is how many arrived a second, from the first to the last.
+func (l *Ledger) Rate() float64 {
+	if took := l.last.Sub(l.first); took > 0 {
+		return float64(l.there-1) / took.Seconds()
+	}
+	return 0
+}
 
 // Tally is what came of them, if nothing more arrives.
 func (l *Ledger) Tally() Tally {

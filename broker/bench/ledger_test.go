@@ -95,6 +95,22 @@ func TestCopiesDoNotChangeLateness(t *testing.T) {
 	}
 }
 
+// The rate is that of those which arrived, whatever their order.
+func TestArrivalsHaveARate(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	l := NewLedger(5, 0)
+	if got := l.Rate(); got != 0 {
+		t.Errorf("of none: got %v, want 0", got)
+	}
+	for number, ms := range []int{20, 0, 10, 30} {
+		l.Note(Arrival{Number: uint32(number), Due: at, At: at.Add(time.Duration(ms) * time.Millisecond)})
+	}
+	l.Note(Arrival{Number: 1, Due: at, At: at.Add(time.Second)}) // a copy
+	if got, want := l.Rate(), 100.0; got != want {
+		t.Errorf("got %v a second, want %v", got, want)
+	}
+}
+
 // What another turn published, or somebody else, is not taken for a message of this one.
 func TestForeignMessagesAreUnknown(t *testing.T) {
 	l := NewLedger(1, 0)

@@ -23,6 +23,7 @@ var Metrics = []Metric{
 	{"max ms", true, spread(late, func(s *Spread) float64 { return s.Max })},
 	{"promised p99 ms", false, spread(promise, func(s *Spread) float64 { return s.P99 })},
 	{"published/s", true, func(r Result) (float64, bool) { return r.Published, r.Published > 0 }},
+	{"arrived/s", true, func(r Result) (float64, bool) { return r.Arrived, r.Arrived > 0 }},
 	{"drained/s", true, func(r Result) (float64, bool) { return r.Drained, r.Drained > 0 }},
 	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
 	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},

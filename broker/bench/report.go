@@ -49,6 +49,7 @@ type Result struct {
 	Dead int `json:"dead,omitempty"` // dead letters of the broker
 
 	Published float64 `json:"published_per_s,omitempty"`
+	Arrived   float64 `json:"arrived_per_s,omitempty"` // from the first arrival until the last
 	Drained   float64 `json:"drained_per_s,omitempty"` // from the instant until the last arrival
 	Acks      *Spread `json:"acks_ms,omitempty"`
 	Late      *Spread `json:"late_ms,omitempty"`          // after it was asked for

@@ -34,7 +34,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		count   int
 		metrics string // that each side has, which a comma separates
 	}{
-		{"steady --beside scheduler,pipeline --rate 200 --for 1s --publishers 2 --targets 3", 200, "p99 ms,published/s"},
+		{"steady --beside scheduler,pipeline --rate 200 --for 1s --publishers 2 --targets 3", 200, "p99 ms,arrived/s"},
 		{"steady --beside pipeline --rate 100 --for 1s --delay 1s,random:1500ms --to core", 100, "max ms"},
 		{"burst --beside scheduler --count 500 --delay 5s", 500, "max ms,drained/s"},
 		{"chain --rate 50 --for 1s --delay random:3s", 50, "p50 ms,passes"},
