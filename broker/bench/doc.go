@@ -4,8 +4,8 @@
 // # Who stands where
 //
 // It stands beside broker/inspect: it knows the contract (broker/message, levels), the marks of streams (broker/layout)
-// and the JetStream API, and nothing of the engine. The engine knows nothing of it, and a broker that is measured is the
-// command itself in a process of its own. The command parses, calls and prints.
+// and the JetStream API, and nothing of the engine. The engine knows nothing of it, and a broker that is measured is
+// the command itself in a process of its own. The command parses, calls and prints.
 //
 //	delaybroker bench ── Run: marks, turns, waits, reads, reports
 //	     │ stdin: orders, and the end      ▲ stdout: ready, how far
@@ -27,16 +27,16 @@
 //   - Scheduler: the server's own message scheduling (ADR-51), "Nats-Schedule: @at" on a subject for each message. Its
 //     target has to be in the same stream.
 //   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers of a broker,
-//     purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar
-//     does, and so what a broker can come near to. It has one stream, so with mixed delays its messages are due at once,
-//     and with ingest and pending it is a plain publish.
+//     purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar does, and
+//     so what a broker can come near to. It has one stream, so with mixed delays its messages are due at once. With
+//     ingest and pending it is a plain publish.
 //
 // # What is measured
 //
 // The payload says which message it is and when it is due. Lateness is the time at which the target's stream stored the
-// message less that. Where plain subscribers are the target it is the time at which they had it. A broker's level begins
-// to count when it has stored the message, a little after it was asked for; it says so in Delay-Due, and "promised" is
-// by that.
+// message less that. Where plain subscribers are the target it is the time at which they had it. A broker's level
+// begins to count when it has stored the message, a little after it was asked for; it says so in Delay-Due, and
+// "promised" is by that.
 //
 // Lost is what was accepted and has not arrived 15 s after the last was due and the last came. Early is before the
 // payload's time, or before Delay-Due. If the server is elsewhere, its clock is compared with ours first, and what is

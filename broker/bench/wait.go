@@ -27,8 +27,8 @@ type Wait struct {
 	Whole   func() error
 }
 
-// Ledger reads what has arrived when all has, or the rest is lost. It waits on while copies stand for messages that have
-// not come.
+// Ledger reads what has arrived when all has, or the rest is lost. It waits on while copies stand for messages that
+// have not come.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		there, over, err := w.await(ctx, want)
