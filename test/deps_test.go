@@ -11,7 +11,7 @@ import (
 // that beside names.
 //
 //	6  cmd/delaybroker
-//	5  broker/inspect   broker/metrics
+//	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},
-	{"broker/inspect", "broker/metrics"},
+	{"broker/inspect", "broker/metrics", "broker/bench"},
 	{"cmd/delaybroker"},
 }
 
@@ -113,6 +113,16 @@ func TestForeignImports(t *testing.T) {
 			"ownership knows lanes by name",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{
+			"delaybroker/broker",
+			[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},
+			"what is measured does not know of the measuring",
+		},
+		{
+			"delaybroker/broker/bench",
+			[]string{"delaybroker/wheel", "delaybroker/broker/lane", "delaybroker/broker/lease", "delaybroker/broker/deliver"},
+			"the measuring knows the contract, not the engine",
+		},
 		{
 			"delaybroker/broker/inspect",
 			[]string{prometheus, "github.com/jedib0t/", "golang.org/x/term"},

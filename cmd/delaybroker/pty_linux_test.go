@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
+
+	"delaybroker/broker/bench"
 )
 
 // A terminal is a pseudo-terminal of some size, with what was written to it.
@@ -157,6 +159,46 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	for frame := range strings.SplitSeq(text, "\x1b[H\x1b[2J") {
 		if lines := strings.Count(frame, "\n"); lines >= 24 {
 			t.Errorf("got %d lines on 24:\n%s", lines, frame)
+		}
+	}
+}
+
+// What bench is at is one line, however narrow the terminal, and so are the rows of its table.
+func TestBenchFitsTheTerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	report := &bench.Report{
+		Plan: bench.Plan{Scenario: bench.Burst, Rounds: 2},
+		Results: []bench.Result{
+			{Side: bench.Broker, Late: &bench.Spread{Max: 1e6}, Acks: &bench.Spread{}, Cost: &bench.Cost{Server: 1, Sidecar: 2}},
+			{Side: bench.Scheduler, Cannot: "cannot do this"},
+		},
+		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", From: 1e6, Highest: 1e6}},
+	}
+	for _, width := range []int{50, 80, 120} {
+		x := openTerminal(t, uint16(width), 24)
+		a := &app{stdout: x.tty, stderr: x.tty}
+		l := &benchLine{app: a, rounds: 100}
+		l.show(bench.Progress{
+			Side: bench.Scheduler, Round: 100, Doing: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,
+		})
+		l.clear()
+		fmt.Fprintln(x.tty)
+		if err := a.showReport(nil, report); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(x.tty, "(end)")
+		x.shows(t, "(end)")
+		drawn := strings.Split(x.text(), "\x1b[K")
+		if len(drawn) != 3 || !strings.HasPrefix(drawn[1], "scheduler 100 of 100: waiting for") {
+			t.Errorf("got %q, want one line that is removed", drawn)
+		}
+		wantFit(t, width, drawn[1])
+		_, table, _ := strings.Cut(drawn[2], "\n\n") // below the words of the scenario, which wrap
+		wantFit(t, width, table)
+		for _, want := range []string{"p50 ms", "lost", "early", "ratio", "scheduler: cannot"} {
+			if !strings.Contains(strings.ToLower(table), want) {
+				t.Errorf("in a terminal of %d columns: got no %q in\n%s", width, want, table)
+			}
 		}
 	}
 }

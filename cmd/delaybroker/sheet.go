@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -157,8 +158,10 @@ func cut(s string, width int) string {
 }
 
 // screen is the size of the terminal that stdout is; ok is false where it is none.
-func (a *app) screen() (width, height int, ok bool) {
-	f, isFile := a.stdout.(*os.File)
+func (a *app) screen() (width, height int, ok bool) { return screenOf(a.stdout) }
+
+func screenOf(w io.Writer) (width, height int, ok bool) {
+	f, isFile := w.(*os.File)
 	if !isFile || !isTerminal(f) {
 		return 0, 0, false
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/bench"
 	"delaybroker/broker/lease"
 )
 
@@ -43,7 +44,7 @@ func BenchmarkInstances(b *testing.B) {
 		}
 		b.Run("servers="+strconv.Itoa(servers), func(b *testing.B) {
 			f := startFleet(b, servers)
-			target := broker.stream
+			target, _ := names.Arrivals(bench.Broker)
 			target.Replicas = servers
 			newLoad(b, f.nc).stream(target)
 			for n := 1; n <= most; n++ {
@@ -51,13 +52,13 @@ func BenchmarkInstances(b *testing.B) {
 					for b.Loop() {
 						lanes := f.grow(b, n)
 						r := f.steady(b, rate, rate*int(load/time.Second))
-						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.p50),
-							millis(r.p99), millis(r.max), millis(r.min),
-							thousands(int(r.rate)), thousands(r.lost), thousands(r.twice), r.cpu.String())
+						steady.row(strconv.Itoa(servers), strconv.Itoa(n), lanes, thousands(rate), millis(r.late.P50),
+							millis(r.late.P99), millis(r.late.Max), millis(r.late.Min),
+							thousands(int(r.rate)), thousands(r.Lost), thousands(r.Twice), r.cpu.String())
 						r = f.drain(b, count)
-						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.min), millis(r.p50), millis(r.max),
-							thousands(int(count/r.max.Seconds())), thousands(r.lost), thousands(r.twice),
-							r.cpu.String())
+						drain.row(strconv.Itoa(servers), strconv.Itoa(n), millis(r.late.Min), millis(r.late.P50),
+							millis(r.late.Max), thousands(int(count/(r.late.Max/1000))), thousands(r.Lost),
+							thousands(r.Twice), r.cpu.String())
 					}
 				})
 			}
@@ -152,7 +153,7 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 func (f *fleet) steady(b *testing.B, rate, count int) result {
 	b.Helper()
 	return f.run(b, rate, count, func(n int) *nats.Msg {
-		return broker.wait(n, time.Duration(1+n%8)*time.Second)
+		return delayed(time.Duration(1+n%8) * time.Second)
 	})
 }
 
@@ -167,7 +168,7 @@ func (f *fleet) drain(b *testing.B, count int) result {
 			due = time.Now().Add(ahead).Truncate(time.Millisecond)
 			until = strconv.FormatInt(due.UnixMilli(), 10)
 		}
-		m := broker.wait(n, time.Duration(1+n%4*2)*time.Second) // 1s, 3s, 5s, 7s: levels
+		m := delayed(time.Duration(1+n%4*2) * time.Second) // 1s, 3s, 5s, 7s: levels
 		m.Header = nats.Header{"Delay-Until": {until}}
 		return m
 	})
@@ -181,20 +182,27 @@ func (f *fleet) drain(b *testing.B, count int) result {
 func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	b.Helper()
 	l := newLoad(b, f.nc)
-	s, err := l.js.Stream(context.Background(), broker.stream.Name)
+	cfg, subject := names.Arrivals(bench.Broker)
+	s, err := l.js.Stream(context.Background(), cfg.Name)
 	if err == nil {
 		err = s.Purge(context.Background())
 	}
 	if err != nil {
 		b.Fatalf("empty the target's stream: %v", err)
 	}
+	target := bench.Stored{Stream: s, Subject: subject, Others: int(s.CachedInfo().State.LastSeq)}
 	servers, brokers := f.servers.cpu(), f.brokers.cpu()
-	r.rate = l.run(rate, count, next)
-	r.published = time.Now()
-	there := l.await(broker.stream.Name, broker.subject, count)
-	r.cpu = append(times{f.servers.cpu().since(servers, count).sum()}, f.brokers.cpu().since(brokers, count)...)
-	r.judge(b, l.arrivals(broker.stream.Name, broker.subject, there, broker.due), count)
+	loaded := l.run(rate, count, next)
+	r.rate, r.published = loaded.Rate, loaded.Last
+	r.judge(b, l.await(target, 0, count, func() {
+		r.cpu = append(times{f.servers.cpu().since(servers, count).sum()}, f.brokers.cpu().since(brokers, count)...)
+	}))
 	return r
+}
+
+// delayed is a message for the target, published to the level or plain duration.
+func delayed(delay time.Duration) *nats.Msg {
+	return &nats.Msg{Subject: prefix + "." + delay.String() + "." + names.Target(0)}
 }
 
 // stop ends all brokers by SIGTERM.

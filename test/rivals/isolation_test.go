@@ -10,9 +10,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/bench"
 )
 
 const (
+	healthyTurn  = 1                // in the payloads of the healthy target
 	healthyShare = 4                // messages for the healthy target to one for each of its neighbours
 	besideRate   = 500              // msg/s to each neighbour
 	besideLoad   = 20 * time.Second // long enough that what is silent fails its first attempt meanwhile
@@ -31,11 +34,11 @@ var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *loa
 	l.stream(jetstream.StreamConfig{Name: "WELL", Subjects: []string{"well.>"}})
 }}
 
-// full is a stream that refuses everything. The message that fills it has a number that no other has.
+// full is a stream that refuses everything. The message that fills it has a payload that is no other one.
 var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
 		MaxMsgs: 1})
-	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, 8)); err != nil {
+	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, bench.MinSize)); err != nil {
 		l.b.Fatalf("fill: %v", err)
 	}
 }}
@@ -80,7 +83,7 @@ func BenchmarkIsolation(b *testing.B) {
 	for i := range runs {
 		r := &runs[i]
 		if r.name == "" {
-			r.name = names(r.beside)
+			r.name = namesOf(r.beside)
 		}
 		b.Run(strings.ReplaceAll(r.name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
@@ -88,24 +91,24 @@ func BenchmarkIsolation(b *testing.B) {
 			}
 		})
 	}
-	alone := max(runs[0].healthy.p99, runs[len(runs)-1].healthy.p99)
+	alone := max(runs[0].healthy.late.P99, runs[len(runs)-1].healthy.late.P99)
 	for _, r := range runs {
 		if r.healthy.rate == 0 {
 			continue // not asked for
 		}
 		ratio := "-"
 		if alone > 0 {
-			ratio = strconv.FormatFloat(float64(r.healthy.p99)/float64(alone), 'f', 2, 64)
+			ratio = strconv.FormatFloat(r.healthy.late.P99/alone, 'f', 2, 64)
 		}
-		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.p50), millis(r.healthy.p99),
-			millis(r.healthy.max), ratio,
-			thousands(r.healthy.lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
+		t.row(r.name, thousands(int(r.healthy.rate)), millis(r.healthy.late.P50), millis(r.healthy.late.P99),
+			millis(r.healthy.late.Max), ratio,
+			thousands(r.healthy.Lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
 			thousands(r.others.retried), thousands(r.others.waiting), thousands(r.others.lost))
 	}
 	t.print("BenchmarkIsolation: a healthy target's messages stored after due, and what became of the others")
 }
 
-func names(all []neighbour) string {
+func namesOf(all []neighbour) string {
 	var words []string
 	for _, n := range all {
 		words = append(words, n.name)
@@ -119,7 +122,8 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	s := startServer(b)
 	ps := processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create", "DELAY_ATTEMPTS=3")}
 	l := newLoad(b, s.connect())
-	l.stream(broker.stream)
+	cfg, subject := names.Arrivals(bench.Broker)
+	target := bench.Stored{Stream: l.stream(cfg), Subject: subject}
 	for i, n := range neighbours {
 		if i == 0 || n.name != neighbours[i-1].name {
 			n.open(l)
@@ -130,9 +134,11 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	count := rate * int(besideLoad/time.Second)
 	isHealthy := func(n int) bool { return n%turn < healthyShare }
 	before := ps.cpu()
-	healthy.rate = l.run(rate, count, func(n int) *nats.Msg {
-		if isHealthy(n) {
-			return broker.wait(n, time.Second)
+	loaded := l.run(rate, count, func(n int) *nats.Msg {
+		if isHealthy(n) { // these have numbers of their own
+			m, number := delayed(time.Second), n/turn*healthyShare+n%turn
+			m.Data = bench.Stamp{Turn: healthyTurn, Number: uint32(number), Due: time.Now()}.Payload(bodySize)
+			return m
 		}
 		to := neighbours[n%turn-healthyShare]
 		m := &nats.Msg{Subject: to.subject}
@@ -141,10 +147,10 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 		}
 		return m
 	})
-	wants := count / turn * healthyShare
-	there := l.await(broker.stream.Name, broker.subject, wants)
-	healthy.cpu = ps.cpu().since(before, count)
-	healthy.judge(b, l.arrivals(broker.stream.Name, broker.subject, there, broker.due), wants)
+	healthy.rate = loaded.Rate
+	healthy.judge(b, l.await(target, healthyTurn, count/turn*healthyShare, func() {
+		healthy.cpu = ps.cpu().since(before, count)
+	}))
 	time.Sleep(7 * time.Second) // what was refused has had both its waits, of 1s and 5s
 	ps[1].kill()
 	others = l.fates(count, isHealthy)
@@ -160,11 +166,11 @@ type fates struct{ all, delivered, dead, retried, waiting, lost int }
 // meanwhile.
 func (l *load) fates(count int, skip func(n int) bool) fates {
 	l.b.Helper()
-	found := make(map[uint64]bool, count)
+	found := make(map[uint32]bool, count)
 	var f fates
 	note := func(stream string, fate *int) {
 		for _, n := range l.numbers(stream) {
-			if n < uint64(count) && !skip(int(n)) && !found[n] {
+			if n < uint32(count) && !skip(int(n)) && !found[n] {
 				found[n] = true
 				*fate++
 			}
@@ -196,7 +202,7 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 			continue
 		}
 		f.all++
-		if !found[uint64(n)] {
+		if !found[uint32(n)] {
 			f.lost++
 		}
 	}
@@ -206,17 +212,20 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	return f
 }
 
-// numbers returns the numbers of all messages in a stream.
-func (l *load) numbers(stream string) []uint64 {
+// numbers returns the numbers of all messages in a stream that are for the neighbours.
+func (l *load) numbers(stream string) []uint32 {
 	l.b.Helper()
 	s, err := l.js.Stream(context.Background(), stream)
 	if err != nil {
 		l.b.Fatalf("look at %s: %v", stream, err)
 	}
-	var all []uint64
-	for _, a := range l.arrivals(stream, ">", int(s.CachedInfo().State.Msgs),
-		func(nats.Header) (none time.Time) { return }) {
-		all = append(all, a.number)
+	var all []uint32
+	if err := bench.ReadStream(context.Background(), s, ">", func(m jetstream.Msg, _ time.Time) {
+		if stamp, ok := bench.ReadStamp(m.Data()); ok && stamp.Turn == 0 {
+			all = append(all, stamp.Number)
+		}
+	}); err != nil {
+		l.b.Fatal(err)
 	}
 	return all
 }

@@ -3,76 +3,27 @@ package rivals_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"delaybroker/broker/bench"
 )
 
-// A delayer is what makes messages wait: the broker, or its rival.
+// A delayer is what makes messages wait: a side of "delaybroker bench" in processes of its own, on a server of its own.
 type delayer struct {
 	name string
+	side bench.Side
 	// start starts the processes. Messages are published to the first.
 	start func(b *testing.B) processes
-	// stream is the target: messages arrive there on subject.
-	stream  jetstream.StreamConfig
-	subject string
-	// wait makes the message for a delay, at the one for a point in time.
-	wait func(n int, delay time.Duration) *nats.Msg
-	at   func(n int, due time.Time) *nats.Msg
-	// due is the time at which an arrived message was due.
-	due func(nats.Header) time.Time
 }
 
-var broker = delayer{
-	name:    "broker",
-	start:   startBoth,
-	stream:  jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}},
-	subject: "orders.x",
-	wait: func(_ int, delay time.Duration) *nats.Msg {
-		return &nats.Msg{Subject: "delay." + delay.String() + ".orders.x"}
-	},
-	at: func(_ int, due time.Time) *nats.Msg {
-		return &nats.Msg{Subject: "delayat." + strconv.FormatInt(due.UnixMilli(), 10) + ".orders.x"}
-	},
-	due: func(h nats.Header) time.Time { return moment(h.Get("Delay-Due")) },
-}
-
-// embedded is the broker with a nats-server in the same process.
-var embedded = func() delayer {
-	d := broker
-	d.name = "embedded"
-	d.start = func(b *testing.B) processes {
+// embedded is the broker with a nats-server in the same process, which "delaybroker bench" does not have.
+var delayers = []delayer{
+	{"broker", bench.Broker, startBoth},
+	{"embedded", bench.Broker, func(b *testing.B) processes {
 		return processes{startBroker(b, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+b.TempDir())}
-	}
-	return d
-}()
-
-// scheduler is the scheduling that nats-server has itself (ADR-51). It needs one subject for each schedule, and the
-// target in the same stream. A header of ours has the time asked for, because the server removes its own header.
-var scheduler = delayer{
-	name:  "scheduler",
-	start: func(b *testing.B) processes { return processes{startServer(b)} },
-	stream: jetstream.StreamConfig{Name: "SCHEDULES", Subjects: []string{"schedules.*", "orders.>"},
-		AllowMsgSchedules: true},
-	subject: "orders.x",
-	wait:    func(n int, delay time.Duration) *nats.Msg { return schedule(n, time.Now().Add(delay)) },
-	at:      schedule,
-	due:     func(h nats.Header) time.Time { return moment(h.Get("Asked")) },
-}
-
-func schedule(n int, due time.Time) *nats.Msg {
-	asked := due.UTC().Format(time.RFC3339Nano)
-	return &nats.Msg{Subject: "schedules." + strconv.Itoa(n), Header: nats.Header{
-		"Nats-Schedule": {"@at " + asked}, "Nats-Schedule-Target": {"orders.x"}, "Asked": {asked},
-	}}
-}
-
-func moment(s string) time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, s) // the zero time shows as centuries of lateness
-	return t
+	}},
+	{"scheduler", bench.Scheduler, func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
 // startBoth runs a server, and a broker beside it.
@@ -95,12 +46,15 @@ func BenchmarkLateness(b *testing.B) {
 	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice",
 		"CPU µs/msg"}}
 	for _, rate := range []int{1_000, 10_000, 20_000, 40_000} {
-		for _, d := range []delayer{broker, embedded, scheduler} {
+		for _, d := range delayers {
 			b.Run(fmt.Sprintf("rate=%d/%s", rate, d.name), func(b *testing.B) {
 				for b.Loop() {
-					r := d.run(b, rate, rate*int(load/time.Second), func(n int) *nats.Msg { return d.wait(n, delay) })
-					t.row(thousands(rate), d.name, millis(r.p50), millis(r.p99), millis(r.max), millis(r.min),
-						thousands(int(r.rate)), thousands(r.lost), thousands(r.twice), r.cpu.String())
+					r := d.run(b, bench.Load{
+						Rate: rate, Count: rate * int(load/time.Second), Delays: []bench.Delay{{Duration: delay}},
+					})
+					t.row(thousands(rate), d.name, millis(r.late.P50), millis(r.late.P99), millis(r.late.Max),
+						millis(r.late.Min), thousands(int(r.rate)), thousands(r.Lost), thousands(r.Twice),
+						r.cpu.String())
 				}
 			})
 		}
@@ -117,79 +71,43 @@ func BenchmarkLateness(b *testing.B) {
 func BenchmarkInstant(b *testing.B) {
 	const count, ahead = 100_000, 10 * time.Second
 	t := table{head: []string{"rival", "first ms", "p50 ms", "last ms", "lost", "twice", "CPU µs/msg"}}
-	for _, d := range []delayer{broker, embedded, scheduler} {
+	for _, d := range delayers {
 		b.Run(d.name, func(b *testing.B) {
 			for b.Loop() {
-				var due time.Time
-				r := d.run(b, 0, count, func(n int) *nats.Msg {
-					if n == 0 {
-						due = time.Now().Add(ahead).Truncate(time.Millisecond)
-					}
-					return d.at(n, due)
-				})
-				if r.published.After(due) {
-					b.Error("it was due before it was published")
-				}
-				t.row(d.name, millis(r.min), millis(r.p50), millis(r.max), thousands(r.lost), thousands(r.twice),
-					r.cpu.String())
+				r := d.run(b, bench.Load{Count: count, Delays: []bench.Delay{{Duration: ahead}}}, ahead)
+				t.row(d.name, millis(r.late.Min), millis(r.late.P50), millis(r.late.Max), thousands(r.Lost),
+					thousands(r.Twice), r.cpu.String())
 			}
 		})
 	}
 	t.print("BenchmarkInstant: 100,000 messages due at one instant, stored at the target after due")
 }
 
-// result is the result of one run. The durations are lateness.
-type result struct {
-	p50, p99, max, min time.Duration
-	lost, twice        int
-	rate               float64   // achieved by the publisher
-	published          time.Time // when the last acknowledgement was there
-	cpu                times     // per message
-}
-
-// run starts the delayer, publishes to it, and measures what arrives. Lost or early messages fail the benchmark.
-func (d delayer) run(b *testing.B, rate, count int, next message) result {
+// run starts the delayer, publishes to it, and measures what arrives. With ahead, all messages are due at one instant,
+// so long after the delayer has started.
+func (d delayer) run(b *testing.B, order bench.Load, ahead ...time.Duration) result {
 	b.Helper()
 	ps := d.start(b)
 	l := newLoad(b, ps[0].connect())
-	l.stream(d.stream)
+	cfg, subject := names.Arrivals(d.side)
+	target := bench.Stored{Stream: l.stream(cfg), Subject: subject}
+	if d.side == bench.Scheduler {
+		target.Others = order.Count
+	}
+	order.Side, order.Prefix, order.Size, order.Targets, order.Publishers = d.side, prefix, bodySize, 1, 1
+	for _, d := range ahead {
+		order.Due = time.Now().Add(d).Truncate(time.Millisecond)
+	}
 	before := ps.cpu()
 	var r result
-	r.rate = l.run(rate, count, next)
-	r.published = time.Now()
-	there := l.await(d.stream.Name, d.subject, count)
-	r.cpu = ps.cpu().since(before, count)
-	r.judge(b, l.arrivals(d.stream.Name, d.subject, there, d.due), count)
+	loaded := l.order(order)
+	if !order.Due.IsZero() && loaded.Last.After(order.Due) {
+		b.Error("it was due before it was published")
+	}
+	r.rate = loaded.Rate
+	r.judge(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
 	for _, p := range slices.Backward(ps) {
 		p.kill()
 	}
 	return r
-}
-
-func (r *result) judge(b *testing.B, all []arrival, count int) {
-	b.Helper()
-	if len(all) == 0 {
-		b.Fatal("nothing arrived")
-	}
-	late := make([]time.Duration, 0, len(all))
-	seen := make(map[uint64]bool, count)
-	for _, a := range all {
-		late = append(late, a.stored.Sub(a.due))
-		seen[a.number] = true
-	}
-	slices.Sort(late)
-	r.p50, r.p99, r.max, r.min = late[len(late)/2], late[len(late)*99/100], late[len(late)-1], late[0]
-	r.lost, r.twice = count-len(seen), len(all)-len(seen)
-	if r.min < 0 {
-		b.Errorf("one came %s early", -r.min)
-	}
-	if r.lost > 0 {
-		b.Errorf("%d of %d are lost", r.lost, count)
-	}
-	b.ReportMetric(0, "ns/op") // hides it: it would be the time of the whole run
-	b.ReportMetric(r.rate, "msg/s")
-	b.ReportMetric(float64(r.cpu.sum())/float64(time.Microsecond), "cpu-µs/msg")
-	for unit, d := range map[string]time.Duration{"p50-ms": r.p50, "p99-ms": r.p99, "max-ms": r.max} {
-		b.ReportMetric(float64(d)/float64(time.Millisecond), unit)
-	}
 }

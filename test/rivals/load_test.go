@@ -1,32 +1,35 @@
 package rivals_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/bench"
 )
 
 const (
+	prefix   = "delay" // of the brokers
 	bodySize = 256
-	// outstanding bounds the publishes without an acknowledgement. A server that is too slow for a rate shows as a
-	// lower rate, not as a queue.
-	outstanding = 20_000
 )
 
-// load publishes, and counts the accepted messages.
+// names are the subjects and streams of the benchmarks.
+var names = func() bench.Names {
+	n, err := bench.NewNames(prefix)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}()
+
+// load publishes, and reads what arrives.
 type load struct {
-	b        *testing.B
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	inbox    string
-	accepted atomic.Int64
-	refused  atomic.Int64
+	b  *testing.B
+	nc *nats.Conn
+	js jetstream.JetStream
 }
 
 func newLoad(b *testing.B, nc *nats.Conn) *load {
@@ -35,129 +38,96 @@ func newLoad(b *testing.B, nc *nats.Conn) *load {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := &load{b: b, nc: nc, js: js, inbox: nats.NewInbox()}
-	sub, err := nc.Subscribe(l.inbox, func(m *nats.Msg) {
-		if len(m.Data) == 0 || bytes.Contains(m.Data, []byte(`"error"`)) {
-			if l.refused.Add(1) == 1 {
-				b.Logf("refused: %s %v", m.Data, m.Header)
-			}
-			return
-		}
-		l.accepted.Add(1)
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		b.Fatal(err)
-	}
-	return l
+	return &load{b: b, nc: nc, js: js}
 }
 
 // stream creates a stream for the subjects.
-func (l *load) stream(cfg jetstream.StreamConfig) {
+func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 	l.b.Helper()
-	if _, err := l.js.CreateStream(context.Background(), cfg); err != nil {
+	s, err := l.js.CreateStream(context.Background(), cfg)
+	if err != nil {
 		l.b.Fatalf("create stream %s: %v", cfg.Name, err)
 	}
+	return s
 }
 
-// message makes the n-th message at the present time. Its reply subject and body are set by the caller.
+// message makes the n-th message at the present time. Where it has no payload, it gets one with its number.
 type message func(n int) *nats.Msg
 
-// run publishes count messages at a rate, or as fast as it can at the rate 0, awaits their acknowledgements, and
-// returns the rate it achieved.
-func (l *load) run(rate, count int, next message) float64 {
+// run publishes count messages at a rate, or as fast as it can at the rate 0, and awaits their acknowledgements.
+func (l *load) run(rate, count int, next message) bench.Loaded {
 	l.b.Helper()
-	const pace = time.Millisecond
-	l.accepted.Store(0)
-	l.refused.Store(0)
-	start := time.Now()
-	for n := 0; n < count; {
-		most := count
-		if rate > 0 {
-			most = min(count, int(time.Since(start)*time.Duration(rate)/time.Second))
+	order := bench.Load{Rate: rate, Count: count, Publishers: 1}
+	return l.loaded(order.RunWith(context.Background(), l.connect, func(n int, now time.Time) *nats.Msg {
+		m := next(n)
+		if m.Data == nil {
+			m.Data = bench.Stamp{Number: uint32(n), Due: now}.Payload(bodySize)
 		}
-		for ; n < most && int64(n)-l.answered() < outstanding; n++ {
-			m := next(n)
-			m.Reply, m.Data = l.inbox, make([]byte, bodySize)
-			binary.BigEndian.PutUint64(m.Data, uint64(n))
-			if err := l.nc.PublishMsg(m); err != nil {
-				l.b.Fatalf("publish: %v", err)
-			}
-		}
-		time.Sleep(pace)
-	}
-	took := time.Since(start)
-	for deadline := time.Now().Add(10 * time.Second); l.answered() < int64(count); {
-		if time.Now().After(deadline) {
-			l.b.Fatalf("%d of %d publishes answered 10s after the last", l.answered(), count)
-		}
-		time.Sleep(pace)
-	}
-	if refused := l.refused.Load(); refused > 0 {
-		l.b.Errorf("%d of %d publishes refused", refused, count)
-	}
-	return float64(count) / took.Seconds()
+		return m
+	}, func(int) {}))
 }
 
-func (l *load) answered() int64 { return l.accepted.Load() + l.refused.Load() }
-
-// arrival is a message at its target: when it was stored, when it was due, and its number.
-type arrival struct {
-	stored, due time.Time
-	number      uint64
+// order publishes messages of one of the sides of "delaybroker bench".
+func (l *load) order(order bench.Load) bench.Loaded {
+	l.b.Helper()
+	return l.loaded(order.Run(context.Background(), l.connect, func(int) {}))
 }
 
-// await waits until a subject of a stream holds this many messages, or no more arrive, and returns how many it holds.
-func (l *load) await(stream, subject string, want int) int {
+func (l *load) connect() (*nats.Conn, error) { return nats.Connect(l.nc.ConnectedUrl()) }
+
+func (l *load) loaded(r bench.Loaded, err error) bench.Loaded {
 	l.b.Helper()
-	const poll, patience = 100 * time.Millisecond, 15 * time.Second
+	if err != nil {
+		l.b.Fatalf("publish: %v", err)
+	}
+	return r
+}
+
+// await waits until count messages of a turn have arrived, or no more come. Whole is called before copies are waited
+// for.
+func (l *load) await(target bench.Stored, turn uint32, count int, whole func()) *bench.Ledger {
+	l.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	s, err := l.js.Stream(ctx, stream)
+	ledger, err := bench.Wait{Target: target, Count: count, Turn: turn, Whole: func() error {
+		whole()
+		return nil
+	}}.Ledger(ctx)
 	if err != nil {
-		l.b.Fatalf("look at %s: %v", stream, err)
+		l.b.Fatalf("wait for the messages: %v", err)
 	}
-	there, since := 0, time.Now()
-	for there < want && time.Since(since) < patience {
-		info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
-		if err != nil {
-			l.b.Fatalf("look at %s: %v", stream, err)
-		}
-		if now := int(info.State.Subjects[subject]); now > there {
-			there, since = now, time.Now()
-		}
-		time.Sleep(poll)
-	}
-	return there
+	return ledger
 }
 
-// arrivals reads this many messages of a subject.
-func (l *load) arrivals(stream, subject string, there int, due func(nats.Header) time.Time) []arrival {
-	l.b.Helper()
-	consumer, err := l.js.OrderedConsumer(context.Background(), stream,
-		jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
-	if err != nil {
-		l.b.Fatalf("read %s: %v", stream, err)
+// result is the result of one run.
+type result struct {
+	bench.Tally
+	late      bench.Spread
+	rate      float64 // achieved by the publisher
+	published time.Time
+	cpu       times // per message
+}
+
+// judge takes what a ledger says. Lateness is that after the promised time, where a broker says it. Lost or early
+// messages fail the benchmark.
+func (r *result) judge(b *testing.B, l *bench.Ledger) {
+	b.Helper()
+	r.Tally = l.Tally()
+	late := l.Promised.Spread()
+	if late == nil {
+		late = l.Late.Spread()
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000))
-	if err != nil {
-		l.b.Fatalf("read %s: %v", stream, err)
+	if late == nil {
+		b.Fatal("nothing arrived")
 	}
-	defer messages.Stop()
-	all := make([]arrival, 0, there)
-	for range there {
-		m, err := messages.Next()
-		if err != nil {
-			l.b.Fatalf("read %s: %v", stream, err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			l.b.Fatalf("read %s: %v", stream, err)
-		}
-		all = append(all, arrival{stored: meta.Timestamp, due: due(m.Headers()),
-			number: binary.BigEndian.Uint64(m.Data())})
+	r.late = *late
+	if err := r.Err(); err != nil {
+		b.Error(err)
 	}
-	return all
+	b.ReportMetric(0, "ns/op") // hides it: it would be the time of the whole run
+	b.ReportMetric(r.rate, "msg/s")
+	b.ReportMetric(float64(r.cpu.sum())/float64(time.Microsecond), "cpu-µs/msg")
+	for unit, ms := range map[string]float64{"p50-ms": late.P50, "p99-ms": late.P99, "max-ms": late.Max} {
+		b.ReportMetric(ms, unit)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/bench"
 )
 
 // BenchmarkPending measures the cost of a million messages of 256 bytes that wait, in one level and in five. None is
@@ -35,7 +37,7 @@ func BenchmarkPending(b *testing.B) {
 				time.Sleep(settle)
 				brokerBefore, serverBefore := broker.memory(), server.memory()
 				newLoad(b, server.connect()).run(0, count, func(n int) *nats.Msg {
-					return &nats.Msg{Subject: "delay." + v.levels[n%len(v.levels)] + ".orders.x"}
+					return &nats.Msg{Subject: "delay." + v.levels[n%len(v.levels)] + "." + names.Target(0)}
 				})
 				time.Sleep(settle)
 				brokerAfter, serverAfter := broker.memory(), server.memory()
@@ -52,11 +54,11 @@ func BenchmarkPending(b *testing.B) {
 
 				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore),
 					whole(serverAfter),
-					millis(ready), percent(brokerIdle), percent(serverIdle))
+					millis(bench.Milliseconds(ready)), percent(brokerIdle), percent(serverIdle))
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(brokerAfter-brokerBefore, "broker-MB")
 				b.ReportMetric(serverAfter-serverBefore, "server-MB")
-				b.ReportMetric(float64(ready)/float64(time.Millisecond), "ready-ms")
+				b.ReportMetric(bench.Milliseconds(ready), "ready-ms")
 				b.ReportMetric(100*brokerIdle, "idle-%")
 			}
 		})

@@ -2,7 +2,6 @@ package rivals_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/bench"
 	"delaybroker/test/natstest"
 )
 
@@ -113,40 +113,18 @@ func (p *process) connect() *nats.Conn {
 }
 
 // memory is the resident memory of the process in MB. Linux only, as is cpu.
-func (p *process) memory() float64 {
+func (p *process) memory() float64 { return float64(p.usage().Memory) / 1e6 }
+
+// cpu is the CPU time that the process has used.
+func (p *process) cpu() time.Duration { return p.usage().CPU }
+
+func (p *process) usage() bench.Usage {
 	p.b.Helper()
-	fields := strings.Fields(p.proc("statm"))
-	pages, err := strconv.Atoi(fields[1])
+	u, err := bench.UsageOf(p.pid())
 	if err != nil {
 		p.b.Fatal(err)
 	}
-	return float64(pages) * float64(os.Getpagesize()) / 1e6
-}
-
-// cpu is the CPU time that the process has used.
-func (p *process) cpu() time.Duration {
-	p.b.Helper()
-	stat := p.proc("stat")
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third on
-	var ticks int
-	for _, f := range fields[11:13] { // utime, stime
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			p.b.Fatal(err)
-		}
-		ticks += n
-	}
-	const hertz = 100 // USER_HZ, on every Linux that Go runs on
-	return time.Duration(ticks) * time.Second / hertz
-}
-
-func (p *process) proc(file string) string {
-	p.b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid(), file))
-	if err != nil {
-		p.b.Fatalf("this benchmark reads /proc: %v", err)
-	}
-	return string(text)
+	return u
 }
 
 func (p *process) pid() int {

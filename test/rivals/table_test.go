@@ -3,7 +3,6 @@ package rivals_test
 import (
 	"fmt"
 	"strconv"
-	"time"
 	"unicode/utf8"
 )
 
@@ -38,9 +37,8 @@ func (t *table) print(title string) {
 	fmt.Println()
 }
 
-// millis writes a duration in milliseconds with about three digits.
-func millis(d time.Duration) string {
-	ms := float64(d) / float64(time.Millisecond)
+// millis writes milliseconds with about three digits.
+func millis(ms float64) string {
 	switch {
 	case ms < 10:
 		return strconv.FormatFloat(ms, 'f', 2, 64)

@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Part is a process of a run. The program runs itself again for each.
+type Part string
+
+// The parts of a run. Those that only the command can be are started by it: see Host.
+const (
+	PartServer   Part = "server"   // a nats-server
+	PartBroker   Part = "broker"   // delaybroker serve
+	PartLoad     Part = "load"     // publishes a Load
+	PartPipeline Part = "pipeline" // the bare pipeline
+)
+
+// Parts are all of them.
+var Parts = []Part{PartServer, PartBroker, PartLoad, PartPipeline}
+
+const (
+	// startPatience is how long a part may take to be ready: a broker makes some forty streams, each with an election.
+	startPatience = 2 * time.Minute
+	// stopPatience is how long it may take to end after its stdin was closed.
+	stopPatience = 30 * time.Second
+	// lastWords is how much of its stderr is shown when it fails.
+	lastWords = 4 << 10
+)
+
+// Said is a line on the stdout of a part.
+type Said struct {
+	Ready    bool    `json:"ready,omitempty"`
+	URL      string  `json:"url,omitempty"`      // of a server
+	Accepted int     `json:"accepted,omitempty"` // so far, by the server of a load
+	Loaded   *Loaded `json:"loaded,omitempty"`   // of a load, at its end
+}
+
+// A Child is a part that runs. It ends when its stdin is closed, so that none outlives a run that was killed.
+type Child struct {
+	URL string // of a server
+
+	part  Part
+	cmd   *exec.Cmd
+	stdin io.Closer
+	heard chan Said // closed when it says no more
+
+	mu     sync.Mutex // guards stderr
+	stderr []byte     // the last of it
+}
+
+// StartChild starts a part, gives it the order that it reads from stdin, and waits until it is ready. The context is
+// for that wait only: the caller stops the child.
+func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
+	c := &Child{part: part, cmd: cmd, heard: make(chan Said, 16)}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.stdin, cmd.Stderr = stdin, c
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the %s: %w", part, err)
+	}
+	go c.listen(stdout)
+	err = json.NewEncoder(stdin).Encode(order)
+	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not ready after %s", startPatience))
+		defer cancel()
+		for said := (Said{}); err == nil && !said.Ready; {
+			said, err = c.Next(ctx)
+			c.URL = said.URL
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the %s: %w", part, err), c.Stop())
+	}
+	return c, nil
+}
+
+// Next is what it says next. It returns an error with its last words when it says no more.
+func (c *Child) Next(ctx context.Context) (Said, error) {
+	select {
+	case said, ok := <-c.heard:
+		if !ok {
+			return Said{}, fmt.Errorf("the %s ended: %s", c.part, c.words())
+		}
+		return said, nil
+	case <-ctx.Done():
+		return Said{}, context.Cause(ctx)
+	}
+}
+
+// Usage is what it has used so far.
+func (c *Child) Usage() (Usage, error) { return UsageOf(c.cmd.Process.Pid) }
+
+// Stop closes its stdin and waits until it has ended; after half a minute it is killed. A nil Child has ended.
+func (c *Child) Stop() error {
+	if c == nil {
+		return nil
+	}
+	_ = c.stdin.Close() // it may have closed its end
+	late := time.AfterFunc(stopPatience, func() { _ = c.cmd.Process.Kill() })
+	for range c.heard { // until it says no more
+	}
+	err := c.cmd.Wait()
+	if !late.Stop() {
+		return fmt.Errorf("the %s did not end within %s: %s", c.part, stopPatience, c.words())
+	}
+	if err != nil {
+		return fmt.Errorf("the %s: %w: %s", c.part, err, c.words())
+	}
+	return nil
+}
+
+// Kill ends it at once, as kill -9 does.
+func (c *Child) Kill() {
+	_ = c.cmd.Process.Kill() // it may have ended
+	for range c.heard {
+	}
+	_ = c.cmd.Wait() // says that it was killed
+}
+
+func (c *Child) listen(stdout io.Reader) {
+	defer close(c.heard)
+	for lines := json.NewDecoder(stdout); ; {
+		var said Said
+		if lines.Decode(&said) != nil {
+			return
+		}
+		c.heard <- said
+	}
+}
+
+// Write keeps the end of its stderr.
+func (c *Child) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stderr = append(c.stderr, p...)
+	c.stderr = c.stderr[max(0, len(c.stderr)-lastWords):]
+	return len(p), nil
+}
+
+func (c *Child) words() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.stderr) == 0 {
+		return "it said nothing"
+	}
+	return strings.TrimSpace(string(c.stderr))
+}

@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A record is a target of which it is known what arrives, and when.
+type record struct {
+	began    time.Time
+	arrivals []Arrival
+}
+
+func (r record) Arrived(context.Context) (n int, _ error) {
+	for _, a := range r.arrivals {
+		if !a.At.After(time.Now()) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (r record) Note(_ context.Context, l *Ledger, _ uint32) error {
+	for _, a := range r.arrivals {
+		if !a.At.After(time.Now()) {
+			l.Note(a)
+		}
+	}
+	return nil
+}
+
+// A turn of three messages that are due after a second. Each number in at is an arrival, so long after it was due.
+func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	due := began.Add(time.Second)
+	r := record{began: began}
+	for number, all := range at {
+		for _, late := range all {
+			r.arrivals = append(r.arrivals, Arrival{Number: number, Due: due, At: due.Add(late)})
+		}
+	}
+	plan := Plan{Scenario: Burst, Count: 3}
+	report := newReport(plan)
+	g := &ground{run: &run{host: Host{Show: func(Progress) {}}, plan: plan, report: report}, target: r}
+	ledger, _, err := g.collect(t.Context(), usage{}, due)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	result, err := plan.judge(Result{Side: Broker, Round: 1}, ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.Results = append(report.Results, result)
+	return *report, took
+}
+
+func TestARunWithEverythingOnTimeIsGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, took := collected(t, map[uint32][]time.Duration{0: {0}, 1: {time.Millisecond}, 2: {100 * time.Millisecond}})
+		if err := report.Err(); err != nil {
+			t.Errorf("got %v, want nil", err)
+		}
+		if want := time.Second + 100*time.Millisecond + settle; took != want {
+			t.Errorf("it was judged after %s, want %s", took, want)
+		}
+		if got, want := report.Results[0].Drained, 30.0; got != want {
+			t.Errorf("drained: got %v/s, want %v", got, want)
+		}
+	})
+}
+
+// A message that does not come is waited for, and then it is lost.
+func TestALostMessageFailsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, took := collected(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
+		if err := report.Err(); !errors.Is(err, ErrBroken) {
+			t.Errorf("got %v, want %v", err, ErrBroken)
+		}
+		if got, want := report.Results[0].Tally, (Tally{Count: 3, Lost: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if took < time.Second+patience {
+			t.Errorf("it was given up after %s, want %s after it was due", took, patience)
+		}
+	})
+}
+
+func TestAnEarlyMessageFailsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, _ := collected(t, map[uint32][]time.Duration{0: {0}, 1: {-time.Nanosecond}, 2: {0}})
+		if err := report.Err(); !errors.Is(err, ErrBroken) {
+			t.Errorf("got %v, want %v", err, ErrBroken)
+		}
+	})
+}
+
+// A copy is one arrival more, and does not stand for a message that is still on its way.
+func TestCopiesDoNotHideWhatIsStillToCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, _ := collected(t, map[uint32][]time.Duration{0: {0, 1}, 1: {0}, 2: {10 * time.Second}})
+		if got, want := report.Results[0].Tally, (Tally{Count: 3, Twice: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if got, want := report.Results[0].Late.Max, 10_000.0; got != want {
+			t.Errorf("the last: got %v ms, want %v", got, want)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// random is how a delay is written that is a different one for each message.
+const random = "random:"
+
+// A Delay is how long messages wait: always the same, or a whole number of milliseconds up to a bound.
+type Delay struct {
+	time.Duration
+	Random bool
+}
+
+// ParseDelays reads delays that messages take in turns, as in "1s,5s,random:1m".
+func ParseDelays(s string) ([]Delay, error) {
+	var all []Delay
+	var problems []error
+	for word := range strings.SplitSeq(s, ",") {
+		text, isRandom := strings.CutPrefix(strings.TrimSpace(word), random)
+		d, err := levels.ParseDuration(text)
+		if err == nil && d < time.Millisecond {
+			err = errors.New("want a millisecond or more")
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("delay %q: %w", word, err))
+			continue
+		}
+		all = append(all, Delay{d, isRandom})
+	}
+	return all, errors.Join(problems...)
+}
+
+func (d Delay) String() string {
+	if d.Random {
+		return random + levels.FormatDuration(d.Duration)
+	}
+	return levels.FormatDuration(d.Duration)
+}
+
+// MarshalText and UnmarshalText make it a word in JSON.
+func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Delay) UnmarshalText(text []byte) error {
+	all, err := ParseDelays(string(text))
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("delay %q: want one", text)
+	}
+	if err == nil {
+		*d = all[0]
+	}
+	return err
+}
+
+// of is the delay of a message, by its number: all sides get the same ones.
+func (d Delay) of(number int) time.Duration {
+	if !d.Random {
+		return d.Duration
+	}
+	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
+}
+
+// scatter is splitmix64: numbers in a row become independent ones.
+func scatter(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,59 @@
+// Package bench measures a broker from outside: how late, how fast, at what cost, and whether it keeps its promises
+// meanwhile. It has the load, the accounting and the processes of "delaybroker bench", and test/rivals uses the same.
+//
+// # Who stands where
+//
+// It stands beside broker/inspect: it knows the contract (broker/message, levels), the marks of streams (broker/layout)
+// and the JetStream API, and nothing of the engine. The engine knows nothing of it, and a broker that is measured is
+// the command itself in a process of its own. The command parses, calls and prints.
+//
+//	delaybroker bench ── Run: marks, turns, waits, reads, reports
+//	     │ stdin: orders, and the end      ▲ stdout: ready, how far
+//	     ├── bench-part server    a nats-server, unless there is one at NATS_URL
+//	     ├── bench-part broker    delaybroker serve          ┐ one of them at a time,
+//	     ├── bench-part pipeline  the bare pipeline          ┘ and none for the scheduler
+//	     └── bench-part load      publishes
+//
+// The load is a process of its own because a publisher in the process that measures, or that delays, shares its
+// scheduler and its garbage collector. Each part ends when its stdin is closed: also after kill -9 of the run.
+//
+// # Sides
+//
+// All sides have the same server, in turns, so that what disturbs the machine disturbs all; with several rounds a ratio
+// is that of two turns of one round. Each turn has new streams, and the broker a new process.
+//
+//   - Broker: delaybroker serve with the settings of the environment. A delay that is a plain duration is published to
+//     its level, any other, and a time, to the intake.
+//   - Scheduler: the server's own message scheduling (ADR-51), "Nats-Schedule: @at" on a subject for each message. Its
+//     target has to be in the same stream.
+//   - Pipeline: reads a stream in order, waits until the head is due, publishes with an id and the headers of a broker,
+//     purges behind every 100 ms. It has no retries, no owner and no second delay: the least that any sidecar does, and
+//     so what a broker can come near to. It has one stream, so with mixed delays its messages are due at once. With
+//     ingest and pending it is a plain publish.
+//
+// # What is measured
+//
+// The payload says which message it is and when it is due. Lateness is the time at which the target's stream stored the
+// message less that. Where plain subscribers are the target it is the time at which they had it. A broker's level
+// begins to count when it has stored the message, a little after it was asked for; it says so in Delay-Due, and
+// "promised" is by that.
+//
+// Lost is what was accepted and has not arrived 15 s after the last was due and the last came. Early is before the
+// payload's time, or before Delay-Due. If the server is elsewhere, its clock is compared with ours first, and what is
+// early by less than half a round trip is not called so; by Delay-Due, with both times by servers, there is no doubt to
+// subtract. Twice are copies, which are allowed. One refused publish ends a run: what remains would be another load.
+//
+// # What a run leaves
+//
+// Nothing. Its prefix is bench-xxxxxxxx, at random. A stream BENCH-XXXXXXXX-RUN with the prefix in its metadata is made
+// first and removed last, and gets a message every five seconds. A later run that finds such a mark without a message
+// for a minute, by the server's clock, removes the streams of that prefix: those that carry the mark of a run, and
+// those that carry a broker's with this prefix. A prefix that only looks like one, without the mark, is somebody's.
+//
+// # Left out, and why
+//
+//   - A consumer at the target that measures as messages come: it would cost the server as much as the sidecar's reader
+//     does, for every side alike, and so bring all ratios nearer to one. The stream is read afterwards.
+//   - Counting arrivals by subject: the server counts its subjects for each such question. The last sequence says it.
+//   - One broker for all its turns: its heap, and its streams, would remember the turn before.
+package bench

@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// flow publishes, waits until everything has arrived, and measures how late it was.
+func (g *ground) flow(ctx context.Context) (result Result, err error) {
+	passes, _, err := g.lanes(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	before, err := g.usage()
+	if err != nil {
+		return Result{}, err
+	}
+	var due time.Time
+	if g.plan.Scenario.oneInstant() {
+		due = g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond) // a broker's subject has milliseconds
+	}
+	loaded, err := g.publish(ctx, g.load(g.side, due))
+	if err != nil {
+		return Result{}, err
+	}
+	if !due.IsZero() && loaded.Last.After(due) {
+		return Result{}, fmt.Errorf("%w: the last was accepted %s after all were due; use a longer --delay",
+			ErrSlow, loaded.Last.Sub(due).Round(time.Millisecond))
+	}
+	ledger, cost, err := g.collect(ctx, before, loaded.Last.Add(g.plan.longest()))
+	if err != nil {
+		return Result{}, err
+	}
+	result.Cost, result.Published, result.Acks = cost, loaded.Rate, loaded.Acks
+	after, dead, err := g.lanes(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Passes, result.Dead = float64(after-passes)/float64(g.plan.Count), dead
+	return g.plan.judge(result, ledger)
+}
+
+// collect waits for everything, and says what the work has cost.
+func (g *ground) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
+	l, err = Wait{
+		Target: g.target, Count: g.plan.Count, Turn: g.turn, Due: due.Add(-g.report.Clock), Within: g.report.ClockWithin,
+		Arrived: func(n int) {
+			g.now.Arrived = n
+			g.show("waiting for the last")
+		},
+		Whole: func() (err error) {
+			g.show("reading what arrived")
+			cost, err = g.cost(before)
+			return err
+		},
+	}.Ledger(ctx)
+	return l, cost, err
+}
+
+// judge adds what a ledger says.
+func (p Plan) judge(result Result, l *Ledger) (_ Result, err error) {
+	result.Tally = l.Tally()
+	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
+	if result.Histogram, err = l.Late.Encode(); err != nil {
+		return Result{}, fmt.Errorf("encode the histogram: %w", err)
+	}
+	if p.Scenario.paced() {
+		result.Arrived = l.Rate()
+	}
+	if p.Scenario.oneInstant() && result.Late != nil && result.Late.Max > 0 {
+		result.Drained = float64(l.Arrived()) / (result.Late.Max / 1000)
+	}
+	return result, nil
+}
+
+// lanes are how many messages the broker's lanes have ever stored, and how many are dead. They are zero for others.
+func (g *ground) lanes(ctx context.Context) (stored, dead int, err error) {
+	if g.side != Broker {
+		return 0, 0, nil
+	}
+	all, _, err := g.site.list(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	names := g.site.names
+	for _, info := range all {
+		switch name := info.Config.Name; {
+		case name == names.broker.DeadStream():
+			dead = int(info.State.Msgs)
+		case name != names.broker.OwnersStream() && names.broker.Own(name):
+			stored += int(info.State.LastSeq)
+		}
+	}
+	return stored, dead, nil
+}

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// What a histogram tells apart: microseconds, three digits. A day is later than anything that is worth a digit.
+const (
+	longest = 24 * time.Hour
+	digits  = 3
+)
+
+// Lateness collects durations. It is in constant memory.
+type Lateness struct {
+	histogram *hdrhistogram.Histogram
+	min, max  time.Duration // exact; the least may be negative, which a histogram cannot hold
+}
+
+// NewLateness returns an empty one.
+func NewLateness() *Lateness {
+	return &Lateness{histogram: hdrhistogram.New(1, longest.Microseconds(), digits)}
+}
+
+// Record adds one. What is early counts as zero for the percentiles.
+func (l *Lateness) Record(d time.Duration) {
+	if l.histogram.TotalCount() == 0 {
+		l.min, l.max = d, d
+	}
+	l.min, l.max = min(l.min, d), max(l.max, d)
+	_ = l.histogram.RecordValue(min(max(d, 0), longest).Microseconds()) // it is within the bounds
+}
+
+// Add adds all of another.
+func (l *Lateness) Add(other *Lateness) {
+	if other.histogram.TotalCount() == 0 {
+		return
+	}
+	if l.histogram.TotalCount() == 0 {
+		l.min, l.max = other.min, other.max
+	}
+	l.min, l.max = min(l.min, other.min), max(l.max, other.max)
+	l.histogram.Merge(other.histogram)
+}
+
+// A Spread is percentiles in milliseconds.
+type Spread struct {
+	Min  float64 `json:"min"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99.9"`
+	Max  float64 `json:"max"`
+}
+
+// Spread returns nil when nothing was recorded. No percentile is beyond the exact extremes.
+func (l *Lateness) Spread() *Spread {
+	if l.histogram.TotalCount() == 0 {
+		return nil
+	}
+	at := func(percentile float64) float64 {
+		d := time.Duration(l.histogram.ValueAtPercentile(percentile)) * time.Microsecond
+		return Milliseconds(max(min(d, l.max), l.min))
+	}
+	return &Spread{
+		Min: Milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: Milliseconds(l.max),
+	}
+}
+
+// Encode is the histogram, in microseconds, in the compressed form that all HdrHistogram libraries and their plotters
+// read.
+func (l *Lateness) Encode() (string, error) {
+	encoded, err := l.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	return string(encoded), err
+}
+
+// Milliseconds is a duration as JSON has it.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

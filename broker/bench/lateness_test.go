@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+func TestPercentilesAreThoseOfWhatWasRecorded(t *testing.T) {
+	l := NewLateness()
+	for ms := 1000; ms >= 1; ms-- {
+		l.Record(time.Duration(ms) * time.Millisecond)
+	}
+	got := l.Spread()
+	for _, test := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"min", got.Min, 1}, {"p50", got.P50, 500}, {"p90", got.P90, 900}, {"p99", got.P99, 990},
+		{"p99.9", got.P999, 999}, {"max", got.Max, 1000},
+	} {
+		if math.Abs(test.got-test.want) > test.want/1000 { // three digits
+			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
+		}
+	}
+}
+
+// The extremes are exact, also where a histogram has no place for them, and no percentile is beyond them.
+func TestExtremesAreExact(t *testing.T) {
+	l := NewLateness()
+	if got := l.Spread(); got != nil {
+		t.Errorf("of nothing: got %+v, want nil", got)
+	}
+	l.Record(-3 * time.Millisecond)
+	l.Record(1234567 * time.Microsecond)
+	l.Record(72 * time.Hour)
+	got := l.Spread()
+	if got.Min != -3 || got.Max != 72*3600e3 {
+		t.Errorf("got %+v, want -3 and 72 hours for the extremes", *got)
+	}
+	if got.P50 < 1234 || got.P50 > 1236 || got.P99 > got.Max {
+		t.Errorf("got %+v, want 1234.567 in the middle, and nothing beyond the longest", *got)
+	}
+	early := NewLateness()
+	early.Record(-2 * time.Millisecond)
+	if got, want := *early.Spread(), (Spread{-2, -2, -2, -2, -2, -2}); got != want {
+		t.Errorf("of one that is early: got %+v, want %+v", got, want)
+	}
+}
+
+func TestAddedLatenessIsThatOfBoth(t *testing.T) {
+	all, one, none := NewLateness(), NewLateness(), NewLateness()
+	for ms := 1; ms <= 100; ms++ {
+		one.Record(time.Duration(ms) * time.Millisecond)
+	}
+	all.Add(none)
+	all.Add(one)
+	all.Add(one)
+	if got, want := *all.Spread(), *one.Spread(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := all.histogram.TotalCount(), int64(200); got != want {
+		t.Errorf("got %d, want %d", got, want)
+	}
+}
+
+func TestHistogramsAreReadByTheirLibraries(t *testing.T) {
+	l := NewLateness()
+	for us := range 1000 {
+		l.Record(time.Duration(us) * 10 * time.Microsecond)
+	}
+	text, err := l.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := hdrhistogram.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Equals(l.histogram) {
+		t.Errorf("got another histogram: %d of %d values", got.TotalCount(), l.histogram.TotalCount())
+	}
+}

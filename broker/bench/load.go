@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// outstanding bounds the publishes without an answer. A server that is too slow for a rate shows as a lower rate, not
+	// as a queue.
+	outstanding = 20_000
+	// pace is how often a publisher looks what is to be published by now.
+	pace = time.Millisecond
+	// answerPatience is how long the server may take to answer what was published last.
+	answerPatience = 10 * time.Second
+)
+
+// A Load is what is published to one side: messages numbered from zero.
+type Load struct {
+	Side   Side   `json:"side"`
+	Prefix string `json:"prefix"`
+	Turn   uint32 `json:"turn"`
+	Count  int    `json:"count"`
+	Size   int    `json:"size"`
+	// Rate is messages a second by all publishers; zero is as fast as the server answers.
+	Rate int `json:"rate,omitempty"`
+	// Delays are taken in turns, from when a message is published. Due is instead of them, an instant for all messages.
+	Delays     []Delay       `json:"delays"`
+	Due        time.Time     `json:"due,omitzero"`
+	Targets    int           `json:"targets"`
+	Publishers int           `json:"publishers"`
+	Core       bool          `json:"core,omitempty"`   // for plain subscribers
+	Offset     time.Duration `json:"offset,omitempty"` // add it to the clock here to have the server's
+}
+
+// Loaded is what came of it.
+type Loaded struct {
+	Rate float64   `json:"rate"` // achieved
+	Last time.Time `json:"last"` // when the last answer was there, by the server's clock
+	Acks *Spread   `json:"acks"` // publish to answer
+}
+
+// publisher publishes each of its messages in turn, on a connection of its own.
+type publisher struct {
+	load  Load
+	next  func(number int, now time.Time) *nats.Msg
+	conn  *nats.Conn
+	inbox string
+	first int // its messages are first, first+step, and so on
+	step  int
+
+	sent []atomic.Int64 // when, in nanoseconds, until it is answered; by turn
+	acks *Lateness      // of the goroutine of the subscription until finished
+
+	accepted atomic.Int64
+	finished chan struct{} // closed when all are accepted
+	refused  chan error    // one slot
+}
+
+// Run publishes all of it, and returns when all is accepted. It calls back with the number of accepted messages about
+// ten times a second. The first refusal ends it.
+func (l Load) Run(
+	ctx context.Context, connect func() (*nats.Conn, error), progress func(accepted int),
+) (Loaded, error) {
+	names, err := NewNames(l.Prefix)
+	if err != nil {
+		return Loaded{}, err
+	}
+	next := func(number int, now time.Time) *nats.Msg { return l.Message(names, number, now) }
+	return l.RunWith(ctx, connect, next, progress)
+}
+
+// RunWith is Run with other messages: next makes each, by its number, at a time of the server's clock. It is called on
+// several goroutines if there are several publishers.
+func (l Load) RunWith(
+	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
+	progress func(accepted int),
+) (Loaded, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer fail(nil)
+	var all []*publisher
+	for i := range min(l.Publishers, l.Count) {
+		p, err := l.publisher(next, i, connect)
+		if err != nil {
+			return Loaded{}, err
+		}
+		defer p.conn.Close()
+		all = append(all, p)
+	}
+	began := time.Now()
+	for _, p := range all {
+		running.Go(func() {
+			if err := p.run(ctx, began); err != nil {
+				fail(err)
+			}
+		})
+	}
+	accepted := func() (n int) {
+		for _, p := range all {
+			n += int(p.accepted.Load())
+		}
+		return n
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	acks := NewLateness()
+	for _, p := range all {
+		for waiting := true; waiting; {
+			select {
+			case <-tick.C:
+				progress(accepted())
+			case <-ctx.Done():
+				return Loaded{}, context.Cause(ctx)
+			case <-p.finished:
+				acks.Add(p.acks)
+				waiting = false
+			}
+		}
+	}
+	progress(accepted())
+	took := time.Since(began)
+	return Loaded{
+		Rate: float64(l.Count) / took.Seconds(), Last: time.Now().Add(l.Offset), Acks: acks.Spread(),
+	}, nil
+}
+
+func (l Load) publisher(
+	next func(int, time.Time) *nats.Msg, i int, connect func() (*nats.Conn, error),
+) (*publisher, error) {
+	conn, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	p := &publisher{
+		load: l, next: next, conn: conn, inbox: conn.NewInbox() + ".", first: i, step: min(l.Publishers, l.Count),
+		acks: NewLateness(), finished: make(chan struct{}), refused: make(chan error, 1),
+	}
+	p.sent = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
+	sub, err := conn.Subscribe(p.inbox+"*", p.answered)
+	if err == nil {
+		err = sub.SetPendingLimits(-1, -1)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("listen for answers: %w", err)
+	}
+	return p, nil
+}
+
+func (p *publisher) run(ctx context.Context, began time.Time) error {
+	ticks := time.NewTicker(pace)
+	defer ticks.Stop()
+	window := int64(max(1, outstanding/p.step))
+	var idle time.Time // since nothing was left to publish
+	for turn := 0; ; {
+		most := len(p.sent)
+		if p.load.Rate > 0 {
+			by := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second)
+			most = min(most, (by-p.first+p.step-1)/p.step)
+		}
+		for ; turn < most && int64(turn)-p.accepted.Load() < window; turn++ {
+			now := time.Now()
+			m := p.next(p.first+turn*p.step, now.Add(p.load.Offset))
+			m.Reply = p.inbox + strconv.Itoa(turn)
+			p.sent[turn].Store(now.UnixNano())
+			if err := p.conn.PublishMsg(m); err != nil {
+				return fmt.Errorf("publish to %s: %w", m.Subject, err)
+			}
+			idle = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.finished:
+			return nil
+		case err := <-p.refused:
+			return err
+		case now := <-ticks.C:
+			if turn > 0 && now.Sub(idle) > answerPatience && p.accepted.Load() < int64(turn) {
+				return fmt.Errorf("%w: %d of %d publishes are not answered after %s",
+					ErrRefused, int64(turn)-p.accepted.Load(), turn, answerPatience)
+			}
+		}
+	}
+}
+
+// answered runs on the goroutine of the subscription.
+func (p *publisher) answered(m *nats.Msg) {
+	now := time.Now().UnixNano()
+	turn, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
+	if err == nil && (turn < 0 || turn >= len(p.sent)) {
+		err = fmt.Errorf("an answer to publish %d", turn)
+	}
+	if err == nil {
+		err = refusal(m)
+	}
+	if err != nil {
+		select {
+		case p.refused <- fmt.Errorf("%w: %w", ErrRefused, err):
+		default: // the first says it
+		}
+		return
+	}
+	sent := p.sent[turn].Swap(0)
+	if sent == 0 {
+		return // a second answer
+	}
+	p.acks.Record(time.Duration(now - sent))
+	if int(p.accepted.Add(1)) == len(p.sent) {
+		close(p.finished)
+	}
+}
+
+// refusal is why a stream did not take a message.
+func refusal(m *nats.Msg) error {
+	if len(m.Data) == 0 {
+		return fmt.Errorf("no stream takes it (status %q)", m.Header.Get("Status"))
+	}
+	if bytes.HasPrefix(m.Data, []byte(`{"stream":`)) && !bytes.Contains(m.Data, []byte(`"error"`)) {
+		return nil // as all of them are: a load that parses takes the processors from what it measures
+	}
+	var answer struct {
+		Stream string
+		Error  *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		}
+	}
+	switch err := json.Unmarshal(m.Data, &answer); {
+	case err != nil:
+		return fmt.Errorf("read an acknowledgement: %w", err)
+	case answer.Error != nil:
+		return fmt.Errorf("%s (%d)", answer.Error.Description, answer.Error.Code)
+	case answer.Stream == "":
+		return fmt.Errorf("no acknowledgement: %.100q", m.Data)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Metric is one number of a result.
+type Metric struct {
+	Name string
+	Main bool // it is worth a ratio
+	// Of is false where a result has no such number.
+	Of func(Result) (float64, bool)
+}
+
+// Metrics are all numbers but the counts of a Tally.
+var Metrics = []Metric{
+	{"min ms", false, spread(late, func(s *Spread) float64 { return s.Min })},
+	{"p50 ms", true, spread(late, func(s *Spread) float64 { return s.P50 })},
+	{"p90 ms", false, spread(late, func(s *Spread) float64 { return s.P90 })},
+	{"p99 ms", true, spread(late, func(s *Spread) float64 { return s.P99 })},
+	{"p99.9 ms", false, spread(late, func(s *Spread) float64 { return s.P999 })},
+	{"max ms", true, spread(late, func(s *Spread) float64 { return s.Max })},
+	{"promised p99 ms", false, spread(promise, func(s *Spread) float64 { return s.P99 })},
+	{"published/s", true, func(r Result) (float64, bool) { return r.Published, r.Published > 0 }},
+	{"arrived/s", true, func(r Result) (float64, bool) { return r.Arrived, r.Arrived > 0 }},
+	{"drained/s", true, func(r Result) (float64, bool) { return r.Drained, r.Drained > 0 }},
+	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
+	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},
+	{"passes", false, func(r Result) (float64, bool) { return r.Passes, r.Passes > 0 }},
+	{"CPU us", true, cost(func(c *Cost) float64 { return c.Server + c.Sidecar })},
+	{"server us", false, cost(func(c *Cost) float64 { return c.Server })},
+	{"sidecar us", false, cost(func(c *Cost) float64 { return c.Sidecar })},
+	{"peak MB", false, cost(func(c *Cost) float64 { return c.Peak })},
+	{"server B", true, rest(func(r *Rest) float64 { return r.ServerBytes })},
+	{"sidecar B", true, rest(func(r *Rest) float64 { return r.SidecarBytes })},
+	{"ready ms", true, rest(func(r *Rest) float64 { return r.ReadyMS })},
+	{"server idle %", true, rest(func(r *Rest) float64 { return 100 * r.ServerIdle })},
+	{"sidecar idle %", true, rest(func(r *Rest) float64 { return 100 * r.SidecarIdle })},
+}
+
+func late(r Result) *Spread    { return r.Late }
+func promise(r Result) *Spread { return r.Promised }
+func acks(r Result) *Spread    { return r.Acks }
+
+func spread(of func(Result) *Spread, part func(*Spread) float64) func(Result) (float64, bool) {
+	return func(r Result) (float64, bool) {
+		if s := of(r); s != nil {
+			return part(s), true
+		}
+		return 0, false
+	}
+}
+
+func cost(part func(*Cost) float64) func(Result) (float64, bool) {
+	return func(r Result) (float64, bool) {
+		if r.Cost == nil {
+			return 0, false
+		}
+		n := part(r.Cost)
+		return n, n > 0
+	}
+}
+
+func rest(part func(*Rest) float64) func(Result) (float64, bool) {
+	return func(r Result) (float64, bool) {
+		if r.Rest == nil {
+			return 0, false
+		}
+		n := part(r.Rest)
+		return n, n != 0
+	}
+}
+
+// A Ratio is a number of one run or side divided by that of another: the median of the rounds, and the extremes.
+type Ratio struct {
+	Side    Side    `json:"side"`
+	Metric  string  `json:"metric"`
+	From    float64 `json:"from"` // the medians themselves
+	To      float64 `json:"to"`
+	Median  float64 `json:"ratio"`
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+}
+
+// Beside are the ratios of the other sides to the broker, round by round: what disturbs a machine for a minute disturbs
+// both.
+func (r *Report) Beside() []Ratio {
+	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
+		if side == Broker {
+			return nil
+		}
+		for _, one := range r.of(Broker) {
+			for _, other := range r.of(side) {
+				a, has := m.Of(one)
+				b, too := m.Of(other)
+				if has && too && one.Round == other.Round {
+					pairs = append(pairs, [2]float64{a, b})
+				}
+			}
+		}
+		return pairs
+	})
+}
+
+// Compare are the ratios of a later run to an earlier one, of the median of its rounds, for each side that is in both.
+func Compare(old, now *Report) []Ratio {
+	return ratios(now.Plan.Sides, func(side Side, m Metric) [][2]float64 {
+		a, has := old.median(side, m)
+		b, too := now.median(side, m)
+		if !has || !too {
+			return nil
+		}
+		return [][2]float64{{a, b}}
+	})
+}
+
+func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (all []Ratio) {
+	for _, side := range sides {
+		for _, m := range Metrics {
+			if !m.Main {
+				continue
+			}
+			var from, to, each []float64
+			for _, pair := range pairs(side, m) {
+				if pair[0] > 0 {
+					from, to, each = append(from, pair[0]), append(to, pair[1]), append(each, pair[1]/pair[0])
+				}
+			}
+			if len(each) > 0 {
+				all = append(all, Ratio{
+					Side: side, Metric: m.Name, From: median(from), To: median(to),
+					Median: median(each), Lowest: slices.Min(each), Highest: slices.Max(each),
+				})
+			}
+		}
+	}
+	return all
+}
+
+func (r *Report) of(side Side) (all []Result) {
+	for _, result := range r.Results {
+		if result.Side == side && result.Cannot == "" {
+			all = append(all, result)
+		}
+	}
+	return all
+}
+
+func (r *Report) median(side Side, m Metric) (float64, bool) {
+	var all []float64
+	for _, result := range r.of(side) {
+		if n, ok := m.Of(result); ok {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return median(all), true
+}
+
+// median of an even number is the mean of the two in the middle.
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// Differences are what makes two runs no fair comparison, in words.
+func Differences(old, now *Report) (all []string) {
+	differ := func(what string, a, b any) {
+		if a != b {
+			all = append(all, fmt.Sprintf("%s %v → %v", what, a, b))
+		}
+	}
+	a, b := old.Plan, now.Plan
+	differ("scenario", a.Scenario, b.Scenario)
+	differ("rate", a.Rate, b.Rate)
+	differ("for", a.For, b.For)
+	differ("count", a.Count, b.Count)
+	differ("size", a.Size, b.Size)
+	differ("delay", fmt.Sprint(a.Delays), fmt.Sprint(b.Delays))
+	differ("targets", a.Targets, b.Targets)
+	differ("publishers", a.Publishers, b.Publishers)
+	differ("core", a.Core, b.Core)
+	differ("cpus", old.CPUs, now.CPUs)
+	differ("os", old.OS, now.OS)
+	differ("nats-server", old.Server, now.Server)
+	return all
+}

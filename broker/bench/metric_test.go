@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// reportOf has a p99 for each side and round.
+func reportOf(p99 map[Side][]float64) *Report {
+	r := newReport(Plan{Scenario: Steady, Rate: 1000, Rounds: len(p99[Broker])})
+	for _, side := range []Side{Broker, Scheduler, Pipeline} {
+		if len(p99[side]) > 0 {
+			r.Plan.Sides = append(r.Plan.Sides, side)
+		}
+		for i, ms := range p99[side] {
+			r.Results = append(r.Results, Result{Side: side, Round: i + 1, Late: &Spread{P99: ms}})
+		}
+	}
+	return r
+}
+
+func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
+	t.Helper()
+	i := slices.IndexFunc(all, func(r Ratio) bool { return r.Side == side && r.Metric == metric })
+	if i < 0 {
+		t.Fatalf("got no %s of %s in %+v", metric, side, all)
+	}
+	return all[i]
+}
+
+// A ratio is of two turns of one round: a round in which the machine was slow for both says as much as the others.
+func TestSidesAreComparedRoundByRound(t *testing.T) {
+	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
+	got := find(t, r.Beside(), Scheduler, "p99 ms")
+	want := Ratio{Side: Scheduler, Metric: "p99 ms", From: 4, To: 360, Median: 100, Lowest: 90, Highest: 110}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for _, ratio := range r.Beside() {
+		if ratio.Side == Broker {
+			t.Errorf("got %+v: the broker beside itself", ratio)
+		}
+	}
+}
+
+// A side that cannot do the scenario, or is in one of two runs only, has no ratio; neither has a number that is zero.
+func TestWhatIsNotInBothIsNotCompared(t *testing.T) {
+	old := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
+	now := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
+	now.Results = append(now.Results, Result{Side: Scheduler, Cannot: "it has no such thing", Late: &Spread{P99: 1}})
+	now.Plan.Sides = append(now.Plan.Sides, Scheduler)
+	all := Compare(old, now)
+	if got, want := len(all), 1; got != want {
+		t.Fatalf("got %+v, want one", all)
+	}
+	want := Ratio{Side: Broker, Metric: "p99 ms", From: 4, To: 2, Median: 0.5, Lowest: 0.5, Highest: 0.5}
+	if all[0] != want {
+		t.Errorf("got %+v, want %+v", all[0], want)
+	}
+}
+
+func TestDifferencesOfTwoRunsAreNamed(t *testing.T) {
+	old, now := reportOf(nil), reportOf(nil)
+	if got := Differences(old, now); len(got) > 0 {
+		t.Errorf("of two that are the same: got %q", got)
+	}
+	now.Plan.Rate, now.Plan.Delays = 5000, []Delay{{Duration: time.Minute, Random: true}}
+	now.Server = "2.99.0"
+	want := []string{"rate 1000 → 5000", "delay [] → [random:1m]", "nats-server  → 2.99.0"}
+	if got := Differences(old, now); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What --json prints is what --compare reads.
+func TestReportsSurviveJSON(t *testing.T) {
+	plan, err := NewPlan(Chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := newReport(plan)
+	want.Results = []Result{{
+		Side: Broker, Round: 1, Tally: Tally{Count: 3, Lost: 1}, Late: &Spread{Min: -1, P999: 3},
+		Cost: &Cost{Server: 1}, Rest: &Rest{ReadyMS: 4}, Histogram: "abc",
+	}}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Report
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(&got, want) {
+		t.Errorf("got %+v, want %+v", got, *want)
+	}
+}

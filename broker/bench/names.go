@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// ownPrefix is what a run calls itself. Nothing else is ever removed: see Sweep.
+var ownPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
+
+// Names are the subjects and streams of a run, all of them from one prefix, which is the broker's too.
+type Names struct {
+	prefix string
+	broker message.Names
+}
+
+// NewNames returns the names below a broker's prefix.
+func NewNames(prefix string) (Names, error) {
+	broker, err := message.NewNames(prefix)
+	if err != nil {
+		return Names{}, fmt.Errorf("names of the run: %w", err)
+	}
+	return Names{prefix: prefix, broker: broker}, nil
+}
+
+// NewPrefix returns a prefix that no other run has.
+func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
+
+// Prefix is what all names begin with; those of streams in upper case.
+func (n Names) Prefix() string { return n.prefix }
+
+// Target is a subject of TargetStream, at which the messages of a broker and of the pipeline arrive.
+func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
+func (n Names) targets() string      { return n.prefix + "-to.>" }
+func (n Names) TargetStream() string { return n.stem() + "-TO" }
+
+// core is a subject of plain subscribers.
+func (n Names) core(i int) string { return n.prefix + "-core." + strconv.Itoa(i) }
+func (n Names) cores() string     { return n.prefix + "-core.>" }
+
+// ScheduleStream has the schedules of the server's own scheduler, one subject for each, and what it makes of them: its
+// targets have to be in the same stream.
+func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
+func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
+func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
+func (n Names) fired(i int) string     { return n.prefix + "-fired." + strconv.Itoa(i) }
+func (n Names) allFired() string       { return n.prefix + "-fired.>" }
+
+// SourceStream is what the pipeline reads. A message names the number of its target.
+func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
+func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }
+func (n Names) sources() string      { return n.prefix + "-source.*" }
+
+// runStream says that a run is on: see Mark.
+func (n Names) runStream() string { return n.stem() + "-RUN" }
+func (n Names) run() string       { return n.prefix + "-run" }
+
+// Arrivals is the stream in which a side's messages arrive, and the subject that they have there.
+func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) {
+	if side == Scheduler {
+		return jetstream.StreamConfig{
+			Name: n.ScheduleStream(), Subjects: []string{n.schedules(), n.allFired()}, AllowMsgSchedules: true,
+		}, n.allFired()
+	}
+	return jetstream.StreamConfig{Name: n.TargetStream(), Subjects: []string{n.targets()}}, n.targets()
+}
+
+// stem has no underscore behind it, which those of the broker's own streams have.
+func (n Names) stem() string { return strings.ToUpper(n.prefix) }
+
+// after, at and in are where a broker takes a message for a target.
+func (n Names) after(level, target string) string {
+	return fill(n.broker.LevelFilter(level), "", target)
+}
+func (n Names) in(duration, target string) string { return fill(n.broker.InFilter(), duration, target) }
+func (n Names) at(millis int64, target string) string {
+	return fill(n.broker.AtFilter(), strconv.FormatInt(millis, 10), target)
+}
+
+// fill puts a token and a target into the filter of a stream.
+func fill(filter, token, target string) string {
+	return strings.Replace(strings.TrimSuffix(filter, ">"), "*", token, 1) + target
+}

@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A Dial is how a part reaches the server.
+type Dial struct {
+	Connect   func() (*nats.Conn, error)
+	APIPrefix string // of JetStream
+}
+
+func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := d.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.NewWithAPIPrefix(nc, d.APIPrefix)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return nc, js, nil
+}
+
+// RunPart is the whole life of a part that is a process: it reads its order from stdin and says on stdout what comes of
+// it, until stdin is closed.
+func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout io.Writer) error {
+	orders, say := json.NewDecoder(stdin), json.NewEncoder(stdout)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ending := func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	}
+	switch part {
+	case PartLoad:
+		var load Load
+		if err := orders.Decode(&load); err != nil {
+			return fmt.Errorf("read the order: %w", err)
+		}
+		go ending() // it ends with the process
+		return runLoad(ctx, load, dial, say)
+	case PartPipeline:
+		var p pipe
+		if err := orders.Decode(&p); err != nil {
+			return fmt.Errorf("read the order: %w", err)
+		}
+		go ending()
+		return p.run(ctx, dial, func() error { return say.Encode(Said{Ready: true}) })
+	}
+	return fmt.Errorf("%w: there is no part %q", ErrCannot, part)
+}
+
+func runLoad(ctx context.Context, load Load, dial Dial, say *json.Encoder) error {
+	if err := say.Encode(Said{Ready: true}); err != nil {
+		return err
+	}
+	loaded, err := load.Run(ctx, dial.Connect, func(accepted int) {
+		_ = say.Encode(Said{Accepted: accepted}) // who does not listen has ended us
+	})
+	if err != nil {
+		return err
+	}
+	return say.Encode(Said{Loaded: &loaded})
+}

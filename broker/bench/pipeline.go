@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	// readAhead is how many messages the pipeline holds, as many as a broker's lane.
+	readAhead = 32 << 10
+	// commitEvery is how often it purges what has arrived, as a broker does.
+	commitEvery = 100 * time.Millisecond
+)
+
+// A pipe is the bare pipeline: it reads a stream in order, waits until the head is due, publishes it with an id and the
+// headers that a broker sets, and purges what was acknowledged. It is the least that any sidecar has to do, so it is
+// what a broker is measured by; it has no retries, no limits and no owner, and one wrong answer ends it.
+type pipe struct {
+	Prefix string        `json:"prefix"`
+	Core   bool          `json:"core,omitempty"` // to plain subscribers, who answer nothing
+	Offset time.Duration `json:"offset,omitempty"`
+
+	names  Names
+	conn   *nats.Conn
+	inbox  string // of the answers
+	source jetstream.Stream
+	sent   chan uint64   // sequences in the source, not yet answered; bounds what is in flight
+	done   atomic.Uint64 // everything up to here has arrived
+}
+
+func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err error) {
+	if p.names, err = NewNames(p.Prefix); err != nil {
+		return err
+	}
+	reading, js, err := dial.jetStream()
+	if err != nil {
+		return err
+	}
+	defer reading.Close()
+	if p.conn, err = dial.Connect(); err != nil {
+		return err
+	}
+	defer p.conn.Close()
+	if p.source, err = js.Stream(ctx, p.names.SourceStream()); err != nil {
+		return fmt.Errorf("find the source: %w", err)
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer fail(nil)
+	if err := p.listen(fail); err != nil {
+		return fmt.Errorf("listen for answers: %w", err)
+	}
+	queue := make(chan jetstream.Msg, readAhead)
+	reader, err := p.read(ctx, queue)
+	if err != nil {
+		return fmt.Errorf("read the source: %w", err)
+	}
+	defer reader.Stop()
+	running.Go(func() { p.commit(ctx, fail) })
+	if err := ready(); err != nil {
+		return err
+	}
+	if err := p.forward(ctx, queue); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != context.Canceled {
+		return cause
+	}
+	return nil
+}
+
+// listen takes the answers, which a stream gives in order, until the connection is closed.
+func (p *pipe) listen(fail func(error)) error {
+	p.sent, p.inbox = make(chan uint64, outstanding), p.conn.NewInbox()
+	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
+		if err := refusal(m); err != nil {
+			fail(fmt.Errorf("%w: %w", ErrRefused, err))
+			return
+		}
+		p.done.Store(<-p.sent)
+	})
+	if err != nil {
+		return err
+	}
+	return sub.SetPendingLimits(-1, -1)
+}
+
+// read fills the queue until it is stopped.
+func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.ConsumeContext, error) {
+	consumer, err := p.source.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return consumer.Consume(func(m jetstream.Msg) {
+		select {
+		case queue <- m:
+		case <-ctx.Done():
+		}
+	}, jetstream.PullMaxMessages(readAhead/8))
+}
+
+// forward returns when ctx ends.
+func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
+	for {
+		var m jetstream.Msg
+		select {
+		case m = <-queue:
+		case <-ctx.Done():
+			return nil
+		}
+		at, ok := ReadStamp(m.Data())
+		meta, err := m.Metadata()
+		if err != nil || !ok {
+			return fmt.Errorf("read the source: a message of %d bytes: %w", len(m.Data()), err)
+		}
+		if wait := time.Until(at.Due.Add(-p.Offset)); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		out := p.delivery(m, meta, at.Due)
+		if p.Core {
+			if err := p.publishCore(out, meta.Sequence.Stream, len(queue) == 0); err != nil {
+				return err
+			}
+			continue
+		}
+		out.Reply = p.inbox
+		select {
+		case p.sent <- meta.Sequence.Stream:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := p.conn.PublishMsg(out); err != nil {
+			return fmt.Errorf("publish to %s: %w", out.Subject, err)
+		}
+	}
+}
+
+// delivery is what a broker would publish.
+func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.Time) *nats.Msg {
+	root := strings.TrimSuffix(p.names.targets(), ">")
+	if p.Core {
+		root = strings.TrimSuffix(p.names.cores(), ">")
+	}
+	subject := root + strings.TrimPrefix(m.Subject(), strings.TrimSuffix(p.names.sources(), "*"))
+	id := meta.Stream + "-" + strconv.FormatUint(meta.Sequence.Stream, 10) + "-" +
+		strconv.FormatInt(meta.Timestamp.UnixNano(), 10)
+	return &nats.Msg{Subject: subject, Data: m.Data(), Header: nats.Header{
+		jetstream.MsgIDHeader:  {id},
+		message.HeaderID:       {id},
+		message.HeaderDue:      {due.UTC().Format(time.RFC3339Nano)},
+		message.HeaderAccepted: {meta.Timestamp.UTC().Format(time.RFC3339Nano)},
+	}}
+}
+
+// publishCore counts a message as arrived when the server has it, which one round trip tells of all before it.
+func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
+	if err := p.conn.PublishMsg(m); err != nil {
+		return fmt.Errorf("publish to %s: %w", m.Subject, err)
+	}
+	if last || sequence%(outstanding/4) == 0 {
+		if err := p.conn.Flush(); err != nil {
+			return fmt.Errorf("flush: %w", err)
+		}
+		p.done.Store(sequence)
+	}
+	return nil
+}
+
+// commit purges behind until ctx ends.
+func (p *pipe) commit(ctx context.Context, fail func(error)) {
+	var purged uint64
+	tick := time.NewTicker(commitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		done := p.done.Load()
+		if done == purged {
+			continue
+		}
+		if err := p.source.Purge(ctx, jetstream.WithPurgeSequence(done+1)); err != nil && ctx.Err() == nil {
+			fail(fmt.Errorf("purge the source: %w", err))
+			return
+		}
+		purged = done
+	}
+}

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDelaysAreRead(t *testing.T) {
+	got, err := ParseDelays("1s, 5s,random:1m")
+	want := []Delay{{Duration: time.Second}, {Duration: 5 * time.Second}, {Duration: time.Minute, Random: true}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	_, err = ParseDelays("1s,,soon,0s,random:")
+	for _, word := range []string{`""`, `"soon"`, `"0s"`, `"random:"`} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("got %v, want %s in it", err, word)
+		}
+	}
+}
+
+// All sides get the same delays, and all lengths come.
+func TestRandomDelaysAreTheSameForAll(t *testing.T) {
+	d := Delay{Duration: time.Minute, Random: true}
+	quarters := make(map[time.Duration]int)
+	for n := range 1000 {
+		got := d.of(n)
+		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.of(n) {
+			t.Fatalf("message %d: got %s", n, got)
+		}
+		quarters[(got-1)/(15*time.Second)]++
+	}
+	for q := range time.Duration(4) {
+		if got := quarters[q]; got < 200 || got > 300 {
+			t.Errorf("quarter %d of the minute: got %d of 1000 delays", q, got)
+		}
+	}
+}
+
+func TestAllThatIsWrongWithAPlanIsSaid(t *testing.T) {
+	for _, s := range Scenarios {
+		p, err := NewPlan(s)
+		if err == nil {
+			err = p.Check()
+		}
+		if err != nil {
+			t.Errorf("%s as it is: got %v", s, err)
+		}
+	}
+	p := Plan{Scenario: Steady, Rate: 0, Size: 3, Rounds: 1, Targets: 1, Publishers: 100}
+	err := p.Check()
+	for _, word := range []string{"rate 0", "size 3", "for 0s", "publishers 100", "count 0"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("got %v, want %q in it", err, word)
+		}
+	}
+	ingest, err := NewPlan(Ingest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingest.Delays[0].Duration = time.Minute
+	if err := ingest.Check(); err == nil {
+		t.Error("ingest with a delay of a minute: got nil, want an error: it may be due while it is published")
+	}
+}
+
+// Each side is asked for the same time, in its own way.
+func TestSidesAreAskedForTheSameTime(t *testing.T) {
+	names, err := NewNames("bench-abcdefgh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_000, 123_000_000)
+	second, odd := []Delay{{Duration: time.Second}}, []Delay{{Duration: 1234 * time.Millisecond}}
+	for _, test := range []struct {
+		load     Load
+		subject  string
+		schedule string
+		due      time.Time
+	}{
+		{Load{Side: Broker, Delays: second}, "bench-abcdefgh.1s.bench-abcdefgh-to.1", "", now.Add(time.Second)},
+		{
+			Load{Side: Broker, Delays: odd, Core: true}, "bench-abcdefghin.1234ms.bench-abcdefgh-core.1", "",
+			now.Add(1234 * time.Millisecond),
+		},
+		{
+			Load{Side: Broker, Delays: second, Due: now}, "bench-abcdefghat.1700000000123.bench-abcdefgh-to.1", "", now,
+		},
+		{
+			Load{Side: Scheduler, Delays: second}, "bench-abcdefgh-schedule.5", "@at 2023-11-14T22:13:21.123Z",
+			now.Add(time.Second),
+		},
+		{Load{Side: Pipeline, Delays: second}, "bench-abcdefgh-source.1", "", now.Add(time.Second)},
+		{Load{Side: Pipeline, Delays: append(odd, second...)}, "bench-abcdefgh-source.1", "", now},
+	} {
+		test.load.Turn, test.load.Size, test.load.Targets = 7, 100, 4
+		m := test.load.Message(names, 5, now)
+		if m.Subject != test.subject {
+			t.Errorf("%+v: got subject %s, want %s", test.load, m.Subject, test.subject)
+		}
+		if got := m.Header.Get("Nats-Schedule"); got != test.schedule {
+			t.Errorf("%+v: got schedule %q, want %q", test.load, got, test.schedule)
+		}
+		got, ok := ReadStamp(m.Data)
+		if !ok || got.Turn != 7 || got.Number != 5 || !got.Due.Equal(test.due) || len(m.Data) != 100 {
+			t.Errorf("%+v: got %+v in %d bytes, want it due at %s", test.load, got, len(m.Data), test.due)
+		}
+	}
+}

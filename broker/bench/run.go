@@ -1,0 +1,199 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+)
+
+// removePatience is how long cleaning up may take: some forty streams.
+const removePatience = time.Minute
+
+// A Host is where a run takes place, and who runs its processes.
+type Host struct {
+	Dial
+	// Command is what to run for a part. It takes the prefix of the run from Prefix.
+	Command func(part Part) *exec.Cmd
+	Server  *Child // nil where the server is not ours
+	Prefix  string
+	// Replicas is the number of copies of the run's own streams. Zero means three in a cluster and one on a single server.
+	Replicas int
+	// Show is called with what is going on, several times a second.
+	Show func(Progress)
+}
+
+// Progress is what goes on.
+type Progress struct {
+	Side              Side
+	Round             int
+	Doing             string
+	Accepted, Arrived int
+	Count             int // of messages in this turn; zero where there are none
+}
+
+// A run is in progress. It is for one goroutine.
+type run struct {
+	host   Host
+	plan   Plan
+	site   site
+	conn   *nats.Conn
+	report *Report
+	turn   uint32
+	now    Progress
+}
+
+// Run runs a plan, and removes everything that it made, also when ctx ends. The report has all finished turns, also
+// beside an error. A broken promise is none: see [Report.Err].
+func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) {
+	report = newReport(plan)
+	r := &run{host: host, plan: plan, report: report}
+	conn, js, err := host.jetStream()
+	if err != nil {
+		return report, err
+	}
+	defer conn.Close()
+	names, err := NewNames(host.Prefix)
+	if err != nil {
+		return report, err
+	}
+	r.conn, report.Server = conn, conn.ConnectedServerVersion()
+	r.site = site{
+		js: js, api: jsapi.Client{Conn: conn, API: host.APIPrefix}, names: names, replicas: host.replicas(conn),
+	}
+	if err := r.sweep(ctx); err != nil {
+		return report, err
+	}
+	defer func() {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+		defer cancel()
+		r.now = Progress{}
+		r.show("removing what the run made")
+		if problem := r.site.remove(removing); problem != nil {
+			err = errors.Join(err, fmt.Errorf("%w; a later run will remove it", problem))
+		}
+	}()
+	if err := r.site.mark(ctx); err != nil {
+		return report, err
+	}
+	beating, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { r.site.keepMarked(beating) })
+	if host.Server == nil { // otherwise there is one host, and one clock
+		if err := r.readClock(ctx); err != nil {
+			return report, err
+		}
+	}
+	return report, r.rounds(ctx)
+}
+
+// rounds gives each side its turns.
+func (r *run) rounds(ctx context.Context) error {
+	for round := range r.plan.Rounds {
+		for _, side := range r.plan.Sides {
+			r.now = Progress{Side: side, Round: round + 1, Count: r.plan.Count}
+			result, err := r.take(ctx, side)
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", side, round+1, err)
+			}
+			result.Side, result.Round = side, round+1
+			r.report.Results = append(r.report.Results, result)
+		}
+	}
+	return nil
+}
+
+// replicas are as many as a broker would make.
+func (h Host) replicas(nc *nats.Conn) int {
+	switch {
+	case h.Replicas > 0:
+		return h.Replicas
+	case nc.ConnectedClusterName() != "":
+		return 3
+	}
+	return 1
+}
+
+// sweep removes what killed runs left.
+func (r *run) sweep(ctx context.Context) error {
+	r.show("looking for what an earlier run left")
+	swept, err := r.site.sweep(ctx)
+	for _, prefix := range swept {
+		r.show("removed what a killed run had left: " + prefix)
+	}
+	return err
+}
+
+// readClock compares the clocks. The best of several answers counts.
+func (r *run) readClock(ctx context.Context) error {
+	const tries = 20
+	stream, err := r.site.js.Stream(ctx, r.site.names.runStream())
+	if err != nil {
+		return fmt.Errorf("read the server's clock: %w", err)
+	}
+	for try := range tries {
+		asked := time.Now()
+		info, err := stream.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("read the server's clock: %w", err)
+		}
+		within := time.Since(asked) / 2
+		if try == 0 || within < r.report.ClockWithin {
+			r.report.Clock, r.report.ClockWithin = info.TimeStamp.Sub(asked.Add(within)), within
+		}
+	}
+	return nil
+}
+
+// take is one side's turn.
+func (r *run) take(ctx context.Context, side Side) (result Result, err error) {
+	r.turn++
+	r.show("making streams")
+	g := &ground{run: r, side: side}
+	defer func() { err = errors.Join(err, g.clear(ctx)) }()
+	switch err := g.prepare(ctx); {
+	case errors.Is(err, ErrCannot):
+		return Result{Cannot: err.Error()}, nil
+	case err != nil:
+		return Result{}, err
+	}
+	switch r.plan.Scenario {
+	case Ingest:
+		return g.ingest(ctx)
+	case Pending:
+		return g.pending(ctx)
+	case Idle:
+		return g.idle(ctx)
+	}
+	return g.flow(ctx)
+}
+
+// show says what goes on.
+func (r *run) show(doing string) {
+	r.now.Doing = doing
+	r.host.Show(r.now)
+}
+
+// load is what the plan publishes to a side, with everything due at an instant if that is not zero.
+func (r *run) load(side Side, due time.Time) Load {
+	l := Load{
+		Side: side, Prefix: r.site.names.prefix, Turn: r.turn, Count: r.plan.Count, Size: r.plan.Size,
+		Rate: r.plan.Rate, Delays: r.plan.Delays, Due: due, Targets: r.plan.Targets, Publishers: r.plan.Publishers,
+		Core: r.plan.Core, Offset: r.report.Clock,
+	}
+	if len(l.Delays) == 0 {
+		l.Delays = []Delay{{Duration: r.plan.ahead()}}
+	}
+	return l
+}
+
+// serverTime is now, by the server's clock.
+func (r *run) serverTime() time.Time { return time.Now().Add(r.report.Clock) }

@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/levels"
+)
+
+// A Side is what makes messages wait.
+type Side string
+
+// The sides of a run. See the package for what each does.
+const (
+	Broker    Side = "broker"
+	Scheduler Side = "scheduler"
+	Pipeline  Side = "pipeline"
+)
+
+// ParseSides reads what is to be measured beside the broker, as in "scheduler,pipeline".
+func ParseSides(s string) ([]Side, error) {
+	var all []Side
+	var problems []error
+	for word := range strings.SplitSeq(s, ",") {
+		side := Side(strings.TrimSpace(word))
+		switch {
+		case side == "":
+		case side != Scheduler && side != Pipeline:
+			problems = append(problems, fmt.Errorf("%q: want %s or %s", side, Scheduler, Pipeline))
+		case !slices.Contains(all, side):
+			all = append(all, side)
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// MinSize is the bytes of a payload that a run needs for itself.
+const MinSize = 16
+
+// A Stamp is the beginning of a payload: which message of which turn it is, and when it is due.
+type Stamp struct {
+	Turn, Number uint32
+	Due          time.Time
+}
+
+// Payload is that many bytes which begin with the stamp.
+func (s Stamp) Payload(size int) []byte {
+	data := make([]byte, max(size, MinSize))
+	binary.BigEndian.PutUint32(data, s.Turn)
+	binary.BigEndian.PutUint32(data[4:], s.Number)
+	binary.BigEndian.PutUint64(data[8:], uint64(s.Due.UnixNano()))
+	return data
+}
+
+// ReadStamp reads the stamp of a payload; ok is false where there is none.
+func ReadStamp(data []byte) (s Stamp, ok bool) {
+	if len(data) < MinSize {
+		return Stamp{}, false
+	}
+	return Stamp{
+		Turn: binary.BigEndian.Uint32(data), Number: binary.BigEndian.Uint32(data[4:]),
+		Due: time.Unix(0, int64(binary.BigEndian.Uint64(data[8:]))),
+	}, true
+}
+
+// plain are the durations that a broker's streams take without the intake's subject.
+var plain = sync.OnceValue(func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range levels.Whole() {
+		all[name] = true
+	}
+	return all
+})
+
+// Message makes a message of the load at a time of the server's clock.
+func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
+	delay := l.Delays[number%len(l.Delays)].of(number)
+	due := now.Add(delay)
+	if !l.Due.IsZero() {
+		due = l.Due
+	} else if l.Side == Pipeline && !l.ordered() {
+		due = now // it has one stream, and waits for its head
+	}
+	target := number % l.Targets
+	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
+	switch l.Side {
+	case Scheduler:
+		m.Subject = n.schedule(number)
+		m.Header = nats.Header{
+			"Nats-Schedule":        {"@at " + due.UTC().Format(time.RFC3339Nano)},
+			"Nats-Schedule-Target": {n.fired(target)},
+		}
+	case Pipeline:
+		m.Subject = n.source(target)
+	default:
+		m.Subject = l.request(n, delay, target)
+	}
+	return m
+}
+
+// request is where a broker takes the message.
+func (l Load) request(n Names, delay time.Duration, i int) string {
+	target := n.Target(i)
+	if l.Core {
+		target = n.core(i)
+	}
+	if !l.Due.IsZero() {
+		return n.at(l.Due.UnixMilli(), target)
+	}
+	if name := levels.FormatDuration(delay); plain()[name] {
+		return n.after(name, target)
+	}
+	return n.in(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
+}
+
+// ordered reports whether messages are due in the order in which they are published.
+func (l Load) ordered() bool { return len(l.Delays) == 1 && !l.Delays[0].Random }

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// A Target is where the messages of a turn arrive.
+type Target interface {
+	// Arrived is how many have, copies included.
+	Arrived(ctx context.Context) (int, error)
+	// Note adds all of them to the ledger.
+	Note(ctx context.Context, l *Ledger, turn uint32) error
+}
+
+// Stored is a target that is a stream, which knows itself when a message came.
+type Stored struct {
+	Stream  jetstream.Stream
+	Subject string // of the arrivals in it
+	Others  int    // what was or will be stored in it otherwise
+}
+
+// Arrived goes by the last sequence: to count by subject would cost the server more.
+func (s Stored) Arrived(ctx context.Context) (int, error) {
+	info, err := s.Stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look at the target: %w", err)
+	}
+	return max(0, int(info.State.LastSeq)-s.Others), nil
+}
+
+// Note reads the stream.
+func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
+	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
+		stamp, ours := ReadStamp(m.Data())
+		l.hear(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
+	})
+}
+
+// hear counts a message of a target.
+func (l *Ledger) hear(turn uint32, s Stamp, ours bool, a Arrival) {
+	if !ours || s.Turn != turn {
+		l.Foreign()
+		return
+	}
+	a.Number, a.Due = s.Number, s.Due
+	l.Note(a)
+}
+
+// promised is zero where no broker says when it is due.
+func promised(h nats.Header) time.Time {
+	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue))
+	return due
+}
+
+// ReadStream reads what a stream has on a subject, in order, with the time at which each message was stored.
+func ReadStream(
+	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
+) error {
+	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.CachedInfo().Config.Name, err)
+	}
+	left := consumer.CachedInfo().NumPending
+	if left == 0 {
+		return nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.CachedInfo().Config.Name, err)
+	}
+	defer messages.Stop()
+	stop := context.AfterFunc(ctx, messages.Stop)
+	defer stop()
+	for ; left > 0; left-- {
+		m, err := messages.Next()
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var meta *jetstream.MsgMetadata
+		if err == nil {
+			meta, err = m.Metadata()
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.CachedInfo().Config.Name, err)
+		}
+		read(m, meta.Timestamp)
+	}
+	return nil
+}
+
+// A heard target is plain subscribers, one for each subject. A message arrives when they get it.
+type heard struct {
+	subs     []*nats.Subscription
+	messages chan *nats.Msg
+	offset   time.Duration // from our clock to the server's
+
+	listening sync.WaitGroup
+	mu        sync.Mutex // guards arrivals
+	arrivals  []heardMessage
+}
+
+type heardMessage struct {
+	stamp   Stamp
+	ours    bool // it has a stamp
+	arrival Arrival
+}
+
+// subscribe has room for all messages of a turn and their copies: what a slow subscriber loses would be our loss.
+func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*heard, error) {
+	h := &heard{messages: make(chan *nats.Msg, 2*count), offset: offset}
+	h.listening.Go(h.listen)
+	var err error
+	for i := 0; i < targets && err == nil; i++ {
+		var sub *nats.Subscription
+		if sub, err = nc.ChanSubscribe(names.core(i), h.messages); err == nil {
+			h.subs = append(h.subs, sub)
+		}
+	}
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		h.end()
+		return nil, fmt.Errorf("subscribe to the targets: %w", err)
+	}
+	return h, nil
+}
+
+func (h *heard) listen() {
+	for m := range h.messages {
+		at := Arrival{At: time.Now().Add(h.offset), Received: true, Promised: promised(m.Header)}
+		stamp, ours := ReadStamp(m.Data)
+		h.mu.Lock()
+		h.arrivals = append(h.arrivals, heardMessage{stamp, ours, at})
+		h.mu.Unlock()
+	}
+}
+
+// Arrived counts what the subscribers got.
+func (h *heard) Arrived(context.Context) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.arrivals), nil
+}
+
+// Note adds what the subscribers got.
+func (h *heard) Note(_ context.Context, l *Ledger, turn uint32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.arrivals {
+		l.hear(turn, a.stamp, a.ours, a.arrival)
+	}
+	return nil
+}
+
+// end may be called more than once.
+func (h *heard) end() {
+	if h.messages == nil {
+		return
+	}
+	for _, sub := range h.subs {
+		_ = sub.Unsubscribe() // it ends with its connection, too
+	}
+	close(h.messages)
+	h.listening.Wait()
+	h.messages = nil
+}

@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of times in /proc: USER_HZ, on every Linux that Go runs on.
+const tick = time.Second / 100
+
+// UsageOf is the usage of a running process.
+func UsageOf(pid int) (u Usage, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("read what a process used: %w", err)
+	}
+	// The name of the program, in parentheses, may hold anything. The third field follows.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return Usage{}, fmt.Errorf("read what a process used: %q", stat)
+	}
+	for _, field := range fields[11:13] { // utime, stime
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return Usage{}, fmt.Errorf("read what a process used: %w", err)
+		}
+		u.CPU += time.Duration(ticks) * tick
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return Usage{}, fmt.Errorf("read what a process used: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		for name, into := range map[string]*int64{"VmRSS:": &u.Memory, "VmHWM:": &u.Peak} {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				if err != nil {
+					return Usage{}, fmt.Errorf("read what a process used: %w", err)
+				}
+				*into = kilobytes << 10
+			}
+		}
+	}
+	return u, nil
+}

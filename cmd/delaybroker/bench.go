@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker"
+	"delaybroker/broker/bench"
+)
+
+// benchOptions are the flags of bench. Those that are not given are as the scenario has them.
+type benchOptions struct {
+	plan    bench.Plan // only what flags set
+	span    time.Duration
+	delay   string
+	beside  string
+	to      string
+	compare string
+}
+
+// benchFlags are the scenarios that have a use for a flag; the others of bench are good for all.
+var benchFlags = map[string][]bench.Scenario{
+	"rate":       {bench.Steady, bench.Chain},
+	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle},
+	"count":      {bench.Burst, bench.Core, bench.Ingest, bench.Pending},
+	"size":       {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
+	"delay":      {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
+	"targets":    {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
+	"publishers": {bench.Steady, bench.Burst, bench.Chain, bench.Core, bench.Ingest, bench.Pending},
+	"to":         {bench.Steady, bench.Burst, bench.Chain},
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var o benchOptions
+	c := &cobra.Command{
+		Use:   "bench [SCENARIO]",
+		Short: "Measure how late, how fast and at what cost, beside the server's own scheduler",
+		Long: `Publish to a broker of its own, and measure what arrives. The server is the one at NATS_URL or NATS_CONTEXT, or
+one of its own in a temporary directory. All streams have a prefix of this run, and are removed afterwards; what a
+killed run left, the next one removes. The broker takes the settings of the environment, as serve does, but for the
+prefix.
+
+  steady   messages at a rate: how late are they
+  burst    many messages due at one instant: when has the last arrived
+  chain    random delays, which take several levels: passes and CPU for a message
+  core     a burst for plain subscribers, each on a subject of its own
+  ingest   publish as fast as the server answers; nothing is due
+  pending  messages that wait: memory, and how soon a broker that was killed is ready
+  idle     nothing to do
+
+With --beside each side has its turn, on the same server: scheduler is the server's own message scheduling, pipeline is
+the least that a broker could do, which is to read a stream in order, wait until the head is due, publish it with an id
+and the same headers, and purge behind. Where nothing is due, it is a plain publish to a stream.
+
+Lateness is the time at which the target's stream stored a message less the time for which it was asked; for plain
+subscribers, the time at which they got it. CPU is that of the server and of the broker or pipeline for one message,
+where the processes are on this host and started by bench.
+
+exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or settings`,
+		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
+  delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
+  delaybroker bench burst --compare old.json`,
+		ValidArgs: scenarioNames(),
+		Args:      argumentsBetween(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := o.read(cmd, args)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return a.bench(cmd.Context(), plan, o.compare)
+		},
+	}
+	o.register(c)
+	return c
+}
+
+func (o *benchOptions) register(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second")
+	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending and idle, how long to watch")
+	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate")
+	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
+	f.StringVar(&o.delay, "delay", "", "delays in turns: 1s,5s,random:1m; for burst and core, from the first publish on")
+	f.IntVar(&o.plan.Targets, "targets", 0, "on how many subjects messages arrive (default 10; core 100000)")
+	f.IntVar(&o.plan.Publishers, "publishers", 0, "connections that publish (default 1)")
+	f.StringVar(&o.to, "to", "stream", "where messages arrive: in a stream, or at core subscribers")
+	f.StringVar(&o.beside, "beside", "", "what else to measure in turns: scheduler,pipeline")
+	f.IntVar(&o.plan.Rounds, "rounds", 1, "how many turns each side has; ratios are those of one round")
+	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file that --json made")
+	completes(c, "to", "stream", "core")
+	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
+}
+
+func scenarioNames() []string {
+	var all []string
+	for _, s := range bench.Scenarios {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+// read makes a plan of the arguments and flags.
+func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error) {
+	plan, err := bench.NewPlan(bench.Scenario(append(args, string(bench.Steady))[0]))
+	if err != nil {
+		return plan, err
+	}
+	var problems []error
+	given := func(flag string) bool {
+		if !cmd.Flags().Changed(flag) {
+			return false
+		}
+		if good, some := benchFlags[flag]; some && !slices.Contains(good, plan.Scenario) {
+			problems = append(problems, fmt.Errorf("--%s has no meaning for %s", flag, plan.Scenario))
+		}
+		return true
+	}
+	for _, number := range []struct {
+		flag     string
+		from, to *int
+	}{
+		{"rate", &o.plan.Rate, &plan.Rate}, {"count", &o.plan.Count, &plan.Count}, {"size", &o.plan.Size, &plan.Size},
+		{"targets", &o.plan.Targets, &plan.Targets}, {"publishers", &o.plan.Publishers, &plan.Publishers},
+		{"rounds", &o.plan.Rounds, &plan.Rounds},
+	} {
+		if given(number.flag) {
+			*number.to = *number.from
+		}
+	}
+	if given("for") {
+		plan.For = o.span
+	}
+	if given("delay") {
+		plan.Delays, err = bench.ParseDelays(o.delay)
+		problems = append(problems, err)
+	}
+	if given("to") {
+		plan.Core = o.to == "core"
+		if !plan.Core && o.to != "stream" {
+			problems = append(problems, fmt.Errorf("--to %q: want stream or core", o.to))
+		}
+	}
+	sides, err := bench.ParseSides(o.beside)
+	if err != nil {
+		problems = append(problems, fmt.Errorf("--beside: %w", err))
+	}
+	plan.Sides = append(plan.Sides, sides...)
+	return plan, errors.Join(append(problems, plan.Check())...)
+}
+
+// bench runs the plan, and shows it. A comparison is read first: a run is long.
+func (a *app) bench(ctx context.Context, plan bench.Plan, earlier string) (err error) {
+	var old *bench.Report
+	if earlier != "" {
+		if old, err = readReport(earlier); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends it at once
+	host, end, err := a.benchHost(ctx)
+	if err != nil {
+		return err
+	}
+	line := &benchLine{app: a, rounds: plan.Rounds}
+	host.Show = line.show
+	report, err := bench.Run(ctx, host, plan)
+	line.clear()
+	err = errors.Join(err, end())
+	report.Version = readBuild().name()
+	if len(report.Results) > 0 {
+		report.Ratios = report.Beside()
+		if old != nil {
+			report.Compared = bench.Compare(old, report)
+		}
+		err = errors.Join(err, a.showReport(old, report), report.Err())
+	}
+	if ctx.Err() != nil {
+		err = errors.Join(errors.New("interrupted"), err)
+	}
+	return err
+}
+
+func readReport(file string) (*bench.Report, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --compare: %w", errUsage, err)
+	}
+	var r bench.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%w: --compare %s: want what bench --json printed: %w", errUsage, file, err)
+	}
+	return &r, nil
+}
+
+// benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the
+// server.
+func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error, err error) {
+	cfg, err := readConfig()
+	if err != nil {
+		return host, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return host, nil, fmt.Errorf("find this program: %w", err)
+	}
+	parts := benchParts{self: self, prefix: bench.NewPrefix()}
+	if parts.http, err = freeAddress(); err != nil {
+		return host, nil, err
+	}
+	reach, end := cfg.reach, func() error { return nil }
+	if cfg.embed != nil {
+		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
+		if err != nil {
+			return host, nil, err
+		}
+		end = host.Server.Stop
+		parts.url, reach = host.Server.URL, access{url: host.Server.URL}
+	}
+	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.broker.Replicas
+	host.Dial = a.benchDial(ctx, reach, cfg.broker)
+	return host, end, nil
+}
+
+func (a *app) benchDial(ctx context.Context, reach access, cfg broker.Config) bench.Dial {
+	return bench.Dial{
+		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
+		APIPrefix: cmp.Or(cfg.APIPrefix, broker.APIPrefix(cfg.JSDomain)),
+	}
+}
+
+// scenarioWords says what was measured, for the head of the table.
+func scenarioWords(r *bench.Report) string {
+	p := r.Plan
+	var words []string
+	add := func(shown bool, format string, args ...any) {
+		if shown {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.Rate > 0, "%s msg/s for %s", whole(p.Rate), p.For)
+	add(p.Rate == 0 && p.Count > 0, "%s messages", whole(p.Count))
+	add(p.Size > 0, "%d bytes", p.Size)
+	for _, d := range p.Delays {
+		words = append(words, d.String())
+	}
+	add(p.Targets > 0, "%s targets", whole(p.Targets))
+	add(p.Core, "plain subscribers")
+	add(p.Publishers > 1, "%d publishers", p.Publishers)
+	add(true, "nats-server %s, %d CPUs", r.Server, r.CPUs)
+	return string(p.Scenario) + ": " + strings.Join(words, ", ")
+}

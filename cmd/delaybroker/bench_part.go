@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/bench"
+)
+
+// benchParts runs this program again, for the processes of a run.
+type benchParts struct {
+	self   string
+	prefix string
+	url    string // of the run's own server; empty for that of the settings
+	http   string // address of the broker's probes: by it, one that was killed is known when it is back
+}
+
+// command is the process of a part. It gets our environment but for what would lead it elsewhere.
+func (b benchParts) command(part bench.Part) *exec.Cmd {
+	cmd := exec.Command(b.self, "bench-part", string(part))
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); !b.withheld(name) {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "DELAY_PREFIX="+b.prefix, "DELAY_HTTP_ADDR="+b.http, "DELAY_LOG_FORMAT=json")
+	if b.url != "" {
+		cmd.Env = append(cmd.Env, "NATS_URL="+b.url)
+	}
+	return cmd
+}
+
+// withheld are the settings of one broker, which another cannot have too, and what restricts targets. With a server of
+// the run's own it is all that says how to reach one.
+func (b benchParts) withheld(name string) bool {
+	switch name {
+	case "DELAY_PREFIX", "DELAY_HTTP_ADDR", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
+		"DELAY_RATE", "DELAY_PROVISION":
+		return true
+	case "DELAY_EMBEDDED_SYNC":
+		return b.url != ""
+	case "DELAY_JS_DOMAIN", "DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT":
+		return b.url != ""
+	}
+	return strings.HasPrefix(name, "DELAY_EMBEDDED_") || b.url != "" && strings.HasPrefix(name, "NATS_")
+}
+
+// freeAddress is one on which nobody listens, below the ports that systems give to outgoing connections.
+func freeAddress() (string, error) {
+	const low, high, tries = 20_000, 30_000, 100
+	var err error
+	for range tries {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", low+rand.IntN(high-low))); err == nil {
+			return l.Addr().String(), l.Close()
+		}
+	}
+	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
+}
+
+// benchPartCommand is for bench alone. The process ends when its stdin does, which is when bench ends, however that may
+// be.
+func (a *app) benchPartCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "bench-part PART",
+		Short:  "Be a process of bench",
+		Hidden: true,
+		Args:   argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			signal.Ignore(os.Interrupt) // a terminal sends it to all processes, and bench has yet to clean up
+			return a.benchPart(cmd.Context(), bench.Part(args[0]), cmd.InOrStdin())
+		},
+	}
+}
+
+func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) error {
+	switch part {
+	case bench.PartServer:
+		return a.benchServer(stdin)
+	case bench.PartBroker:
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() { // it ends with the process
+			_, _ = io.Copy(io.Discard, stdin)
+			cancel()
+		}()
+		return serve(ctx, &readyLog{stderr: a.stderr, say: json.NewEncoder(a.stdout)})
+	}
+	cfg, err := readConfig()
+	if err != nil {
+		return err
+	}
+	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.reach, cfg.broker), stdin, a.stdout)
+}
+
+// benchServer is a NATS server that syncs as the embedded one would. Nothing of it stays.
+func (a *app) benchServer(stdin io.Reader) (err error) {
+	cfg, err := readConfig()
+	if err != nil {
+		return err
+	}
+	if cfg.embed == nil {
+		return fmt.Errorf("bug: a server beside that of the settings")
+	}
+	dir, err := os.MkdirTemp("", "delaybroker-bench-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the server: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	own := embedConfig{host: "127.0.0.1", dir: dir, sync: cfg.embed.sync, syncAlways: cfg.embed.syncAlways}
+	server, err := startEmbedded(own, newLogger(a.stderr, logConfig{level: slog.LevelError, format: "text"}))
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	if err := json.NewEncoder(a.stdout).Encode(bench.Said{Ready: true, URL: server.url()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, stdin)
+	return err
+}
+
+// A readyLog is the log of a broker. It says when the broker is ready, and passes on what is wrong.
+type readyLog struct {
+	stderr io.Writer
+	say    *json.Encoder
+}
+
+// Write gets whole lines: a handler writes each at once.
+func (l *readyLog) Write(p []byte) (int, error) {
+	for text := range bytes.Lines(p) {
+		var line struct {
+			Level slog.Level
+			Msg   string
+		}
+		if json.Unmarshal(text, &line) != nil || line.Level >= slog.LevelWarn {
+			_, _ = l.stderr.Write(text) // nobody else to tell
+		}
+		if line.Msg == "ready" {
+			if err := l.say.Encode(bench.Said{Ready: true}); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(p), nil
+}

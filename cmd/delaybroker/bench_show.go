@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"delaybroker/broker/bench"
+)
+
+// benchFrequency is how often the line of bench is drawn anew.
+const benchFrequency = 100 * time.Millisecond
+
+// A benchLine shows what bench is at: a line that is drawn over on a terminal, and elsewhere a line for each step.
+type benchLine struct {
+	app    *app
+	rounds int
+	drawn  time.Time
+	last   string // what was said, where there is no terminal
+}
+
+func (l *benchLine) show(p bench.Progress) {
+	text := p.Doing
+	switch {
+	case p.Side != "" && l.rounds > 1:
+		text = fmt.Sprintf("%s %d of %d: %s", p.Side, p.Round, l.rounds, p.Doing)
+	case p.Side != "":
+		text = fmt.Sprintf("%s: %s", p.Side, p.Doing)
+	}
+	width, _, isScreen := screenOf(l.app.stderr)
+	switch {
+	case !isScreen || l.app.json:
+		if text != l.last {
+			fmt.Fprintln(l.app.stderr, text)
+		}
+	case text != l.last || time.Since(l.drawn) >= benchFrequency:
+		l.drawn = time.Now()
+		fmt.Fprintf(l.app.stderr, "\r\x1b[K%s", cut(text+progressOf(p), width-1)) // what wraps cannot be drawn over
+	}
+	l.last = text
+}
+
+func progressOf(p bench.Progress) string {
+	if p.Count == 0 || p.Accepted == 0 {
+		return ""
+	}
+	const width = 10
+	bar := func(n int) string {
+		filled := min(width, n*width/p.Count)
+		return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
+	}
+	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s",
+		bar(p.Accepted), whole(p.Accepted), bar(p.Arrived), whole(p.Arrived), whole(p.Count))
+}
+
+// clear removes the line from a terminal.
+func (l *benchLine) clear() {
+	if !l.drawn.IsZero() {
+		fmt.Fprint(l.app.stderr, "\r\x1b[K")
+	}
+}
+
+// showReport prints the results, how the sides compare, and how they compare with an earlier run.
+func (a *app) showReport(old, r *bench.Report) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s\n\n", scenarioWords(r)); err != nil {
+		return err
+	}
+	a.benchTable(r).print()
+	for _, result := range r.Results {
+		if result.Cannot == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s: %s\n", result.Side, result.Cannot); err != nil {
+			return err
+		}
+	}
+	if len(r.Ratios) > 0 {
+		if _, err := fmt.Fprintln(a.stdout, "\nbeside the broker, by the median of the rounds"); err != nil {
+			return err
+		}
+		a.ratioTable(r.Ratios, "broker", "it").print()
+	}
+	if old == nil {
+		return nil
+	}
+	when := old.When.UTC().Format(time.RFC3339)
+	if _, err := fmt.Fprintf(a.stdout, "\nthe run of %s, and this one\n", when); err != nil {
+		return err
+	}
+	if not := bench.Differences(old, r); len(not) > 0 {
+		if _, err := fmt.Fprintln(a.stdout, "not the same: "+strings.Join(not, ", ")); err != nil {
+			return err
+		}
+	}
+	if len(r.Compared) == 0 {
+		return errors.New("the two runs have nothing in common")
+	}
+	a.ratioTable(r.Compared, "then", "now").print()
+	return nil
+}
+
+// benchTable has a row for each turn, and a column for each number that some turn has.
+func (a *app) benchTable(r *bench.Report) *sheet {
+	has := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
+		return !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
+			_, ok := m.Of(result)
+			return ok
+		})
+	})
+	columns := []column{{name: "side"}, {name: "round", drop: 1, out: r.Plan.Rounds == 1}}
+	for i, m := range has {
+		c := column{name: m.Name, drop: 2 + i} // those in front are asked for most
+		if !m.Main {
+			c.drop += len(has)
+		}
+		columns = append(columns, c)
+	}
+	columns = append(columns, column{name: "lost"}, column{name: "early"}, column{name: "twice"})
+	t := a.sheet(columns...)
+	for _, result := range r.Results {
+		if result.Cannot != "" {
+			continue
+		}
+		cells := []any{string(result.Side), strconv.Itoa(result.Round)}
+		for _, m := range has {
+			cell := "-"
+			if n, ok := m.Of(result); ok {
+				cell = figure(n)
+			}
+			cells = append(cells, cell)
+		}
+		cells = append(cells, result.Lost, result.Early, result.Twice)
+		t.add(cells...)
+	}
+	return t
+}
+
+func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *sheet {
+	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
+	t := a.sheet(column{name: "side"}, column{name: "metric"}, column{name: from}, column{name: to},
+		column{name: "ratio"}, column{name: "lowest", drop: 1, out: !spread}, column{name: "highest", drop: 1, out: !spread})
+	for _, r := range ratios {
+		t.add(string(r.Side), r.Metric, figure(r.From), figure(r.To), figure(r.Median), figure(r.Lowest), figure(r.Highest))
+	}
+	return t
+}
+
+// figure writes a number with about three digits.
+func figure(n float64) string {
+	switch {
+	case n < 0:
+		return "-" + figure(-n)
+	case n < 10:
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	case n < 100:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	return whole(int(n + 0.5))
+}
+
+func whole(n int) string { return humanize.Comma(int64(n)) }
