@@ -120,16 +120,19 @@ func (b *Broker) Run(ctx context.Context) error {
 		case <-base.Done():
 		}
 	})
+	records, closeJournal := b.keepJournal(base, write)
 	release := context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
+		records.Stopping()
 		deliverer.Drain()
 	})
 	defer release()
 	err = b.work(ctx, lanes, budget, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records,
 	})
+	closeJournal()
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
 	}

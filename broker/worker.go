@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
@@ -38,7 +39,8 @@ type instance struct {
 	links     *linkStates
 	muster    *muster
 	tally     *tally
-	refusals  *ratelog.Keyed // by target, for all lanes together
+	refusals  *ratelog.Keyed  // by target, for all lanes together
+	journal   *journal.Writer // nil if none is kept
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
