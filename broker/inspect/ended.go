@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"delaybroker/broker/journal"
@@ -27,10 +28,11 @@ func (s *search) ended(ctx context.Context, since time.Time) (ending, error) {
 	if since.IsZero() && !s.Partial {
 		since = s.ID.At
 	}
-	if !since.IsZero() {
-		since = since.Add(-leaderSkew)
+	from := since
+	if !from.IsZero() {
+		from = from.Add(-leaderSkew)
 	}
-	q := journal.Query{IDs: []string{s.name()}, Since: since, Progress: func(looked, of uint64) {
+	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(looked, of uint64) {
 		if _, ok := s.told.Allow(ProgressEvery); ok {
 			s.progress(looked, of)
 		}
@@ -49,6 +51,7 @@ func (s *search) ended(ctx context.Context, since time.Time) (ending, error) {
 	if errors.Is(err, journal.ErrNone) {
 		return ending{}, nil
 	}
+	e.report.Holes = slices.DeleteFunc(e.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
 	return e, err
 }
 

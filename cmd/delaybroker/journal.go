@@ -259,7 +259,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 		fmt.Fprintf(&b, "%s in %s not believed: no broker's seal\n", counted(j.Unproven, "message"), "the journal's stream")
 	}
 	if j.Complete() {
-		b.WriteString("nothing is missing: what is not shown was not delivered in that time\n")
+		b.WriteString("complete: no record of that time is missing\n")
 	}
 	_, err := fmt.Fprint(a.stderr, b.String())
 	return err
