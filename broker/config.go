@@ -316,7 +316,8 @@ func (c Config) checkRanges(all *FieldErrors) {
 		}
 	}
 	if c.Journal != 0 && (c.Journal < minJournal || c.Journal > maxMaxDelay) {
-		all.refuse("Journal", c.Journal, "want %s to %s", levels.FormatDuration(minJournal), levels.FormatDuration(maxMaxDelay))
+		all.refuse("Journal", c.Journal, "want %s to %s",
+			levels.FormatDuration(minJournal), levels.FormatDuration(maxMaxDelay))
 	}
 	if c.JournalBytes < minJournalBytes {
 		all.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)

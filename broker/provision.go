@@ -80,8 +80,8 @@ func (b *Broker) asTheyAre(
 func (b *Broker) without(
 	ctx context.Context, p layout.Provisioner, want []layout.Spec, lasting error,
 ) ([]layout.Spec, []layout.Drift, error) {
-	const noJournal = "the journal's stream cannot be made or used; going on without it: no record is kept of deliveries " +
-		"until it is there. Create it with delaybroker provision"
+	const noJournal = "the journal's stream cannot be made or used; going on without it: no record is kept of " +
+		"deliveries until it is there. Create it with delaybroker provision"
 	const noOwners = "a stream is missing that instances need to share the work; going on without it. " +
 		"Create it with delaybroker provision"
 	owners := b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams)
@@ -143,8 +143,8 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 	return lanes
 }
 
-// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The journal
-// keeps none.
+// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The
+// journal keeps none.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journa
 	}
 	w := journal.NewWriter(journal.WriterConfig{
 		Instance: b.id, Stream: b.streams.names.JournalStream(), Subject: b.streams.names.JournalSubject(),
-		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Write.MaxPayload()),
+		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
 		Grace: cfg.ShutdownGrace, Counts: &b.tally.journal, Log: b.log, Seal: b.streams.keys.policy.Keys.Seal,
 	})
 	ctx, stop := context.WithCancel(ctx)

@@ -332,8 +332,8 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 	})
 }
 
-// TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A batch
-// that somebody stores once more counts once.
+// TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A
+// batch that somebody stores once more counts once.
 func TestForgedRecordsAreNobodys(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -370,7 +370,8 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 		seal := batch.Header.Get(message.HeaderSeal)
 		put(forged, "", nil)
 		put(forged, seal, nil)
-		put(forged, message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)).Seal(batch.Subject, []byte(forged)), nil)
+		stranger := message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0))
+		put(forged, stranger.Seal(batch.Subject, []byte(forged)), nil)
 		put(forged, c.keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
 		k, h := c.keys("delay"), message.Header{}
 		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
@@ -390,8 +391,8 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 	})
 }
 
-// TestJournalIsKeptForAsLong: a changed duration is applied to the stream, a journal that is switched off stays and says
-// so, and records go when their time has passed.
+// TestJournalIsKeptForAsLong: a changed duration is applied to the stream, a journal that is switched off stays and
+// says so, and records go when their time has passed.
 func TestJournalIsKeptForAsLong(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -21,7 +21,7 @@
 //
 //	{"v":1,"b":"kitchen-ea25a8","s":"Q2ZD5XKAAF","n":7,"p":6,"k":2,"a":1795222624920000000,"z":1795222625920000000}
 //	{"i":"DELAY_1s-29-1795222623918700000","t":"orders.a","d":1795222624918700000,"w":1300000}
-//	{"i":"DELAY_5s-3-1795222618918700000","t":"orders.b","d":1795222623918700000,"w":2001300000,"r":1,"e":"nobody listens"}
+//	{"i":"DELAY_5s-3-1795222618918700000","t":"orders.b","d":1795222623918700000,"w":2001300000,"r":1,"e":"it is full"}
 //
 // Of the head:
 //
@@ -53,13 +53,15 @@
 //	batches were removed, or a server lost them      p is a batch that was not read
 //	a broker was killed                              it says no end, and no mark for two and a half minutes. Had it
 //	                                                 lived, it would have written within a minute: so its records of
-//	                                                 that minute may be missing, at most 0.15 s of them
-//	no broker kept a journal                         nobody wrote for two and a half minutes
+//	                                                 that minute may be missing, at most 0.15 s of them. If nobody wrote
+//	                                                 then, since nobody could, the hole is as long as that
+//	no broker kept a journal                         nobody wrote for two and a half minutes, and nobody who had written
+//	                                                 before went on then
 //	the stream was full, or is new                   its first message is younger than the time asked for
 //	one of several brokers keeps none                not known afterwards; of those that run, package inspect knows it
 //
-// A broker that is cut off from the journal alone, goes on delivering, and is then killed without having written again
-// leaves a hole that is longer than the minute that a reader is told.
+// Where one of several brokers is cut off from the journal, goes on delivering, and is killed before it has written
+// again, the hole is longer than the minute that a reader is told.
 //
 // A batch that somebody has stored once more has a number that was read already, or records that are older than any can
 // be that is stored for the first time (keepFor). An empty one cannot be told so: at worst it hides that nobody wrote.
@@ -69,7 +71,8 @@
 //   - A message for each record: as many writes as there are deliveries, each with 100 bytes around it.
 //   - A record for each refusal, too: a target that is away for an hour would push everything else out. The last record
 //     says how often the message was refused, and why the last time. What waits is found by where and retrying.
-//   - A binary encoding: half the size, and nobody could read it with the NATS CLI. A record of 100 bytes costs less than
-//     a hundredth of a delivery's CPU.
-//   - To begin each batch of many instances with a subject of its own: each start would leave a subject behind.
+//   - A binary encoding: half the size, and nobody could read it with the NATS CLI. A record has some 90 bytes, and
+//     costs its delivery 0.2 µs (BenchmarkRecord), a hundredth or less. A million are searched for one of them in a
+//     quarter of a second, and all read in two (BenchmarkSearch).
+//   - A subject for each instance: each start of one would leave a subject in the server's memory.
 package journal

@@ -53,6 +53,7 @@ type run struct {
 	number uint64    // of the last batch
 	at     time.Time // when it was stored
 	end    bool      // it said that it is the last one
+	until  time.Time // nobody wrote from then on until this time, if it is not zero
 }
 
 // runs are the instances that a search has heard of.
@@ -70,9 +71,7 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	if known != nil && h.Number <= known.number {
 		return false
 	}
-	if !r.last.IsZero() && stored.Sub(r.last) > silentFor {
-		hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
-	}
+	r.silence(known, stored, hole)
 	if known != nil && h.Before > known.number {
 		hole(Hole{Instance: h.Instance, From: known.at, To: stored, Why: "somebody removed batches, or a server lost them"})
 	}
@@ -86,8 +85,25 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 		known = new(run)
 		r.all[which] = known
 	}
-	known.number, known.at, known.end = h.Number, stored, h.End
+	*known = run{number: h.Number, at: stored, end: h.End}
 	return true
+}
+
+// silence judges the time since anybody wrote. An instance that wrote before and after it says itself what it lost. Of
+// one that is not heard any more, nobody knows whether it lived on meanwhile.
+func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
+	passed := stored.Sub(r.last)
+	if r.last.IsZero() || passed <= markEvery+flushEvery {
+		return
+	}
+	if known == nil && passed > silentFor {
+		hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
+	}
+	for _, one := range r.all {
+		if !one.end {
+			one.until = stored
+		}
+	}
 }
 
 // forget makes room for one more.
@@ -128,6 +144,10 @@ func (r *runs) silent(now time.Time, hole func(Hole)) {
 
 // killed is the hole of an instance that said no end: had it lived, it would have written within a minute.
 func (r *run) killed(instance string) Hole {
-	return Hole{Instance: instance, From: r.at, To: r.at.Add(markEvery + flushEvery),
+	h := Hole{Instance: instance, From: r.at, To: r.at.Add(markEvery + flushEvery),
 		Why: "killed, or cut off: what it delivered last is missing"}
+	if r.until.After(h.To) {
+		h.To = r.until
+	}
+	return h
 }

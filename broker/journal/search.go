@@ -83,6 +83,9 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 			s.runs.last = scan.Since // somebody should have written since then
 		}
 	}
+	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
+		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the place to go on from is not kept any more"})
+	}
 	until, batches := s.Asked, uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
@@ -183,7 +186,7 @@ func (s *search) take(m lane.Stored) error {
 	return nil
 }
 
-// ours reports whether a broker wrote a message: any client can have something put there, where the server puts answers.
+// ours reports whether a broker wrote a message: a client can have something put there, as an answer of the server.
 func (s *search) ours(m lane.Stored) bool {
 	keys, seal := s.cfg.Policy.Keys, nats.Header(m.Header).Get(sealHeader)
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {

@@ -29,7 +29,8 @@ func TestSearchChooses(t *testing.T) {
 		}
 		made := func(name, target string, late time.Duration) Record {
 			now := time.Now().UTC()
-			return Record{ID: "DELAY_1s-" + name + "-946684800000000000", Target: target, At: now, Due: now.Add(-late), Late: late}
+			id := "DELAY_1s-" + name + "-946684800000000000"
+			return Record{ID: id, Target: target, At: now, Due: now.Add(-late), Late: late}
 		}
 		dead := func(r Record, code message.Code) Record { r.Code = code; return r }
 		a := made("1", "orders.a", 0)
@@ -144,11 +145,13 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 || !r.Holes[0].From.Equal(hour(5).Add(29*time.Minute)) {
 			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
 		}
-		if found, r = k.search(Query{Since: hour(5), Until: hour(5).Add(20 * time.Minute)}); len(found) != 20 || !r.Complete() {
+		found, r = k.search(Query{Since: hour(5), Until: hour(5).Add(20 * time.Minute)})
+		if len(found) != 20 || !r.Complete() {
 			t.Errorf("beside the hole: found %d, holes %+v", len(found), r.Holes)
 		}
 		before := Hole{From: began.Add(-time.Hour), To: began, Why: "the journal does not go back so far"}
-		if _, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)}); !slices.Equal(r.Holes, []Hole{before}) {
+		_, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)})
+		if !slices.Equal(r.Holes, []Hole{before}) {
 			t.Errorf("before it began: holes %+v, want %+v", r.Holes, before)
 		}
 		time.Sleep(time.Hour)
@@ -209,7 +212,7 @@ func TestParsePlaceRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch goes through a million records, for one of them and by target, on a server of its own in this process.
+// BenchmarkSearch goes through a million records, for one of them and by target. The server is in this process.
 func BenchmarkSearch(b *testing.B) {
 	s := natstest.Run(b, b.TempDir())
 	k := newKit(b, s)

@@ -164,15 +164,14 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 // take returns the next batch to store, or how long until there is one: a full one, one whose first record has waited,
 // or an empty one as a mark. All takes what there is.
 func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Duration, ok bool) {
+	if some := w.takeFull(); len(some) > 0 {
+		for _, next := range some[1:] {
+			some[0] = some[0].join(next)
+		}
+		return some[0], 0, true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.full) > 0 {
-		b, w.full = w.full[0], w.full[1:]
-		for len(w.full) > 0 && len(b.lines)+len(w.full[0].lines) <= w.joined {
-			b, w.full = b.join(w.full[0]), w.full[1:]
-		}
-		return b, 0, true
-	}
 	wait = marked.Add(markEvery).Sub(now)
 	if w.open.span.Records > 0 {
 		wait = min(wait, w.open.since.Add(flushEvery).Sub(now))
@@ -182,6 +181,20 @@ func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Durat
 		}
 	}
 	return batch{since: now}, wait, wait <= 0
+}
+
+// takeFull takes as many of the full batches as may be joined.
+func (w *Writer) takeFull() []batch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(w.full) && (n == 0 || bytes+len(w.full[n].lines) <= w.joined) {
+		bytes += len(w.full[n].lines)
+		n++
+	}
+	some := w.full[:n:n]
+	w.full = w.full[n:]
+	return some
 }
 
 // last reports whether nothing is left to take, and sees to it that nothing comes.

@@ -67,7 +67,8 @@ func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + l
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the same stem.
+// Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the
+// same stem.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {

@@ -34,9 +34,9 @@ func (a *app) journalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "journal",
 		Short: "Search what was delivered, and when",
-		Long: `Search the records of deliveries, the oldest first, where brokers keep them (DELAY_JOURNAL). What is said below the
-table is what the answer is worth: since when there is a journal, and of which times records are missing. Nothing found
-and nothing missing means that nothing was delivered.
+		Long: `Search the records of deliveries, the oldest first, where brokers keep them (DELAY_JOURNAL). What is said below
+the table is what the answer is worth: since when there is a journal, and of which times records are missing. Nothing
+found and nothing missing means that nothing was delivered.
 
 at        when the broker knew it, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
@@ -232,7 +232,8 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d looked at", counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
-		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s", levels.FormatDuration(j.Kept), inspect.Moment(j.Begins))
+		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
+			levels.FormatDuration(j.Kept), inspect.Moment(j.Begins))
 	}
 	b.WriteString("\n")
 	if j.GoOn.Sequence > 0 {

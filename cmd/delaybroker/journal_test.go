@@ -76,8 +76,9 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	}
 
 	w := o.whereIs(id)
-	if !w.Delivered.Equal(one.At) || w.Stream != "" || !strings.HasPrefix(w.Answer, "delivered at "+inspect.Moment(one.At)) ||
-		!strings.HasSuffix(w.Answer, "on attempt 1") || w.Target != "orders.a" || !w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) {
+	if !w.Delivered.Equal(one.At) || w.Stream != "" || w.Target != "orders.a" ||
+		!w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) || !strings.HasSuffix(w.Answer, "on attempt 1") ||
+		!strings.HasPrefix(w.Answer, "delivered at "+inspect.Moment(one.At)) {
 		t.Errorf("where: got %+v", w)
 	}
 	if w := o.whereIs("DELAY_INTAKE-1"); w.ID != id {
