@@ -96,8 +96,11 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	if r.last.IsZero() || passed <= markEvery+flushEvery {
 		return
 	}
-	if known == nil && passed > silentFor {
-		hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
+	if known == nil {
+		if passed > silentFor {
+			hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
+		}
+		return
 	}
 	for _, one := range r.all {
 		if !one.end {

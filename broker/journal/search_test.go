@@ -204,6 +204,25 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	})
 }
 
+// TestUnsealedIsNotBelieved, also while messages between lanes are, as during an upgrade: there was no journal before
+// there were seals. Without any secret, everything is.
+func TestUnsealedIsNotBelieved(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		for _, secrets := range [][]string{{"a secret of sixteen"}, nil} {
+			k.policy.Keys = message.NewKeys(secrets, time.Time{})
+			body := batch{}.body(head{Instance: "kitchen", Start: "1", Number: 1}, nil)
+			if _, err := k.js.Publish(context.Background(), k.policy.Names.JournalSubject(), body); err != nil {
+				t.Fatal(err)
+			}
+			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
+				t.Errorf("with the secrets %q: %d are not believed", secrets, r.Unproven)
+			}
+		}
+	})
+}
+
 func TestParsePlaceRefuses(t *testing.T) {
 	for _, s := range []string{"", "1", "0.1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.4294967296"} {
 		if p, err := ParsePlace(s); err == nil {

@@ -143,7 +143,7 @@ func (a *app) journal(ctx context.Context, o journalOptions) error {
 		if a.json {
 			return a.printJSON(viewOfEntry(e))
 		}
-		t.add(inspect.Moment(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
+		t.add(millisecond(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
 			lateCell(e.Record), e.Attempts(), inspect.Printable(e.ID, 256), orDash(inspect.Printable(e.Reason, 600)))
 		return nil
 	})
@@ -169,6 +169,9 @@ func lateCell(r journal.Record) string {
 	}
 	return inspect.Span(r.Late)
 }
+
+// millisecond formats a time for a list: to the millisecond, with its zone.
+func millisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // recordView is a record as JSON.
 type recordView struct {
@@ -233,7 +236,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	fmt.Fprintf(&b, "%s of %d looked at", counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
-			levels.FormatDuration(j.Kept), inspect.Moment(j.Begins))
+			levels.FormatDuration(j.Kept), millisecond(j.Begins))
 	}
 	b.WriteString("\n")
 	if j.GoOn.Sequence > 0 {
@@ -247,7 +250,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 		if h.Instance != "" {
 			who += " of " + inspect.Printable(h.Instance, 64)
 		}
-		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, inspect.Moment(h.From), inspect.Moment(h.To), h.Why)
+		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
 		fmt.Fprintf(&b, "MISSING: %s more\n", counted(j.More, "time"))
