@@ -61,6 +61,7 @@ func TestSearchChooses(t *testing.T) {
 			{Query{IDs: []string{"DELAY_1s-1"}}, []Record{a}}, // and not 11
 			{Query{IDs: []string{"DELAY_1s-1-1"}}, nil},
 			{Query{IDs: []string{"ELAY_1s-1"}}, nil},
+			{Query{IDs: []string{"DELAY_1s-11"}, Since: began.Add(1)}, []Record{e}},
 			{Query{Outcomes: []Outcome{Delivered}}, []Record{a, b}},
 			{Query{Outcomes: []Outcome{Dead}}, []Record{c, d, e}},
 			{Query{Outcomes: []Outcome{"expired", "bad_target"}}, []Record{d, e}},
@@ -218,6 +219,46 @@ func TestUnsealedIsNotBelieved(t *testing.T) {
 			}
 			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
 				t.Errorf("with the secrets %q: %d are not believed", secrets, r.Unproven)
+			}
+		}
+	})
+}
+
+// TestOldBatchStoredAgain: a search that has not heard of its first time does not take it for a new one.
+func TestOldBatchStoredAgain(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		old := record(1)
+		for n := range uint64(70) {
+			if n == 0 || n == 60 {
+				k.put(head{Instance: "cellar", Start: "1", Number: 1}, old)
+			}
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			time.Sleep(time.Minute)
+		}
+		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Copies != 1 || !r.Complete() {
+			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Copies, r.Holes)
+		}
+	})
+}
+
+// TestHolesThatReachIn: of one that was killed shortly before the time asked for, records may be missing within it.
+func TestHolesThatReachIn(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		for n := range uint64(20) {
+			if n <= 10 {
+				k.put(head{Instance: "cellar", Start: "1", Number: n + 1, Before: n})
+			}
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			time.Sleep(time.Minute)
+		}
+		killed := time.Now().Add(-10 * time.Minute)
+		for after, want := range map[time.Duration]int{30 * time.Second: 1, 61 * time.Second: 0, -time.Minute: 1} {
+			if _, r := k.search(Query{Since: killed.Add(after)}); len(r.Holes) != want {
+				t.Errorf("since %s after it was killed: holes %+v, want %d", after, r.Holes, want)
 			}
 		}
 	})
