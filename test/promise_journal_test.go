@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -443,22 +444,35 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 	})
 }
 
-// TestJournalOfSomebodyElse: a stream that is none of ours has the journal's name. The broker says so and delivers.
-func TestJournalOfSomebodyElse(t *testing.T) {
+// TestWithoutAJournal: the journal's stream cannot be made, since somebody else's has its name, or there is no room for
+// it. The broker says so once, and delivers.
+func TestWithoutAJournal(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := newClient(t, s)
-		c.target(journalStream, "mine.>")
-		log := newCountingLog()
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2, Log: slog.New(log)})
-		if got := log.of("the journal's stream cannot be made or used"); got != 1 {
-			t.Errorf("it was logged %d times, want once", got)
-		}
-		in := c.subscribe("orders.>")
-		c.target("ORDERS", "orders.>")
-		c.publish("delay.1s.orders.a", "x")
-		checkExactly(t, in, time.Now().Add(time.Second), 0)
-	})
+	for name, tt := range map[string]struct {
+		room   int64 // of the server
+		theirs string
+	}{
+		"somebody else's": {1 << 40, journalStream},
+		"no room":         {1 << 29, "ANOTHER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
+				c := newClient(t, s)
+				c.target(tt.theirs, "mine.>")
+				log := newCountingLog()
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
+					Log: slog.New(log)})
+				if got := log.of("the journal's stream cannot be made or used"); got != 1 {
+					t.Errorf("it was logged %d times, want once", got)
+				}
+				in := c.subscribe("orders.>")
+				c.target("ORDERS", "orders.>")
+				c.publish("delay.1s.orders.a", "x")
+				checkExactly(t, in, time.Now().Add(time.Second), 0)
+			})
+		})
+	}
 }
 
 // TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the

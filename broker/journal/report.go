@@ -21,7 +21,6 @@ type Report struct {
 	Begins time.Time     // when the oldest batch was stored; zero if there is none
 	Kept   time.Duration // how long a record is kept
 	Bytes  uint64        // that the journal has
-	Limit  int64         // that it may have; zero or less for no limit
 
 	Looked uint64 // records
 	Found  int

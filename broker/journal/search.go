@@ -65,9 +65,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	s := &search{
 		Journal: j, Query: q, found: found, runs: newRuns(),
-		Report: Report{
-			Kept: info.Config.MaxAge, Asked: info.TimeStamp.UTC(), Bytes: info.State.Bytes, Limit: info.Config.MaxBytes,
-		},
+		Report: Report{Kept: info.Config.MaxAge, Asked: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
 	}
 	if info.State.Msgs == 0 {
 		s.conclude(s.Asked)
@@ -174,7 +172,7 @@ func (s *search) take(m lane.Stored) error {
 			continue
 		}
 		place := Place{m.Sequence, record}
-		if s.Query.Limit > 0 && s.Found == s.Query.Limit {
+		if s.Limit > 0 && s.Found == s.Limit {
 			s.GoOn = place
 			return errEnough
 		}

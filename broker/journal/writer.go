@@ -19,12 +19,14 @@ const (
 	// mostBatch is how many bytes of records do not wait for more. While the stream is slow, several such batches become
 	// one, of at most mostJoined: otherwise 64 KiB in the time of a round trip would be all that can be stored.
 	mostBatch  = 64 << 10
-	mostJoined = 512 << 10
+	mostJoined = 256 << 10
 	startChars = 10
 	// spareLine is room for the line that makes a batch full.
 	spareLine = 4 << 10
-	// lastWords is the least time that a stop leaves for what is not stored yet.
-	lastWords = 250 * time.Millisecond
+	// What is not stored yet when all lanes have stopped gets a second, or what is left of the grace period, and at least
+	// leastWords: a broker that is to start again must not wait for its journal.
+	lastWords  = time.Second
+	leastWords = 250 * time.Millisecond
 	// sayEvery is how often the log says that records are dropped.
 	sayEvery = time.Minute
 )
@@ -127,11 +129,13 @@ func (w *Writer) Stopping() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ends = time.Now().Add(w.cfg.Grace)
+	if w.ends.IsZero() {
+		w.ends = time.Now().Add(w.cfg.Grace)
+	}
 }
 
-// Run stores batches until ctx ends and then, within what is left of the grace period, what waits. The last batch says
-// that nothing follows.
+// Run stores batches until ctx ends and then, for a second at most, what waits. The last batch says that nothing
+// follows.
 func (w *Writer) Run(ctx context.Context, to Publisher) {
 	// The work goes on for a while when ctx has ended.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -210,7 +214,7 @@ func (w *Writer) left() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ends.IsZero() {
-		return w.cfg.Grace
+		return lastWords
 	}
-	return max(time.Until(w.ends), lastWords)
+	return min(max(time.Until(w.ends), leastWords), lastWords)
 }

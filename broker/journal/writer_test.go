@@ -96,28 +96,33 @@ func TestRoomIsBounded(t *testing.T) {
 	})
 }
 
-// TestStopWithoutAStream: a stop takes what is left of the grace period and no longer.
+// TestStopWithoutAStream: a stop takes a second for the journal, and less at the end of the grace period.
 func TestStopWithoutAStream(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		w, stop := k.writer("kitchen")
-		time.Sleep(time.Minute)
-		w.Add(record(1))
-		began := time.Now()
-		w.Stopping()
-		time.Sleep(400 * time.Millisecond) // a drain
-		stop()
-		if took := time.Since(began); took != 1400*time.Millisecond { // the kit says Stopping once more
-			t.Errorf("took %s, want the grace period", took)
-		}
-		if got := k.counts.Dropped.Load(); got != 1 {
-			t.Errorf("%d are counted as dropped, want 1", got)
-		}
-		w.Add(record(2))
-		if got := k.counts.Dropped.Load(); got != 2 {
-			t.Errorf("after the stop: %d are counted as dropped, want 2", got)
-		}
-	})
+	for drain, want := range map[time.Duration]time.Duration{
+		0: time.Second, 900 * time.Millisecond: time.Second, 1400 * time.Millisecond: 600 * time.Millisecond,
+		2 * time.Second: 250 * time.Millisecond,
+	} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			k := newKit(t, s)
+			w, stop := k.writer("kitchen")
+			time.Sleep(time.Minute)
+			w.Add(record(1))
+			w.Stopping()
+			time.Sleep(drain)
+			began := time.Now()
+			stop()
+			if took := time.Since(began); took != want {
+				t.Errorf("after a drain of %s it took %s, want %s", drain, took, want)
+			}
+			if got := k.counts.Dropped.Load(); got != 1 {
+				t.Errorf("%d are counted as dropped, want 1", got)
+			}
+			w.Add(record(2))
+			if got := k.counts.Dropped.Load(); got != 2 {
+				t.Errorf("after the stop: %d are counted as dropped, want 2", got)
+			}
+		})
+	}
 }
 
 // TestAnotherStreamIsNoProof: a batch counts as stored when the journal's stream says so, and no other.
