@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
@@ -122,20 +123,26 @@ func (b *Broker) Run(ctx context.Context) error {
 		case <-base.Done():
 		}
 	})
-	release := context.AfterFunc(ctx, func() {
-		b.draining.Store(true)
-		deliverer.Drain()
-	})
+	records, closeJournal := b.keepJournal(base, write)
+	defer closeJournal() // after the workers, before the outbox
+	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
 	err = b.work(ctx, lanes, room, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records,
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
 	}
 	return err
+}
+
+// drain begins a stop.
+func (b *Broker) drain(deliverer *deliver.Deliverer, records *journal.Writer) {
+	b.draining.Store(true)
+	records.Stopping()
+	deliverer.Drain()
 }
 
 // Ready is closed when every lane that this instance owns is being read.

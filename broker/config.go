@@ -26,6 +26,7 @@ const (
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 256 << 20
+	DefaultJournalBytes  = 1 << 30
 )
 
 // Bounds of Config. What was left open is filled in before they are checked.
@@ -37,6 +38,9 @@ const (
 	maxHoldMessages                = 1 << 20
 	// MinHoldBytes is the least that lanes can work with.
 	MinHoldBytes = 8 << 20
+	// minJournalBytes has room for a second of batches at least.
+	minJournalBytes = 1 << 20
+	minJournal      = time.Minute
 	// MaxReplicas is nats-server's.
 	MaxReplicas = 5
 	// MostOwners bounds what every instance reads each second: one counter for each other.
@@ -114,6 +118,11 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
+	// Journal is how long a record of each delivery is kept: see package journal. Zero keeps none.
+	Journal time.Duration
+	// JournalBytes bounds the records: beyond it, the oldest go before their time. Defaults to DefaultJournalBytes.
+	JournalBytes int64
+
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
 	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
@@ -161,6 +170,7 @@ func (c Config) withDefaults() (Config, error) {
 	or(&c.ShutdownGrace, DefaultShutdownGrace)
 	or(&c.HoldMessages, DefaultHoldMessages)
 	or(&c.HoldBytes, DefaultHoldBytes)
+	or(&c.JournalBytes, DefaultJournalBytes)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
@@ -205,7 +215,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-func or[T int | time.Duration](field *T, value T) {
+func or[T int | int64 | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
@@ -297,6 +307,13 @@ func (c Config) checkRanges(all *FieldErrors) {
 		if f.value < f.least || f.value > f.most {
 			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
 		}
+	}
+	if c.Journal != 0 && (c.Journal < minJournal || c.Journal > maxMaxDelay) {
+		all.refuse("Journal", c.Journal, "want %s to %s",
+			levels.FormatDuration(minJournal), levels.FormatDuration(maxMaxDelay))
+	}
+	if c.JournalBytes < minJournalBytes {
+		all.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)
 	}
 	longest := AnswersWithin(c.ShutdownGrace)
 	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {

@@ -84,6 +84,7 @@
 //     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
 //     when a lease is lost is done again by the next owner, under the same ids.
+//   - Nothing waits for the journal (record.go, package journal), and nothing is decided by it.
 //   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
 //
 // # What was tried and rejected

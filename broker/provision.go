@@ -39,16 +39,8 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 		provisioner.Create = false
 		found, drift, err = b.asTheyAre(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
 	}
-	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
-		// If only the stream of owners is missing, the instances can do without it.
-		missing := err
-		lanes := b.streams.specs(maxPayload, replicas)
-		lanes = slices.DeleteFunc(lanes, func(s layout.Spec) bool { return s.Kind == layout.Owners })
-		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
-			return nil, missing
-		}
-		b.log.Error("a stream is missing that instances need to share the work; going on without it. "+
-			"Create it with delaybroker provision", "err", missing)
+	if err != nil && (!patient || !isTransient(err)) {
+		found, drift, err = b.without(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
 	}
 	if err != nil {
 		return nil, err
@@ -83,6 +75,41 @@ func (b *Broker) asTheyAre(
 	return found, drift, err
 }
 
+// without does without the streams that messages can do without: the journal, whatever is wrong with it, and the stream
+// of owners if it is missing. Lasting is the error that is returned if something else is wrong.
+func (b *Broker) without(
+	ctx context.Context, p layout.Provisioner, want []layout.Spec, lasting error,
+) ([]layout.Spec, []layout.Drift, error) {
+	const noJournal = "the journal's stream cannot be made or used; going on without it: no record is kept of " +
+		"deliveries until it is there. Create it with delaybroker provision"
+	const noOwners = "a stream is missing that instances need to share the work; going on without it. " +
+		"Create it with delaybroker provision"
+	owners := b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams)
+	for _, try := range []struct {
+		worth bool
+		kinds []layout.Kind
+		says  []string
+	}{
+		{b.streams.cfg.Journal > 0, []layout.Kind{layout.Journal}, []string{noJournal}},
+		{owners, []layout.Kind{layout.Owners}, []string{noOwners}},
+		{owners && b.streams.cfg.Journal > 0, []layout.Kind{layout.Journal, layout.Owners}, []string{noJournal, noOwners}},
+	} {
+		if !try.worth {
+			continue
+		}
+		rest := slices.DeleteFunc(slices.Clone(want), func(s layout.Spec) bool { return slices.Contains(try.kinds, s.Kind) })
+		found, drift, err := p.Provision(ctx, rest)
+		if err != nil {
+			continue
+		}
+		for _, says := range try.says {
+			b.log.Error(says, "err", lasting)
+		}
+		return found, drift, nil
+	}
+	return nil, nil, lasting
+}
+
 // warnOfStranded logs the messages that nobody delivers because their broker had another prefix.
 func (b *Broker) warnOfStranded(ctx context.Context) {
 	_, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
@@ -103,7 +130,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 		case s.Broken != nil:
 			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
 				"stream", s.Stream, "err", s.Broken)
-		case s.Kind == layout.Dead, s.Kind == layout.Owners:
+		case s.Kind == layout.Dead, s.Kind == layout.Owners, s.Kind == layout.Journal:
 		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
 			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
 				"stream", s.Stream, "kind", s.Kind)
@@ -116,7 +143,8 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 	return lanes
 }
 
-// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included.
+// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The
+// journal keeps none.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
 	if err != nil {
@@ -124,7 +152,7 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 	}
 	var configs []jetstream.StreamConfig
 	for _, s := range found {
-		if s.Kind != layout.Owners {
+		if s.Kind != layout.Owners && s.Kind != layout.Journal {
 			configs = append(configs, all[s.Stream].Config)
 		}
 	}

@@ -156,7 +156,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 	}
 	s := afterStore(w.plan, m, f, sent, a)
 	if s.kind == arrive {
-		w.countMove(f)
+		w.countMove(f, m)
 	}
 	if sent.kind == hop && a.refusal() { // afterStore has decided the next step anew
 		w.date(f, s)
@@ -165,7 +165,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 }
 
 // countMove counts a message that one of our streams has stored.
-func (w *worker) countMove(f *flight) {
+func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
 	case hop:
 		w.counts.hops.Add(1)
@@ -173,6 +173,9 @@ func (w *worker) countMove(f *flight) {
 		w.counts.retries.Add(1)
 	case dead:
 		w.shared.tally.dead[f.sent.why.Code].Add(1)
+		if w.shared.journal != nil {
+			w.shared.journal.Add(deadRecord(f, m.now))
+		}
 	}
 }
 
@@ -217,7 +220,7 @@ func (w *worker) checked(f *flight, ours bool, err error, m moment) {
 		w.log.Debug("looking at a duplicate", "id", f.request.ID, "err", err)
 	case ours:
 		w.shared.tally.ours.Add(1)
-		w.countMove(f)
+		w.countMove(f, m)
 	default:
 		w.shared.tally.foreign.Add(1)
 	}
@@ -266,6 +269,9 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if r.Outcome == deliver.Delivered {
 		w.counts.delivered.Add(1)
 		w.shared.tally.lateness[w.lane.Kind].observe(w.lateness(f, m.now))
+		if w.shared.journal != nil {
+			w.shared.journal.Add(deliveredRecord(f, m.now, w.lateness(f, m.now)))
+		}
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }

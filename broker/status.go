@@ -32,6 +32,14 @@ type Status struct {
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
+	Journal     JournalStatus             `json:"journal"`
+}
+
+// JournalStatus counts the records of deliveries, if a journal is kept.
+type JournalStatus struct {
+	Kept    bool   `json:"kept"`
+	Stored  uint64 `json:"stored"`
+	Dropped uint64 `json:"dropped"` // the journal's stream took nothing, or too little
 }
 
 // LaneStatus is the state of one lane. For a lane that another instance works, only the owner and the counts are set,
@@ -83,6 +91,9 @@ func (b *Broker) Status() Status {
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
 		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
 		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
+		Journal: JournalStatus{
+			Kept: b.streams.cfg.Journal > 0, Stored: b.tally.journal.Stored.Load(), Dropped: b.tally.journal.Dropped.Load(),
+		},
 	}
 	select {
 	case <-b.ready:

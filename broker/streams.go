@@ -49,8 +49,8 @@ func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
 func (s Streams) Provisioner(js layout.Streams) layout.Provisioner {
 	return layout.Provisioner{
 		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
-		OwnSecret: len(s.cfg.Secrets) > 0,
-		Retired:   func(l layout.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
+		OwnSecret: len(s.cfg.Secrets) > 0, Dispensable: s.names.JournalStream(),
+		Retired: func(l layout.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
 	}
 }
 

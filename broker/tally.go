@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 )
@@ -19,6 +20,7 @@ type tally struct {
 	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
 	lateness      map[layout.Kind]*latencies
+	journal       journal.Counts
 }
 
 func newTally() *tally {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -16,6 +17,9 @@ const (
 	levelReserve  = 4 << 10
 	leastPayload  = 2 * intakeReserve
 )
+
+// journalDuplicates is longer than a batch of records waits between two tries.
+const journalDuplicates = time.Minute
 
 // specs are the streams that a configuration wants.
 func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
@@ -51,6 +55,9 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	all = append(all, intake, dead)
 	if s.cfg.MaxOwners > 0 {
 		all = append(all, s.ownersSpec(replicas))
+	}
+	if s.cfg.Journal > 0 {
+		all = append(all, s.journalSpec(replicas))
 	}
 	return all
 }
@@ -90,5 +97,15 @@ func (s Streams) ownersSpec(replicas int) layout.Spec {
 	return layout.Spec{
 		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},
 		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
+	}
+}
+
+// journalSpec is the stream of the records of deliveries.
+func (s Streams) journalSpec(replicas int) layout.Spec {
+	return layout.Spec{
+		Kind: layout.Journal, Stream: s.names.JournalStream(), Subjects: []string{s.names.JournalSubject()},
+		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, MaxMsgSize: -1,
+		MaxAge: s.cfg.Journal, MaxBytes: s.cfg.JournalBytes,
+		Duplicates: min(s.cfg.Journal, journalDuplicates), // the server refuses a window that is longer than max_age
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker/budget"
+	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
@@ -42,7 +43,8 @@ type instance struct {
 	links     *linkStates
 	muster    *muster.Muster
 	tally     *tally
-	refusals  *ratelog.Keyed // by target, for all lanes together
+	refusals  *ratelog.Keyed  // by target, for all lanes together
+	journal   *journal.Writer // nil if none is kept
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers

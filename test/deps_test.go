@@ -13,7 +13,7 @@ import (
 //	6  cmd/delaybroker
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
-//	3  broker/deliver   broker/deadletter
+//	3  broker/deliver   broker/deadletter   broker/journal
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
 //	1  broker/jsapi     broker/attempts
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
@@ -25,7 +25,7 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
-	{"broker/deliver", "broker/deadletter"},
+	{"broker/deliver", "broker/deadletter", "broker/journal"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
 	{"cmd/delaybroker"},

@@ -63,6 +63,9 @@ func brokerWorks(s *stage) error {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
+	if kept := b.Status().Journal; kept.Stored != 7 || kept.Dropped > 0 {
+		return fmt.Errorf("the journal has %+v, want six deliveries and a dead letter", kept)
+	}
 	if err := s.shareLanes(b, stop); err != nil {
 		return err
 	}
@@ -146,7 +149,8 @@ func (s *stage) plantDuplicate(ctx context.Context) error {
 func (s *stage) checkClean(ctx context.Context) error {
 	list := s.js.ListStreams(ctx)
 	for info := range list.Info() {
-		if kind := info.Config.Metadata["delaybroker.kind"]; kind == "" || kind == "dead" || kind == "owners" {
+		switch info.Config.Metadata["delaybroker.kind"] {
+		case "", "dead", "owners", "journal":
 			continue
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {

@@ -156,7 +156,7 @@ func (s *stage) config() (broker.Config, error) {
 	}
 	modes, err := deliver.ParseModes(s.modes)
 	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes,
-		MaxOwners: s.maxOwners}, err
+		MaxOwners: s.maxOwners, Journal: time.Hour}, err
 }
 
 // prepare creates the streams of the broker and of the tenants.

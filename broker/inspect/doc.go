@@ -7,6 +7,7 @@
 //	connection   broker's    ├── Retrying   what waits in the retry lanes, by target
 //	             streams     ├── Gather     Facts ───▶ Findings, each with what to do
 //	                         ├── Provision  what was created and changed
+//	                         ├── Journal    what became of deliveries, and what that answer is worth
 //	                         └── Letters    the dead letters: count them, resend them, remove them
 //
 // # A question that is refused is not answered

@@ -30,6 +30,7 @@ type Finding struct {
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
 	checkStorage, checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,
+	checkJournal,
 }
 
 // CheckNames are what findings are filed under.
@@ -37,6 +38,7 @@ func CheckNames() []string {
 	return []string{
 		"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
 		"lanes", "clock", "durability", "dead letters", "memory",
+		"journal",
 	}
 }
 

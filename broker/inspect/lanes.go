@@ -53,7 +53,11 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 func lanesOf(found []layout.Spec) []string {
 	var all []string
 	for _, s := range found {
-		if s.Kind != layout.Dead && s.Kind != layout.Owners && s.Broken == nil && s.Format <= layout.Format {
+		switch s.Kind {
+		case layout.Dead, layout.Owners, layout.Journal:
+			continue
+		}
+		if s.Broken == nil && s.Format <= layout.Format {
 			all = append(all, s.Stream)
 		}
 	}
@@ -86,7 +90,7 @@ func (i *Inspector) lookAt(
 func lanesFound(want, found []layout.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
-		if s.Kind == layout.Owners {
+		if s.Kind == layout.Owners || s.Kind == layout.Journal {
 			continue
 		}
 		l := newLane(s, Serving)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/layout"
+	"delaybroker/levels"
 )
 
 // A Change is what was done to a stream.
@@ -83,6 +84,14 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 			detail = append(detail, "marked for sealed messages")
 		}
 		info.Config.Metadata = cfg.Metadata
+		if was := info.Config.MaxAge; was != cfg.MaxAge {
+			detail = append(detail, fmt.Sprintf("keeps records for %s, not %s", levels.FormatDuration(cfg.MaxAge),
+				levels.FormatDuration(was)))
+		}
+		if was := info.Config.MaxBytes; was != cfg.MaxBytes {
+			detail = append(detail, fmt.Sprintf("holds %d bytes at most, not %d", cfg.MaxBytes, was))
+		}
+		info.Config.MaxAge, info.Config.MaxBytes = cfg.MaxAge, cfg.MaxBytes
 	}
 	if gone := without(had, cfg.Subjects); len(gone) > 0 {
 		detail = append(detail, "no longer "+subjects(gone))

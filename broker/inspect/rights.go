@@ -68,6 +68,9 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 			hops = append(hops, names.Hop(s.Name, "x"))
 		case layout.Retry:
 			hops = append(hops, names.Retry(s.Name, "x"))
+		case layout.Journal:
+			hops = append(hops, names.JournalSubject())
+			continue
 		case layout.Dead:
 			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
 			continue
@@ -99,10 +102,14 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	return slices.DeleteFunc(needed.all, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
-// differs reports whether a stream listens on other subjects than it should.
+// differs reports whether a stream listens on other subjects than it should, or keeps records for another time.
 func (f Facts) differs(stream string) bool {
 	i := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == stream })
-	return i >= 0 && len(without(f.want[i].Subjects, f.all[stream].Config.Subjects)) > 0
+	if i < 0 {
+		return false
+	}
+	has := f.all[stream].Config
+	return len(without(f.want[i].Subjects, has.Subjects)) > 0 || f.want[i].MaxAge != has.MaxAge && f.want[i].MaxAge > 0
 }
 
 func checkRights(f Facts) []Finding {

@@ -73,9 +73,9 @@ func (w *Wanted) is(id string) bool {
 	return true
 }
 
-// Where looks for one message: where it was accepted, and then along the way that messages take, so that one that moves
-// on meanwhile is met again. It gives up after most messages. Progress is called every two seconds, with about how
-// many there are.
+// Where looks for one message: where it was accepted, in the journal if there is one, and then along the way that
+// messages take, so that one that moves on meanwhile is met again. It gives up after most messages in the lanes.
+// Progress is called every two seconds, with about how many there are.
 func (i *Inspector) Where(
 	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
@@ -105,6 +105,7 @@ type search struct {
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.info == nil })
 	var origin *jetstream.StreamInfo
+	var here *message.Incoming
 	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {
 		origin = lanes[i].info
 		in, err := s.Stored(ctx, s.ID.Stream, s.ID.Sequence)
@@ -112,11 +113,28 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			s.ID.At, s.Partial = in.At, false
 		}
 		if err == nil && in.At.Equal(s.ID.At) {
-			return s.inLane(in, v), nil
+			here = &in
+			if r, problem := s.Policy().Parse(in); problem != nil || r.When().After(v.Time) {
+				return s.inLane(in, v), nil // it cannot have been delivered
+			}
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return Whereabouts{}, err
 		}
+	}
+	began := v.Time
+	end, err := s.ended(ctx, time.Time{})
+	switch {
+	case err != nil:
+		return Whereabouts{}, err
+	case end.delivered > 0 && here != nil:
+		w := s.inJournal(end)
+		w.Stream, w.Sequence, w.Answer = here.Stream, here.Sequence, w.Answer+"; its lane has not committed that yet"
+		return w, nil
+	case end.delivered > 0:
+		return s.inJournal(end), nil
+	case here != nil:
+		return s.inLane(*here, v), nil
 	}
 	slices.SortStableFunc(lanes, alongTheWay)
 	for _, l := range lanes {
@@ -136,7 +154,34 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return s.inLane(*in, v), nil
 		}
 	}
-	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin)}, nil
+	return s.nowhere(ctx, origin, end, began)
+}
+
+// nowhere tells of a message that is in no lane and no dead letter. It may have been delivered while we searched.
+func (s *search) nowhere(
+	ctx context.Context, origin *jetstream.StreamInfo, end ending, began time.Time,
+) (Whereabouts, error) {
+	if end.kept {
+		select {
+		case <-ctx.Done():
+			return Whereabouts{}, context.Cause(ctx)
+		case <-time.After(flushed):
+		}
+		last, err := s.ended(ctx, began)
+		if err != nil {
+			return Whereabouts{}, err
+		}
+		if last.delivered > 0 {
+			end = last
+		}
+	}
+	if end.delivered > 0 || end.last.Code != "" {
+		return s.inJournal(end), nil
+	}
+	if end.kept {
+		end.report.Without = s.withoutJournal(ctx)
+	}
+	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin, end)}, nil
 }
 
 // alongTheWay orders lanes as a message passes them: from the longest level to the shortest, through the retries, to

@@ -27,7 +27,10 @@ type Whereabouts struct {
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	Code        string    `json:"code,omitempty"` // of a dead letter
 	Reason      string    `json:"reason,omitempty"`
-	Searched    uint64    `json:"searched"` // messages looked at
+	Delivered   time.Time `json:"delivered_at,omitzero"` // as the journal says
+	Late        float64   `json:"late_seconds,omitempty"`
+	Instance    string    `json:"instance,omitempty"` // that wrote so into the journal
+	Searched    uint64    `json:"searched"`           // messages looked at
 }
 
 // inLane tells of a message that is stored in a lane.
@@ -92,7 +95,7 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 }
 
 // absent says what it means that a message is nowhere, given the stream that should have accepted it.
-func (s *search) absent(origin *jetstream.StreamInfo) string {
+func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 	const nowhere = "not in any lane and no dead letter: "
 	switch {
 	case s.searched >= s.most:
@@ -106,5 +109,5 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
 			s.ID.Stream, origin.State.LastSeq)
 	}
-	return nowhere + "delivered, unless somebody purged it or made the id up"
+	return nowhere + e.unrecorded()
 }

@@ -34,6 +34,10 @@ func (s Spec) isLane() bool { return s.Kind == Intake || s.Kind == Level || s.Ki
 // accepts messages that cannot be moved on has a fault.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
+	if s.Kind == Journal {
+		s.checkJournal(&d, has)
+		return d.all
+	}
 	s.checkPromises(&d, has)
 	s.checkRisks(&d, has)
 	return d.all

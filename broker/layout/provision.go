@@ -39,6 +39,8 @@ type Provisioner struct {
 	// Patient returns ErrAway when streams of ours have no leader that could describe them. Otherwise a wanted stream is
 	// assumed to be as wanted, and any other one is left out.
 	Patient bool
+	// Dispensable is a stream for which Patient does not wait.
+	Dispensable string
 	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
 	OwnSecret bool
 
@@ -78,7 +80,7 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 			found = append(found, s)
 		}
 	}
-	return found, c.Drift, nil
+	return found, append(c.Drift, Left(want, found)...), nil
 }
 
 // present are the wanted streams without those that have no leader to describe them: a stream is not changed unseen.
@@ -156,8 +158,9 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	}
 	away = slices.DeleteFunc(away,
 		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
-	if len(away) > 0 && p.Patient {
-		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(away, " "))
+	needed := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == p.Dispensable })
+	if len(needed) > 0 && p.Patient {
+		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(needed, " "))
 	}
 	if p.away != nil {
 		for _, name := range away {
@@ -223,6 +226,9 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 // limit applies the bounds that are asked for; without one, the present bound stays. A bound below the present contents
 // removes no message, because the stream discards new ones.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
+	if want.Kind == Journal {
+		return limitJournal(has, want)
+	}
 	if has.Discard != jetstream.DiscardNew {
 		return false // the bound would remove messages; Drift reports it
 	}

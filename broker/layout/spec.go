@@ -35,6 +35,9 @@ const (
 	Retry  Kind = "retry"
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
+
+	// Journal is no lane: it holds what became of deliveries, for a while.
+	Journal Kind = "journal"
 )
 
 // Spec is one of our streams, as wanted or as found.
@@ -50,6 +53,7 @@ type Spec struct {
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
 	MaxMsgs    int64         // messages pending; zero for no bound
 	MaxBytes   int64         // and their bytes; zero for no bound
+	MaxAge     time.Duration // of the journal only: how long a record is kept
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
@@ -82,8 +86,11 @@ func (s Spec) Config() jetstream.StreamConfig {
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},
 	}
-	if s.Kind == Owners {
+	switch s.Kind {
+	case Owners:
 		cfg.MaxMsgsPerSubject = 1 // only the last message of a subject counts
+	case Journal:
+		cfg.MaxAge, cfg.Discard = s.MaxAge, jetstream.DiscardOld
 	}
 	s.sealMarks(cfg.Metadata)
 	return cfg
@@ -99,6 +106,8 @@ func (s Spec) description() string {
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
 	case Owners:
 		return "delaybroker: which instance owns which lane"
+	case Journal:
+		return "delaybroker: what became of deliveries, and when"
 	}
 	return "delaybroker: what could not be delivered, and why"
 }
@@ -114,6 +123,9 @@ func specOf(
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
 		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
+	}
+	if kind == Journal {
+		spec.MaxAge = cfg.MaxAge
 	}
 	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
 	var err error

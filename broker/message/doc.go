@@ -13,6 +13,7 @@
 //	delayat.<time>.<target…>            RFC 3339 without fraction, unix seconds, unix milliseconds
 //	delaysys.hop.<level>.<target…>      between lanes; only the broker may publish below delaysys
 //	delaysys.retry.<level>.<target…>    a refused delivery that waits for its next attempt
+//	delaysys.journal                    what became of messages: see package journal
 //	delaydead.<code>[.<target…>]        dead letters
 //
 // All of them, and the stream names, are made by [Names] from one prefix.

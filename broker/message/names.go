@@ -67,13 +67,14 @@ func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + l
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, or that of the owners. Other streams may begin with the same stem.
+// Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the
+// same stem.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {
 	case !ok:
 		return false
-	case stream == n.IntakeStream(), stream == n.DeadStream(), stream == n.OwnersStream():
+	case stream == n.IntakeStream(), stream == n.DeadStream(), stream == n.OwnersStream(), stream == n.JournalStream():
 		return true
 	}
 	_, err := levels.ParseDuration(strings.TrimPrefix(rest, "RETRY_"))
@@ -88,6 +89,10 @@ func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
+
+// JournalStream keeps what became of deliveries: see package journal. JournalSubject is its own subject.
+func (n Names) JournalStream() string  { return n.stream + "JOURNAL" }
+func (n Names) JournalSubject() string { return n.sys + ".journal" }
 
 // StatusCall is the subject on which an operator asks all instances for their status. They answer below StatusAnswers
 // and nowhere else: the asker must not choose a subject by the rights of an instance. StatusFilter is all of these

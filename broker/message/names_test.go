@@ -31,8 +31,9 @@ func TestNames(t *testing.T) {
 	n := mustNames("delay")
 	for want, got := range map[string]string{
 		"delay": n.Prefix(), "DELAY_30m": n.LevelStream("30m"), "DELAY_RETRY_30s": n.RetryStream("30s"),
-		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(),
-		"delay.30m.>": n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
+		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(), "DELAY_JOURNAL": n.JournalStream(),
+		"delaysys.journal": n.JournalSubject(),
+		"delay.30m.>":      n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
 		"delaydead.>":        n.DeadFilter(),
 		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.Bare("30m"),
 		"delaysys.hop.30m.a.b": n.Hop("30m", "a.b"), "delaysys.retry.30s.a.b": n.Retry("30s", "a.b"),
@@ -41,6 +42,14 @@ func TestNames(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for stream, want := range map[string]bool{
+		n.LevelStream("30m"): true, n.RetryStream("5s"): true, n.IntakeStream(): true, n.DeadStream(): true,
+		n.OwnersStream(): true, n.JournalStream(): true, "DELAY_JOURNALS": false, "DELAY_orders": false, "ORDERS": false,
+	} {
+		if got := n.Own(stream); got != want {
+			t.Errorf("%s is ours: %v, want %v", stream, got, want)
 		}
 	}
 	want := []string{"delay", "delayin", "delayat", "delaytimer", "delaysys", "delaydead", "delayctl"}

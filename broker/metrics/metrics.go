@@ -53,6 +53,10 @@ var (
 			"Must stay 0.")
 	earlyChecks = desc("early_checks_total",
 		"Looks at a leader's clock that could have proved that; most commits make one.")
+	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
+	journalDropped = desc("journal_dropped_total",
+		"Records of deliveries and dead letters that are missing in the journal, because its stream took nothing or too "+
+			"little. The messages themselves were delivered.")
 )
 
 // A laneMetric is a figure of each lane.
@@ -146,6 +150,7 @@ type collector struct{ Source }
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
+		journalStored, journalDropped,
 	} {
 		out <- d
 	}
@@ -184,6 +189,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
+	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
+	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))
 	for _, l := range s.Lanes {
 		for _, m := range lanes {
 			if value, ok := m.value(l); ok {

@@ -82,6 +82,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
 		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
+		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
+		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
@@ -162,6 +164,8 @@ func (s settings) variables() map[string]variable {
 		"Rates":           {name: "DELAY_RATE", value: s.Rate},
 		"MaxPending":      {name: "DELAY_MAX_PENDING", value: s.MaxPending},
 		"MaxPendingBytes": {name: "DELAY_MAX_PENDING_BYTES", value: s.MaxPendingBytes},
+		"Journal":         {name: "DELAY_JOURNAL", value: s.Journal, word: off},
+		"JournalBytes":    {name: "DELAY_JOURNAL_BYTES", value: s.JournalBytes},
 		"HoldBytes":       {name: "DELAY_MEMORY", value: s.Memory},
 		"JSDomain":        {name: "DELAY_JS_DOMAIN", value: s.JSDomain},
 		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},

@@ -64,6 +64,7 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 
 // operatorWorks looks at everything there is, and tries what is not allowed.
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
+	t.Setenv("DELAY_JOURNAL", "1h")
 	o := operateAs(t, without...)
 	front := o.publish("delay.5s.orders.front", "")
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
@@ -128,6 +129,9 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	out, _, err = o.run("retrying", "--json")
 	if err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
 		return fmt.Errorf("retrying: %v", err)
+	}
+	if out, _, err = o.run("journal", "--json"); err != nil || !strings.Contains(out, `"kept_seconds":3600`) {
+		return fmt.Errorf("journal: %v", err)
 	}
 	if out, _, err := o.run("dead", "show", "DELAY_5s-0-1"); err != nil || !strings.Contains(out, "orders.x") {
 		return fmt.Errorf("dead show: %v", err)

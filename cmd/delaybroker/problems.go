@@ -95,6 +95,17 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
+// off is the word for a duration of something that is not wanted.
+const off = "off"
+
+// durationOrOff is duration for what may be switched off: then it is zero.
+func (p *problems) durationOrOff(name, value string) time.Duration {
+	if value == off {
+		return 0
+	}
+	return p.duration(name, value)
+}
+
 // durationWithin parses a duration that is no field of the broker, and checks its bounds.
 func (p *problems) durationWithin(name, value string, low, high time.Duration) time.Duration {
 	d, err := levels.ParseDuration(value)

@@ -107,6 +107,9 @@ type nackSpec struct {
 	Discard         string            `yaml:"discard"`
 	MaxMsgSize      int32             `yaml:"maxMsgSize"`
 	MaxPerSubject   int64             `yaml:"maxMsgsPerSubject,omitempty"`
+	MaxMsgs         int64             `yaml:"maxMsgs,omitempty"`
+	MaxBytes        int64             `yaml:"maxBytes,omitempty"`
+	MaxAge          string            `yaml:"maxAge,omitempty"`
 	Replicas        int               `yaml:"replicas"`
 	DuplicateWindow string            `yaml:"duplicateWindow"`
 	AllowDirect     bool              `yaml:"allowDirect"`
@@ -125,6 +128,7 @@ func nackOf(c jetstream.StreamConfig) nackStream {
 			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
 			Discard:    discardName(c.Discard),
 			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0), Replicas: c.Replicas,
+			MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: ageName(c.MaxAge),
 			DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
 			Metadata: c.Metadata, PreventDelete: true,
 		},
@@ -137,6 +141,14 @@ func discardName(d jetstream.DiscardPolicy) string {
 		return "new"
 	}
 	return "old"
+}
+
+// ageName is a limit of age as Go writes it, or empty for none.
+func ageName(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
 }
 
 func (a *app) printNACK(specs []layout.Spec) error {

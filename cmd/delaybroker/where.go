@@ -18,7 +18,8 @@ func (a *app) whereCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "where <Delay-Id>",
 		Short: "Find one message by its Delay-Id",
-		Long: `Find one message: in the stream that accepted it, in the lanes behind that, or among the dead letters.
+		Long: `Find one message: in the stream that accepted it, in the lanes behind that, or among the dead letters. Where
+brokers keep a journal (DELAY_JOURNAL), it says when the message was delivered.
 
 Delay-Id is what "delaybroker pub" prints and what deliveries and dead letters have as a header. Its first two parts
 will do, as in DELAY_INTAKE-29, but a search takes longer then.
@@ -86,7 +87,7 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 	}{
 		{"message", w.ID, true},
 		{"is", w.Answer, true},
-		{"stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Found},
+		{"stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != ""},
 		{"accepted", inspect.Moment(w.Accepted), !w.Accepted.IsZero()},
 		{"due", inspect.Moment(w.Due), !w.Due.IsZero()},
 		{"target", w.Target, w.Target != ""},
@@ -94,6 +95,7 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 		{"last reason", w.LastError, w.LastError != ""},
 		{"put off", w.Deferred, w.Deferred != ""},
 		{"next attempt", inspect.Moment(w.RetryAt), !w.RetryAt.IsZero()},
+		{"by", w.Instance, w.Instance != ""},
 		{"code", w.Code, w.Code != ""},
 		{"reason", w.Reason, w.Reason != ""},
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},

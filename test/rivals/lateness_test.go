@@ -15,15 +15,16 @@ type delayer struct {
 	side bench.Side
 	// start starts the processes. Messages are published to the first.
 	start func(b *testing.B) processes
+	over  func(l *load) // called when all has arrived, before the processes end; nil for nothing
 }
 
 // embedded is the broker with a nats-server in the same process, which "delaybroker bench" does not have.
 var delayers = []delayer{
-	{"broker", bench.Broker, startBoth},
-	{"embedded", bench.Broker, func(b *testing.B) processes {
+	{name: "broker", side: bench.Broker, start: startBoth},
+	{name: "embedded", side: bench.Broker, start: func(b *testing.B) processes {
 		return processes{startBroker(b, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+b.TempDir())}
 	}},
-	{"scheduler", bench.Scheduler, func(b *testing.B) processes { return processes{startServer(b)} }},
+	{name: "scheduler", side: bench.Scheduler, start: func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
 // startBoth runs a server, and a broker beside it.
@@ -106,6 +107,9 @@ func (d delayer) run(b *testing.B, order bench.Load, ahead ...time.Duration) res
 	}
 	r.rate = loaded.Rate
 	r.judge(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
+	if d.over != nil {
+		d.over(l)
+	}
 	for _, p := range slices.Backward(ps) {
 		p.kill()
 	}

@@ -1,0 +1,100 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"delaybroker/broker/journal"
+)
+
+// flushed is how long a record may be on its way into the journal, with some to spare.
+const flushed = 300 * time.Millisecond
+
+// ending is what the journal says of a message.
+type ending struct {
+	kept      bool // there is a journal
+	last      journal.Entry
+	delivered int // times
+	report    Journaled
+}
+
+// ended looks for the records of the message from some time on. The last delivery counts, or the last death if there
+// was none: a copy may be delivered although another owner of its lane gave the message up.
+func (s *search) ended(ctx context.Context, since time.Time) (ending, error) {
+	e := ending{kept: true}
+	if since.IsZero() && !s.Partial {
+		since = s.ID.At
+	}
+	from := since
+	if !from.IsZero() {
+		from = from.Add(-leaderSkew)
+	}
+	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(looked, of uint64) {
+		if _, ok := s.told.Allow(ProgressEvery); ok {
+			s.progress(looked, of)
+		}
+	}}
+	var err error
+	e.report.Report, err = s.journal().Search(ctx, q, func(found journal.Entry) error {
+		if found.Code == "" {
+			e.delivered++
+		}
+		if found.Code == "" || e.delivered == 0 {
+			e.last = found
+			s.is(found.ID) // a partial id is whole then
+		}
+		return nil
+	})
+	if errors.Is(err, journal.ErrNone) {
+		return ending{}, nil
+	}
+	e.report.Holes = slices.DeleteFunc(e.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
+	return e, err
+}
+
+// inJournal tells of a message that was delivered, or became a dead letter that is gone.
+func (s *search) inJournal(e ending) Whereabouts {
+	r := e.last
+	w := Whereabouts{
+		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
+		Attempts: r.Refused, LastError: r.Reason, Instance: r.Instance,
+	}
+	if r.Code != "" {
+		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""
+		w.Answer = fmt.Sprintf("became a dead letter at %s, which somebody has removed or resent since", Moment(r.At))
+		return w
+	}
+	w.Delivered, w.Late = r.At, r.Late.Seconds()
+	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", Moment(r.At), lateBy(r.Late), r.Attempts())
+	if e.delivered > 1 {
+		w.Answer += fmt.Sprintf("; %d times in all, under one id", e.delivered)
+	}
+	return w
+}
+
+// lateBy is a lateness in words.
+func lateBy(d time.Duration) string {
+	if d <= 0 {
+		return "on time"
+	}
+	return Span(d) + " late"
+}
+
+// unrecorded says what it means that the journal has no record of a message that is nowhere else.
+func (e ending) unrecorded() string {
+	const gone = "somebody purged it or made the id up"
+	switch {
+	case !e.kept:
+		return "delivered, unless " + gone
+	case e.report.Complete():
+		return "the journal has all deliveries since it was accepted, and not this one: " + gone
+	}
+	why := "not every instance keeps one"
+	if len(e.report.Holes) > 0 {
+		why = e.report.Holes[0].Why
+	}
+	return fmt.Sprintf("delivered, unless %s; the journal does not say, since it is not complete (%s)", gone, why)
+}

@@ -1,0 +1,249 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+	"delaybroker/test/natstest"
+)
+
+// journaling is a configuration with a journal.
+func journaling(t *testing.T) broker.Config {
+	cfg := with(t, "delay", "1s 5s")
+	cfg.Journal = 24 * time.Hour
+	return cfg
+}
+
+// write stores records as a broker does that is then stopped.
+func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
+	t.Helper()
+	if err := i.streams.ReadKeys(t.Context(), i.JetStream); err != nil {
+		t.Fatal(err)
+	}
+	conn := s.Connect()
+	box, err := outbox.New(conn, nats.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := journal.NewWriter(journal.WriterConfig{
+		Instance: "kitchen", Stream: i.names.JournalStream(), Subject: i.names.JournalSubject(), Room: 1 << 20,
+		Payload: 1 << 20, Grace: time.Second, Counts: new(journal.Counts), Log: slog.New(slog.DiscardHandler),
+		Seal: i.streams.Policy().Keys.Seal,
+	})
+	answers, end := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	var boxing, writing sync.WaitGroup
+	boxing.Go(func() { box.Run(answers) })
+	writing.Go(func() { w.Run(ctx, box) })
+	for _, r := range records {
+		w.Add(r)
+	}
+	stop()
+	writing.Wait()
+	end()
+	boxing.Wait()
+}
+
+// TestWhereAsksTheJournal: what it says of a message beside what the lanes say.
+func TestWhereAsksTheJournal(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := journaling(t)
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		began := time.Now().UTC()
+		write(t, s, i) // there is a journal before the messages
+		id := func(n uint64) message.ID { return message.ID{Stream: "DELAY_1s", Sequence: n, At: began} }
+		for range 6 {
+			publish(t, i, "delay.1s.orders.a")
+		}
+		at := began.Add(time.Second)
+		delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
+			Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
+		dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
+			Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
+		late := delivered
+		late.ID, late.Refused, late.Reason, late.Late = id(3).String(), 0, "", 0
+		again := late
+		again.At = again.At.Add(time.Second)
+		died := dead
+		died.ID, died.At = again.ID, again.At.Add(time.Second)
+		stored := late
+		stored.ID = id(6).String()
+		time.Sleep(10 * time.Second)
+		write(t, s, i, delivered, dead, late, again, died, stored)
+		// The lane has committed all but the last; the one before is in no record, and the letter of the second is gone.
+		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		for n, want := range map[uint64]struct{ answer, stream string }{
+			1: {"delivered at 2000-01-01T00:00:01.003Z, 3ms late, on attempt 2", ""},
+			2: {"became a dead letter at 2000-01-01T00:00:01Z, which somebody has removed or resent since", ""},
+			3: {"delivered at 2000-01-01T00:00:02.003Z, on time, on attempt 1; 2 times in all, under one id", ""},
+			4: {"not in any lane and no dead letter: the journal has all deliveries since it was accepted, and not this " +
+				"one: somebody purged it or made the id up", ""},
+			6: {"delivered at 2000-01-01T00:00:01.003Z, on time, on attempt 1; its lane has not committed that yet",
+				"DELAY_1s"},
+		} {
+			w, err := i.Where(t.Context(), Wanted{ID: id(n)}, 1000, func(uint64, uint64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.Answer != want.answer || w.Stream != want.stream || w.Found != (n != 4) {
+				t.Errorf("%d: got %+v, want %q", n, w, want.answer)
+			}
+		}
+		w, err := i.Where(t.Context(), Wanted{ID: id(1)}, 1000, func(uint64, uint64) {})
+		if err != nil || w.LastError != "no stock" || w.Attempts != 1 || w.Late != 0.003 || w.Instance != "kitchen" ||
+			!w.Due.Equal(at) || !w.Accepted.Equal(began) {
+			t.Errorf("got %+v, %v", w, err)
+		}
+
+		// The dead letter of one that was resent: what is in a lane counts, not how it ended before.
+		hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
+			ID: id(2).String(), Accepted: began, Due: at, Hop: 3}.HopHeader())}
+		i.streams.Policy().Keys.SealMessage(hop.Subject, message.Header(hop.Header), nil, time.Now())
+		if _, err := i.JetStream.PublishMsg(t.Context(), hop); err != nil {
+			t.Fatal(err)
+		}
+		if w, err := i.Where(t.Context(), Wanted{ID: id(2)}, 1000, func(uint64, uint64) {}); err != nil ||
+			w.Stream != "DELAY_RETRY_1s" || w.Code != "" {
+			t.Errorf("resent: got %+v, %v", w, err)
+		}
+
+		// A journal with a hole does not say that there was no delivery.
+		time.Sleep(time.Hour)
+		if w, err := i.Where(t.Context(), Wanted{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
+			!strings.Contains(w.Answer, "the journal does not say, since it is not complete (no instance wrote") {
+			t.Errorf("got %+v, %v", w, err)
+		}
+	})
+}
+
+// TestWhereMeetsWhatIsDeliveredMeanwhile: a message that leaves the last lane while that is searched is found in the
+// journal, although its record comes after the first look there.
+func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := journaling(t)
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		publish(t, i, "delay.1s.orders.a")
+		id := message.ID{Stream: "DELAY_1s", Sequence: 1, At: time.Now().UTC()}
+		time.Sleep(time.Second)
+		if err := i.api.Purge(t.Context(), "DELAY_1s", 2); err != nil {
+			t.Fatal(err)
+		}
+		due := time.Now().UTC()
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			time.Sleep(100 * time.Millisecond) // after the look at the lanes, and the first at the journal
+			write(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
+		})
+		w, err := i.Where(t.Context(), Wanted{ID: id}, 1000, func(uint64, uint64) {})
+		writing.Wait()
+		if err != nil || !w.Delivered.Equal(due) {
+			t.Errorf("got %+v, %v, want it delivered", w, err)
+		}
+	})
+}
+
+// TestJournalOfInstancesWithout names those that run and keep none.
+func TestJournalOfInstancesWithout(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := journaling(t)
+		i := open(t, s, cfg, "")
+		none := func(journal.Entry) error { return nil }
+		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNone) {
+			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNone)
+		}
+		provision(t, s, cfg)
+		write(t, s, i)
+		if _, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of two instances
+			_ = i.Conn.Publish(m.Reply, []byte(`{"instance":"kitchen","journal":true}`))
+			_ = i.Conn.Publish(m.Reply, []byte(`{"instance":"cellar"}`))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		j, err := i.Journal(t.Context(), journal.Query{}, none)
+		if err != nil || len(j.Without) != 1 || j.Without[0] != "cellar" || j.Complete() || !j.Report.Complete() {
+			t.Errorf("got %+v, %v, want cellar", j, err)
+		}
+		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, none)
+		if err != nil || j.Without != nil {
+			t.Errorf("until before now: got %+v, %v, want nothing of those that run now", j, err)
+		}
+	})
+}
+
+// TestCheckJournal judges what doctor found.
+func TestCheckJournal(t *testing.T) {
+	now := time.Now()
+	facts := func(bytes uint64, goesBack time.Duration, answers ...broker.Answer) Facts {
+		info := &jetstream.StreamInfo{TimeStamp: now}
+		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
+		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
+		f := Facts{all: map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
+			found: []layout.Spec{{Stream: "DELAY_JOURNAL", Kind: layout.Journal}}}
+		f.instances.answers = answers
+		return f
+	}
+	keeps, none := broker.Answer{Instance: "a", Journal: true}, broker.Answer{Instance: "b"}
+	for _, test := range []struct {
+		name  string
+		facts Facts
+		state Severity
+		says  string
+	}{
+		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, holds 500 of 1000 bytes"},
+		{"nobody answers", facts(500, time.Hour), Fine, "kept for 7d"},
+		{"full, and as old as asked for", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
+		{"full", facts(990, 84*time.Hour, keeps), Warn, "goes back 3d12h of the 7d asked for"},
+		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "since they keep none: b"},
+		{"switched off", facts(500, time.Hour, none), Fine, "left as it is, and empties itself within 7d"},
+	} {
+		got := checkJournal(test.facts)
+		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {
+			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
+		}
+	}
+	if got := checkJournal(Facts{all: map[string]*jetstream.StreamInfo{}}); got != nil {
+		t.Errorf("without one: got %+v", got)
+	}
+}
+
+// TestNobodyOwnsTheJournal: it is no lane.
+func TestNobodyOwnsTheJournal(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := journaling(t)
+		provision(t, s, cfg)
+		for _, as := range []broker.Config{cfg, with(t, "delay", "1s 5s")} {
+			v, err := open(t, s, as, "").Look(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range v.Lanes {
+				if l.Stream == "DELAY_JOURNAL" {
+					t.Errorf("it is shown as %+v", l)
+				}
+			}
+			f := open(t, s, as, "").Gather(t.Context(), Host{}, nil)
+			if len(checkDrift(f)) != 1 || checkDrift(f)[0].State != Fine {
+				t.Errorf("drift %+v, want none", checkDrift(f))
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Version is that of the encoding. It rises when an older reader could misread a batch; names may be added without.
+const Version = 1
+
+// head is the first line of a batch.
+type head struct {
+	Version  int    `json:"v"`
+	Instance string `json:"b"`           // the broker
+	Start    string `json:"s"`           // tells its starts apart
+	Number   uint64 `json:"n"`           // of the batches of this start, from one
+	Before   uint64 `json:"p"`           // the last one before that was acknowledged; zero for none
+	Records  int    `json:"k,omitempty"` // that follow
+	First    int64  `json:"a,omitempty"` // the earliest and the latest of them, unix nanoseconds
+	Last     int64  `json:"z,omitempty"`
+	Lost     *lost  `json:"lost,omitempty"` // what was dropped since the one before
+	End      bool   `json:"end,omitempty"`  // a clean stop: nothing follows
+}
+
+// lost are records that were dropped.
+type lost struct {
+	Records int   `json:"k"`
+	First   int64 `json:"a"` // the earliest and the latest of them, unix nanoseconds
+	Last    int64 `json:"z"`
+}
+
+// add joins another loss, or a record, to this one.
+func (l lost) add(more lost) lost {
+	switch {
+	case more.Records == 0:
+		return l
+	case l.Records == 0:
+		return more
+	}
+	return lost{l.Records + more.Records, min(l.First, more.First), max(l.Last, more.Last)}
+}
+
+// batch is records on their way into the stream.
+type batch struct {
+	lines []byte
+	span  lost      // how many there are, and of when
+	since time.Time // local; when the first was added
+}
+
+// join adds the records of the next batch.
+func (b batch) join(next batch) batch {
+	b.lines, b.span = append(b.lines, next.lines...), b.span.add(next.span)
+	return b
+}
+
+// body writes the message to store into a buffer.
+func (b batch) body(h head, buffer []byte) []byte {
+	h.Version, h.Records, h.First, h.Last = Version, b.span.Records, b.span.First, b.span.Last
+	first, err := json.Marshal(h)
+	if err != nil {
+		panic(fmt.Sprintf("bug: encode the head of a batch: %v", err))
+	}
+	buffer = append(append(buffer, first...), '\n')
+	return append(buffer, b.lines...)
+}
+
+// errNewer is returned for a batch of a newer broker.
+var errNewer = errors.New("written by a newer broker")
+
+// parseHead reads the first line of a batch, and returns the others.
+func parseHead(body []byte) (h head, lines []byte, err error) {
+	first, lines, _ := bytes.Cut(body, []byte("\n"))
+	if err := json.Unmarshal(first, &h); err != nil {
+		return h, nil, fmt.Errorf("decode the head of a batch: %w", err)
+	}
+	if h.Version > Version {
+		return h, nil, errNewer
+	}
+	return h, lines, nil
+}
+
+func at(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

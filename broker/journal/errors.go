@@ -1,0 +1,6 @@
+package journal
+
+import "errors"
+
+// ErrNone is returned by Search where there is no journal.
+var ErrNone = errors.New("there is no journal here: brokers keep one with DELAY_JOURNAL, as in DELAY_JOURNAL=7d")

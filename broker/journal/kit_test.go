@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+	"delaybroker/test/natstest"
+)
+
+// kit is a server with a journal's stream, and connections to it.
+type kit struct {
+	testing.TB
+	s      *natstest.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	policy message.Policy
+	room   int
+	counts Counts
+}
+
+func newKit(t testing.TB, s *natstest.Server) *kit {
+	t.Helper()
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kit{TB: t, s: s, conn: s.Connect(), room: 8 << 20}
+	k.js = s.JetStream(k.conn)
+	k.policy = message.Policy{Names: names, Keys: message.NewKeys([]string{"a secret of sixteen"}, time.Unix(0, 0))}
+	return k
+}
+
+// create makes the stream.
+func (k *kit) create() {
+	k.Helper()
+	if _, err := k.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		Name: k.policy.Names.JournalStream(), Subjects: []string{k.policy.Names.JournalSubject()}, MaxAge: 240 * time.Hour,
+	}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// writer is a writer of an instance that runs until stop is called.
+func (k *kit) writer(instance string) (w *Writer, stop func()) {
+	k.Helper()
+	conn := k.s.Connect()
+	box, err := outbox.New(conn, nats.NewInbox())
+	if err != nil {
+		k.Fatal(err)
+	}
+	w = NewWriter(WriterConfig{
+		Instance: instance, Stream: k.policy.Names.JournalStream(), Subject: k.policy.Names.JournalSubject(),
+		Room: k.room, Payload: int(conn.MaxPayload()), Grace: 2 * time.Second, Counts: &k.counts,
+		Log: slog.New(slog.NewTextHandler(k.Output(), nil)), Seal: k.policy.Keys.Seal,
+	})
+	answers, end := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	var running, writing sync.WaitGroup
+	running.Go(func() { box.Run(answers) })
+	writing.Go(func() { w.Run(ctx, box) })
+	stop = sync.OnceFunc(func() {
+		w.Stopping()
+		cancel()
+		writing.Wait()
+		end()
+		running.Wait()
+	})
+	k.Cleanup(stop)
+	return w, stop
+}
+
+// put stores records as batches of one instance, at once.
+func (k *kit) put(h head, records ...Record) {
+	k.Helper()
+	var b batch
+	for _, r := range records {
+		at := r.At.UnixNano()
+		b.lines, b.span = r.append(b.lines), b.span.add(lost{1, at, at})
+	}
+	body := b.body(h, nil)
+	subject := k.policy.Names.JournalSubject()
+	if _, err := k.js.PublishMsg(context.Background(), &nats.Msg{
+		Subject: subject, Header: nats.Header{sealHeader: {k.policy.Keys.Seal(subject, body)}}, Data: body,
+	}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// search returns what is found.
+func (k *kit) search(q Query) ([]Entry, Report) {
+	k.Helper()
+	var all []Entry
+	r, err := k.open().Search(context.Background(), q, func(e Entry) error {
+		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		k.Fatal(err)
+	}
+	return all, r
+}
+
+func (k *kit) open() *Journal {
+	return Open(Config{Conn: k.conn, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy})
+}
+
+// batches are the heads that are stored, with the times.
+func (k *kit) batches() (heads []head, at []time.Time, sizes []int) {
+	k.Helper()
+	st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())
+	if err != nil {
+		k.Fatal(err)
+	}
+	for seq := uint64(1); seq <= st.CachedInfo().State.LastSeq; seq++ {
+		m, err := st.GetMsg(context.Background(), seq)
+		if err != nil {
+			k.Fatal(err)
+		}
+		h, _, err := parseHead(m.Data)
+		if err != nil {
+			k.Fatal(err)
+		}
+		heads, at, sizes = append(heads, h), append(at, m.Time), append(sizes, len(m.Data))
+	}
+	return heads, at, sizes
+}
+
+// record is one of many.
+func record(n int) Record {
+	id := message.ID{Stream: "DELAY_1s", Sequence: uint64(n) + 1, At: time.Now().Add(-time.Second)}
+	return Record{ID: id.String(), Target: "orders.a", At: time.Now().UTC(), Due: id.At.Add(time.Second).UTC()}
+}

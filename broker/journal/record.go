@@ -1,0 +1,126 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// Record is how one message ended: it was delivered, or became a dead letter.
+type Record struct {
+	ID     string // Delay-Id
+	Target string // empty where a dead letter has none
+	// At is when the broker knew it, by the clock of the leader of the message's lane.
+	At time.Time
+	// Due is zero where the request was not understood.
+	Due time.Time
+	// Late is how long after due that was or, where the target's rate gave the message a later turn, after that turn.
+	Late    time.Duration
+	Refused int          // deliveries that the target refused
+	Code    message.Code // of a dead letter; empty for a delivery
+	Reason  string       // of a dead letter; otherwise why the target refused last, if it did
+}
+
+// mostReason is how much of a reason is kept, in bytes.
+const mostReason = 256
+
+// Attempts is how many deliveries there were that the target answered.
+func (r Record) Attempts() int {
+	if r.Code == "" {
+		return r.Refused + 1
+	}
+	return r.Refused
+}
+
+// line is a record as it is stored: see the package comment.
+type line struct {
+	ID      string       `json:"i"`
+	Target  string       `json:"t"`
+	Due     int64        `json:"d"`
+	Wait    int64        `json:"w"`
+	Late    *int64       `json:"l"`
+	Refused int          `json:"r"`
+	Code    message.Code `json:"c"`
+	Reason  string       `json:"e"`
+}
+
+// append writes the record's line behind b, newline included. It is called for each delivery, by the loop of its lane:
+// encoding/json takes five times as long.
+func (r Record) append(b []byte) []byte {
+	b = appendText(append(b, `{"i":`...), r.ID)
+	if r.Target != "" {
+		b = appendText(append(b, `,"t":`...), r.Target)
+	}
+	wait := r.At.UnixNano()
+	if !r.Due.IsZero() {
+		due := r.Due.UnixNano()
+		wait -= due
+		b = strconv.AppendInt(append(b, `,"d":`...), due, 10)
+	}
+	b = strconv.AppendInt(append(b, `,"w":`...), wait, 10)
+	if int64(r.Late) != wait {
+		b = strconv.AppendInt(append(b, `,"l":`...), int64(r.Late), 10)
+	}
+	if r.Refused > 0 {
+		b = strconv.AppendInt(append(b, `,"r":`...), int64(r.Refused), 10)
+	}
+	if r.Code != "" {
+		b = appendText(append(b, `,"c":`...), string(r.Code))
+	}
+	if r.Reason != "" {
+		b = appendText(append(b, `,"e":`...), cut(r.Reason))
+	}
+	return append(b, '}', '\n')
+}
+
+// cut bounds a reason.
+func cut(s string) string {
+	if len(s) <= mostReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:mostReason], "")
+}
+
+// appendText writes a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				panic(fmt.Sprintf("bug: encode a string: %v", err))
+			}
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// parseRecord reads a line. Names that it does not know are left out: a newer broker may add some.
+func parseRecord(b []byte) (Record, error) {
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return Record{}, fmt.Errorf("decode a record: %w", err)
+	}
+	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
+		At: time.Unix(0, l.Due+l.Wait).UTC(), Late: time.Duration(l.Wait)}
+	if l.Due != 0 {
+		r.Due = time.Unix(0, l.Due).UTC()
+	}
+	if l.Late != nil {
+		r.Late = time.Duration(*l.Late)
+	}
+	return r, nil
+}
+
+// startsWith reports whether some line has a field that begins with a text.
+func startsWith(lines []byte, name, text string) bool {
+	wanted := appendText([]byte(`"`+name+`":`), text)
+	return bytes.Contains(lines, wanted[:len(wanted)-1])
+}

@@ -1,0 +1,99 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// TestRecordAsItIsWritten: the encoding is a contract with what is stored.
+func TestRecordAsItIsWritten(t *testing.T) {
+	due := time.Unix(0, 1795222624918700000).UTC()
+	for _, test := range []struct {
+		record Record
+		want   string
+	}{
+		{
+			Record{ID: "DELAY_1s-29-1795222623918700000", Target: "orders.a", Due: due, At: due.Add(1300 * time.Microsecond),
+				Late: 1300 * time.Microsecond},
+			`{"i":"DELAY_1s-29-1795222623918700000","t":"orders.a","d":1795222624918700000,"w":1300000}`,
+		},
+		{
+			Record{ID: "DELAY_1s-1-1", Target: "a", Due: due, At: due, Late: 0, Refused: 2, Reason: `nobody "listens"`},
+			`{"i":"DELAY_1s-1-1","t":"a","d":1795222624918700000,"w":0,"r":2,"e":"nobody \"listens\""}`,
+		},
+		{
+			Record{ID: "DELAY_1s-1-1", Target: "slow", Due: due, At: due.Add(time.Second), Late: time.Millisecond},
+			`{"i":"DELAY_1s-1-1","t":"slow","d":1795222624918700000,"w":1000000000,"l":1000000}`,
+		},
+		{
+			Record{ID: "DELAY_INTAKE-1-1", At: due, Code: message.BadTarget, Reason: "é\n"},
+			`{"i":"DELAY_INTAKE-1-1","w":1795222624918700000,"l":0,"c":"bad_target","e":"é\n"}`,
+		},
+	} {
+		got := string(test.record.append(nil))
+		if got != test.want+"\n" {
+			t.Errorf("got  %swant %s", got, test.want)
+		}
+		back, err := parseRecord([]byte(test.want))
+		if err != nil || back != test.record {
+			t.Errorf("read back: got %+v, %v, want %+v", back, err, test.record)
+		}
+	}
+}
+
+// TestLaterNamesAreLeftOut: a newer broker may add names without a new version.
+func TestLaterNamesAreLeftOut(t *testing.T) {
+	r, err := parseRecord([]byte(`{"i":"x-1-1","w":5,"new":{"a":[1]}}`))
+	if err != nil || r.ID != "x-1-1" || r.At.UnixNano() != 5 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, _, err := parseHead([]byte(`{"v":2,"b":"x"}`)); err != errNewer {
+		t.Errorf("a newer version: got %v, want %v", err, errNewer)
+	}
+}
+
+// FuzzRecord: whatever a client chooses as its target, and whatever a target answers, a line is one line of JSON that
+// says the same when it is read, as far as JSON can.
+func FuzzRecord(f *testing.F) {
+	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
+	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)
+	f.Fuzz(func(t *testing.T, id, target, code, reason string, due, wait, late int64, refused int) {
+		r := Record{ID: id, Target: target, Code: message.Code(code), Reason: reason, Late: time.Duration(late),
+			Refused: max(refused, 0)}
+		due, wait = due/4, wait/4 // their sum is a time
+		if due != 0 {
+			r.Due = time.Unix(0, due).UTC()
+		}
+		r.At = time.Unix(0, due+wait).UTC()
+		line := string(r.append(nil))
+		if strings.Count(line, "\n") != 1 || !json.Valid([]byte(line)) {
+			t.Fatalf("wrote %q", line)
+		}
+		got, err := parseRecord([]byte(line))
+		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+		if err != nil || !got.At.Equal(r.At) || !got.Due.Equal(r.Due) || got.Late != r.Late || got.Refused != r.Refused ||
+			len(got.Reason) > 3*mostReason {
+			t.Errorf("%q is read as %+v, %v, want %+v", line, got, err, r)
+		}
+		if valid(id) == id && got.ID != id || valid(target) == target && got.Target != target {
+			t.Errorf("%q is read as %+v, want %+v", line, got, r)
+		}
+	})
+}
+
+// BenchmarkRecord is what a delivery's loop spends on its record.
+func BenchmarkRecord(b *testing.B) {
+	r := record(1)
+	r.At = r.Due.Add(1300 * time.Microsecond)
+	r.Late = 1300 * time.Microsecond
+	line := make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		line = r.append(line[:0])
+	}
+	b.ReportMetric(float64(len(line)), "bytes")
+}

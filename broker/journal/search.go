@@ -1,0 +1,219 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+)
+
+const (
+	// patience is how long JetStream may take to answer a question.
+	patience = 5 * time.Second
+	// skew bounds how far the clocks of two leaders differ.
+	skew = time.Minute
+	// lookBack is how long before the time asked for a search begins, so that it has heard of every instance that wrote at
+	// that time.
+	lookBack = silentFor + skew
+	// storedWithin bounds how old a record is when it is stored. What is older is an earlier batch, stored once more by
+	// somebody else.
+	storedWithin = keepFor + skew
+)
+
+// Config is how a journal is read.
+type Config struct {
+	Conn      *nats.Conn
+	JetStream jetstream.JetStream
+	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
+	Policy    message.Policy // names the stream, and has the keys that prove a batch; they must have been read
+}
+
+// Journal is the stream of records, as an operator reads it.
+type Journal struct {
+	cfg    Config
+	stream string
+}
+
+// Open returns a journal. It asks no server yet.
+func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Names.JournalStream()} }
+
+// Entry is a record that was found.
+type Entry struct {
+	Record
+	Instance string // that wrote it
+	Stored   time.Time
+	Place    Place
+}
+
+// errEnough ends a search at its limit.
+var errEnough = errors.New("enough")
+
+// Search calls found for each chosen record, the oldest first, in the order in which they were stored, and reports what
+// that is worth. Of the records it keeps none. It ends at the first error of found. It returns ErrNone if there is no
+// stream.
+func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
+	info, err := j.info(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	s := &search{
+		Journal: j, Query: q, found: found, runs: newRuns(),
+		Report: Report{Kept: info.Config.MaxAge, Asked: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
+	}
+	if info.State.Msgs == 0 {
+		s.conclude(s.Asked)
+		return s.Report, nil
+	}
+	s.Begins = info.State.FirstTime.UTC()
+	scan := lane.Scan{
+		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, For: "journal",
+		To: info.State.LastSeq, From: q.From.Sequence,
+	}
+	if !q.Since.IsZero() && q.From.Sequence == 0 {
+		if scan.Since = q.Since.Add(-lookBack); s.Begins.Before(scan.Since) {
+			s.runs.last = scan.Since // somebody should have written since then
+		}
+	}
+	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
+		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins, Why: "the place to go on from is not kept any more"})
+	}
+	until, batches := s.Asked, uint64(0)
+	for m, err := range scan.All(ctx) {
+		if err != nil {
+			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
+		}
+		if !q.Until.IsZero() && m.At.After(q.Until.Add(storedWithin)) {
+			until = m.At
+			break
+		}
+		if batches++; q.Progress != nil {
+			q.Progress(s.Looked, s.Looked+s.Looked/batches*m.Behind)
+		}
+		switch err := s.take(m); {
+		case errors.Is(err, errEnough):
+			s.conclude(m.At)
+			return s.Report, nil
+		case err != nil:
+			return s.Report, err
+		}
+	}
+	s.conclude(until)
+	return s.Report, nil
+}
+
+// Now is the time by the clock of the stream's leader.
+func (j *Journal) Now(ctx context.Context) (time.Time, error) {
+	info, err := j.info(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.TimeStamp, nil
+}
+
+func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, ErrNone
+	case err != nil:
+		return nil, fmt.Errorf("look at %s: %w", j.stream, err)
+	}
+	return s.CachedInfo(), nil
+}
+
+// search is one pass through the journal.
+type search struct {
+	*Journal
+	Query
+	Report
+	found func(Entry) error
+	runs  runs
+}
+
+// take takes in a stored message.
+func (s *search) take(m lane.Stored) error {
+	if !s.ours(m) {
+		s.Unproven++
+		return nil
+	}
+	h, lines, err := parseHead(m.Data)
+	if err != nil { // sealed, so it is a broker's: a newer one's
+		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
+		return nil
+	}
+	if h.Records > 0 && m.At.Sub(at(h.Last)) > storedWithin || !s.runs.next(h, m.At, s.hole) {
+		s.Copies++
+		return nil
+	}
+	s.Looked += uint64(h.Records)
+	if !s.mayHold(h, lines) {
+		return nil
+	}
+	record := -1
+	for line := range bytes.Lines(lines) {
+		record++
+		if m.Sequence == s.From.Sequence && record < s.From.Record {
+			continue
+		}
+		r, err := parseRecord(line)
+		if err != nil {
+			return fmt.Errorf("message %d of %s: %w", m.Sequence, s.stream, err)
+		}
+		if !s.matches(r) {
+			continue
+		}
+		place := Place{m.Sequence, record}
+		if s.Limit > 0 && s.Found == s.Limit {
+			s.GoOn = place
+			return errEnough
+		}
+		s.Found++
+		if err := s.found(Entry{r, h.Instance, m.At, place}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ours reports whether a broker wrote a message: a client can have something put there, as an answer of the server.
+func (s *search) ours(m lane.Stored) bool {
+	keys, seal := s.cfg.Policy.Keys, nats.Header(m.Header).Get(sealHeader)
+	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
+		return false
+	}
+	return keys.Empty() || seal != "" && keys.Sealed(m.Subject, m.Data, seal)
+}
+
+// hole notes a hole, if it touches what was asked for.
+func (s *search) hole(h Hole) {
+	h.From, h.To = h.From.UTC(), h.To.UTC()
+	if !s.Since.IsZero() && h.To.Before(s.Since) || !s.Until.IsZero() && h.From.After(s.Until) {
+		return
+	}
+	if len(s.Holes) == mostHoles {
+		s.More++
+		return
+	}
+	s.Holes = append(s.Holes, h)
+}
+
+// conclude judges which instances were silent at the end, and how far the journal reaches back.
+func (s *search) conclude(until time.Time) {
+	s.runs.silent(until, s.hole)
+	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
+		h := Hole{From: s.Since, To: s.Begins, Why: "the journal does not go back so far"}
+		if s.Begins.IsZero() {
+			h.To = s.Asked
+		}
+		s.Holes = append([]Hole{h}, s.Holes...)
+	}
+}

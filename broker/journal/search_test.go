@@ -1,0 +1,309 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestSearchChooses: each filter, alone and with others.
+func TestSearchChooses(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		began := time.Now().UTC()
+		h := head{Instance: "kitchen", Start: "1"}
+		put := func(records ...Record) {
+			h.Before = h.Number
+			h.Number++
+			k.put(h, records...)
+		}
+		made := func(name, target string, late time.Duration) Record {
+			now := time.Now().UTC()
+			id := "DELAY_1s-" + name + "-946684800000000000"
+			return Record{ID: id, Target: target, At: now, Due: now.Add(-late), Late: late}
+		}
+		dead := func(r Record, code message.Code) Record { r.Code = code; return r }
+		a := made("1", "orders.a", 0)
+		b := made("2", "orders.b", 2*time.Second)
+		put(a, b)
+		time.Sleep(time.Minute)
+		c := dead(made("3", "orders.a", time.Second), message.Undelivered)
+		d := dead(made("4", "", 0), message.BadTarget)
+		e := dead(made("11", "mail", time.Hour), message.Expired)
+		put(c, d, e)
+		put()
+		for _, test := range []struct {
+			query Query
+			want  []Record
+		}{
+			{Query{}, []Record{a, b, c, d, e}},
+			{Query{Target: "orders.a"}, []Record{a, c}},
+			{Query{Target: "orders.*"}, []Record{a, b, c}},
+			{Query{Target: ">"}, []Record{a, b, c, e}},
+			{Query{Target: "orders"}, nil},
+			{Query{Since: began.Add(1)}, []Record{c, d, e}},
+			{Query{Since: began}, []Record{a, b, c, d, e}},
+			{Query{Until: began.Add(1)}, []Record{a, b}},
+			{Query{Until: began}, nil},
+			{Query{Since: began.Add(time.Second), Until: began.Add(2 * time.Second)}, nil},
+			{Query{IDs: []string{a.ID}}, []Record{a}},
+			{Query{IDs: []string{e.ID, b.ID}}, []Record{b, e}},
+			{Query{IDs: []string{"DELAY_1s-1"}}, []Record{a}}, // and not 11
+			{Query{IDs: []string{"DELAY_1s-1-1"}}, nil},
+			{Query{IDs: []string{"ELAY_1s-1"}}, nil},
+			{Query{IDs: []string{"DELAY_1s-11"}, Since: began.Add(1)}, []Record{e}},
+			{Query{Outcomes: []Outcome{Delivered}}, []Record{a, b}},
+			{Query{Outcomes: []Outcome{Dead}}, []Record{c, d, e}},
+			{Query{Outcomes: []Outcome{"expired", "bad_target"}}, []Record{d, e}},
+			{Query{LateThan: time.Second}, []Record{b, e}},
+			{Query{LateThan: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
+		} {
+			found, report := k.search(test.query)
+			var got []Record
+			for _, f := range found {
+				got = append(got, f.Record)
+			}
+			if !slices.Equal(got, test.want) || report.Found != len(got) {
+				t.Errorf("%+v: found %+v, want %+v", test.query, got, test.want)
+			}
+			if !report.Complete() {
+				t.Errorf("%+v: holes %+v, want none", test.query, report.Holes)
+			}
+		}
+	})
+}
+
+// TestSearchStopsAndGoesOn: a limit ends a search, which says where it goes on. Searches one after the other find each
+// record once, whatever the limit.
+func TestSearchStopsAndGoesOn(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		want := 0
+		for n := range uint64(5) {
+			var records []Record
+			for range n * 3 {
+				records = append(records, record(want))
+				want++
+			}
+			k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Before: n}, records...)
+		}
+		for _, limit := range []int{1, 3, 7, want - 1, want, want + 1} {
+			got, searches := 0, 0
+			for from := (Place{}); ; searches++ {
+				found, r := k.search(Query{Limit: limit, From: from})
+				for _, f := range found {
+					if id := record(got).ID; f.ID != id {
+						t.Fatalf("limit %d: record %d is %s, want %s", limit, got, f.ID, id)
+					}
+					got++
+				}
+				if from = r.GoOn; from.Sequence == 0 {
+					if !r.Complete() {
+						t.Errorf("limit %d: the last search has holes %+v", limit, r.Holes)
+					}
+					break
+				}
+				if r.Complete() || len(found) != limit {
+					t.Fatalf("limit %d: stopped after %d, complete %v", limit, len(found), r.Complete())
+				}
+				if back, err := ParsePlace(from.String()); err != nil || back != from {
+					t.Fatalf("%s is read as %s, %v", from, back, err)
+				}
+			}
+			if got != want || searches != (want-1)/limit {
+				t.Errorf("limit %d: found %d in %d searches, want %d", limit, got, searches+1, want)
+			}
+		}
+	})
+}
+
+// TestSearchBeginsAtItsTime: a search since some time reads no more than a few minutes before it, and one until some
+// time no more than a few minutes behind it. It hears of holes that reach into that time, and of no others.
+func TestSearchBeginsAtItsTime(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		began := time.Now().UTC()
+		for n := range uint64(360) { // six hours, and one batch is missing in the middle of each
+			if n%60 != 30 {
+				k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Before: n}, record(int(n)))
+			}
+			time.Sleep(time.Minute)
+		}
+		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
+		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
+		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 || !r.Holes[0].From.Equal(hour(3).Add(29*time.Minute)) {
+			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
+		}
+		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
+		if len(found) != 20 || !r.Complete() {
+			t.Errorf("beside the hole: found %d, holes %+v", len(found), r.Holes)
+		}
+		before := Hole{From: began.Add(-time.Hour), To: began, Why: "the journal does not go back so far"}
+		_, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)})
+		if !slices.Equal(r.Holes, []Hole{before}) {
+			t.Errorf("before it began: holes %+v, want %+v", r.Holes, before)
+		}
+		time.Sleep(time.Hour)
+		if _, r = k.search(Query{Since: hour(6).Add(30 * time.Minute)}); len(r.Holes) != 1 || r.Holes[0].Instance != "" {
+			t.Errorf("when nobody writes: holes %+v, want one", r.Holes)
+		}
+	})
+}
+
+// TestSearchEnds: at what the caller says, and where there is nothing.
+func TestSearchEnds(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		none := func(Entry) error { return nil }
+		if _, err := k.open().Search(context.Background(), Query{}, none); !errors.Is(err, ErrNone) {
+			t.Errorf("without a stream: got %v, want %v", err, ErrNone)
+		}
+		k.create()
+		if _, r := k.search(Query{Since: time.Now().Add(-time.Hour)}); r.Complete() {
+			t.Errorf("an empty journal is complete: %+v", r)
+		}
+		k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
+		stop := errors.New("no more")
+		calls := 0
+		_, err := k.open().Search(context.Background(), Query{}, func(Entry) error { calls++; return stop })
+		if !errors.Is(err, stop) || calls != 1 {
+			t.Errorf("got %v after %d calls, want one", err, calls)
+		}
+		st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())
+		if err != nil || st.CachedInfo().State.Consumers != 0 {
+			t.Errorf("consumers are left: %v, %+v", err, st.CachedInfo().State)
+		}
+	})
+}
+
+// TestNewerBatchesAreAHole: what a newer broker wrote cannot be read, and is said.
+func TestNewerBatchesAreAHole(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		body := `{"v":2,"b":"newer"}`
+		subject := k.policy.Names.JournalSubject()
+		if _, err := k.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Data: []byte(body),
+			Header: nats.Header{sealHeader: {k.policy.Keys.Seal(subject, []byte(body))}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Why, "newer") {
+			t.Errorf("holes %+v", r.Holes)
+		}
+	})
+}
+
+// TestUnsealedIsNotBelieved, also while messages between lanes are, as during an upgrade: there was no journal before
+// there were seals. Without any secret, everything is.
+func TestUnsealedIsNotBelieved(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		for _, secrets := range [][]string{{"a secret of sixteen"}, nil} {
+			k.policy.Keys = message.NewKeys(secrets, time.Time{})
+			body := batch{}.body(head{Instance: "kitchen", Start: "1", Number: 1}, nil)
+			if _, err := k.js.Publish(context.Background(), k.policy.Names.JournalSubject(), body); err != nil {
+				t.Fatal(err)
+			}
+			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
+				t.Errorf("with the secrets %q: %d are not believed", secrets, r.Unproven)
+			}
+		}
+	})
+}
+
+// TestOldBatchStoredAgain: a search that has not heard of its first time does not take it for a new one.
+func TestOldBatchStoredAgain(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		old := record(1)
+		for n := range uint64(70) {
+			if n == 0 || n == 60 {
+				k.put(head{Instance: "cellar", Start: "1", Number: 1}, old)
+			}
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			time.Sleep(time.Minute)
+		}
+		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Copies != 1 || !r.Complete() {
+			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Copies, r.Holes)
+		}
+	})
+}
+
+// TestHolesThatReachIn: of one that was killed shortly before the time asked for, records may be missing within it.
+func TestHolesThatReachIn(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		for n := range uint64(20) {
+			if n <= 10 {
+				k.put(head{Instance: "cellar", Start: "1", Number: n + 1, Before: n})
+			}
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			time.Sleep(time.Minute)
+		}
+		killed := time.Now().Add(-10 * time.Minute)
+		for after, want := range map[time.Duration]int{30 * time.Second: 1, 61 * time.Second: 0, -time.Minute: 1} {
+			if _, r := k.search(Query{Since: killed.Add(after)}); len(r.Holes) != want {
+				t.Errorf("since %s after it was killed: holes %+v, want %d", after, r.Holes, want)
+			}
+		}
+	})
+}
+
+func TestParsePlaceRefuses(t *testing.T) {
+	for _, s := range []string{"", "1", "0.1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.4294967296"} {
+		if p, err := ParsePlace(s); err == nil {
+			t.Errorf("%q is %v", s, p)
+		}
+	}
+}
+
+// BenchmarkSearch goes through a million records, for one of them and by target. The server is in this process.
+func BenchmarkSearch(b *testing.B) {
+	s := natstest.Run(b, b.TempDir())
+	k := newKit(b, s)
+	k.create()
+	w, stop := k.writer("kitchen")
+	const many = 1_000_000
+	for n := range many {
+		w.Add(record(n))
+		if n%10_000 == 0 {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	stop()
+	if dropped := k.counts.Dropped.Load(); dropped > 0 {
+		b.Fatalf("%d were dropped", dropped)
+	}
+	var last string
+	r, err := k.open().Search(context.Background(), Query{}, func(e Entry) error { last = e.ID; return nil })
+	if err != nil || r.Found != many || !r.Complete() {
+		b.Fatalf("found %d, holes %+v, %v", r.Found, r.Holes, err)
+	}
+	b.Logf("%d bytes in the stream for each", r.Bytes/many)
+	for _, q := range []Query{{IDs: []string{last}}, {Target: "orders.*", LateThan: time.Hour}} {
+		b.Run(fmt.Sprintf("ids=%d", len(q.IDs)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if r, err := k.open().Search(context.Background(), q, func(Entry) error { return nil }); err != nil ||
+					r.Looked != many || r.Found != len(q.IDs) {
+					b.Fatalf("%+v, %v", r, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package journal
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"delaybroker/test/natstest"
+)
+
+// TestBatches: a record waits 150 ms for others, 64 KiB do not wait, an instance that has nothing to say says so once a
+// minute, and a stop stores what there is and says that nothing follows.
+func TestBatches(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.create()
+		began := time.Now()
+		w, stop := k.writer("kitchen")
+		time.Sleep(time.Second)
+		w.Add(record(1))
+		time.Sleep(flushEvery - 1)
+		w.Add(record(2))
+		time.Sleep(time.Second)
+		for n := range 900 { // of 80 bytes and more
+			w.Add(record(n))
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		w.Add(record(3))
+		stop()
+		heads, times, sizes := k.batches()
+		var after []time.Duration
+		var records []int
+		for i, h := range heads {
+			after, records = append(after, times[i].Sub(began)), append(records, h.Records)
+			if h.Instance != "kitchen" || h.Number != uint64(i+1) || h.Before != uint64(i) || h.Lost != nil ||
+				h.End != (i == len(heads)-1) || h.Start != heads[0].Start {
+				t.Errorf("batch %d: got %+v", i+1, h)
+			}
+		}
+		filled := time.Second + flushEvery - 1 + time.Second
+		if len(records) > 2 && (records[2] < 700 || sizes[2] < mostBatch || sizes[2] > mostBatch+1024) {
+			t.Errorf("the full batch has %d records, %d bytes", records[2], sizes[2])
+		}
+		want := []time.Duration{0, time.Second + flushEvery, filled, filled + flushEvery}
+		want = append(want, want[3]+markEvery, filled+2*time.Minute)
+		if !slices.Equal(after, want) {
+			t.Errorf("stored after %v, want %v", after, want)
+		}
+		if records[1] != 2 || records[2]+records[3] != 900 || records[4] != 0 || records[5] != 1 {
+			t.Errorf("they have %v records", records)
+		}
+		if got := k.counts.Stored.Load(); got != 903 || k.counts.Dropped.Load() != 0 {
+			t.Errorf("%d are counted as stored, want 903", got)
+		}
+	})
+}
+
+// TestRoomIsBounded: while nothing can be stored, records wait in bounded memory, and what finds no room is dropped.
+// Those that waited are stored when the stream is there, with the loss, and nothing else is missing.
+func TestRoomIsBounded(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.room = 256 << 10
+		w, _ := k.writer("kitchen")
+		const many = 10_000
+		began := time.Now().UTC()
+		for n := range many {
+			w.Add(record(n))
+			if w.waiting > k.room+1024 {
+				t.Fatalf("%d bytes wait, of %d", w.waiting, k.room)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		dropped := int(k.counts.Dropped.Load())
+		if dropped < many/2 || dropped > many-1000 {
+			t.Errorf("%d of %d are dropped", dropped, many)
+		}
+		k.create()
+		time.Sleep(time.Minute)
+		found, r := k.search(Query{})
+		if len(found) != many-dropped || k.counts.Stored.Load() != uint64(many-dropped) {
+			t.Errorf("found %d, want %d", len(found), many-dropped)
+		}
+		first := began.Add(time.Duration(many-dropped) * time.Millisecond)
+		want := []Hole{{Instance: "kitchen", From: first, To: began.Add((many - 1) * time.Millisecond), Records: dropped,
+			Why: "dropped: the journal's stream took nothing, or too little"}}
+		if !slices.Equal(r.Holes, want) {
+			t.Errorf("holes %+v, want %+v", r.Holes, want)
+		}
+		if heads, _, _ := k.batches(); len(heads) > 3 { // joined, since they waited
+			t.Errorf("stored as %d batches, want few", len(heads))
+		}
+	})
+}
+
+// TestStopWithoutAStream: a stop takes a second for the journal, and less at the end of the grace period.
+func TestStopWithoutAStream(t *testing.T) {
+	for drain, want := range map[time.Duration]time.Duration{
+		0: time.Second, 900 * time.Millisecond: time.Second, 1400 * time.Millisecond: 600 * time.Millisecond,
+		2 * time.Second: 250 * time.Millisecond,
+	} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			k := newKit(t, s)
+			w, stop := k.writer("kitchen")
+			time.Sleep(time.Minute)
+			w.Add(record(1))
+			w.Stopping()
+			time.Sleep(drain)
+			began := time.Now()
+			stop()
+			if took := time.Since(began); took != want {
+				t.Errorf("after a drain of %s it took %s, want %s", drain, took, want)
+			}
+			if got := k.counts.Dropped.Load(); got != 1 {
+				t.Errorf("%d are counted as dropped, want 1", got)
+			}
+			w.Add(record(2))
+			if got := k.counts.Dropped.Load(); got != 2 {
+				t.Errorf("after the stop: %d are counted as dropped, want 2", got)
+			}
+		})
+	}
+}
+
+// TestAnotherStreamIsNoProof: a batch counts as stored when the journal's stream says so, and no other.
+func TestAnotherStreamIsNoProof(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		sub, err := k.conn.SubscribeSync(k.policy.Names.JournalSubject())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, _ := k.writer("kitchen")
+		w.Add(record(1))
+		for range 3 {
+			m, err := sub.NextMsgWithContext(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Respond([]byte(`{"stream":"ORDERS","seq":7}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := k.counts.Stored.Load(); got != 0 {
+			t.Errorf("%d are counted as stored, want none", got)
+		}
+	})
+}

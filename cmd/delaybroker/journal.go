@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
+	"delaybroker/levels"
+)
+
+const (
+	defaultRecords = 100
+	// mostRecords bounds a table, which is kept until it is printed. A stream of JSON has no bound.
+	mostRecords = 10_000
+)
+
+// journalOptions are the flags of journal.
+type journalOptions struct {
+	target, since, until, lateThan, from string
+	ids, outcomes                        []string
+	limit                                int
+}
+
+func (a *app) journalCommand() *cobra.Command {
+	var o journalOptions
+	c := &cobra.Command{
+		Use:   "journal",
+		Short: "Search what was delivered, and when",
+		Long: `Search the records of deliveries, the oldest first, where brokers keep them (DELAY_JOURNAL). What is said below
+the table is what the answer is worth: since when there is a journal, and of which times records are missing. Nothing
+found and nothing missing means that nothing was delivered.
+
+at        when the broker knew it, by the clock of the NATS server
+outcome   delivered, or the code of the dead letter that the message became
+late      since the message was due or, at a target with a rate, since its turn
+attempts  deliveries that the target answered
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker journal --target 'orders.>' --since 1h --late-than 1s
+  delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := o.query(time.Now(), a.json); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.journal(ctx, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	f.StringVar(&o.since, "since", "", "since then: a time (RFC 3339), or a duration ago (2h)")
+	f.StringVar(&o.until, "until", "", "before then, likewise")
+	f.StringSliceVar(&o.ids, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
+	f.StringSliceVar(&o.outcomes, "outcome", nil, "delivered, dead, or the code of a dead letter; or one of several")
+	completes(c, "outcome", strings.Split(joined(journal.Outcomes()), ", ")...)
+	f.StringVar(&o.lateThan, "late-than", "", "later than this, as in 1s")
+	f.StringVar(&o.from, "from", "", "go on where an earlier search stopped")
+	f.IntVar(&o.limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
+	return c
+}
+
+// query is what the flags ask for. Durations count back from now.
+func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
+	q = journal.Query{Target: o.target, Limit: o.limit}
+	if o.target != "" && !message.ValidPattern(o.target) {
+		return q, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, o.target)
+	}
+	if q.Since, err = pastTime("--since", o.since, now); err != nil {
+		return q, err
+	}
+	if q.Until, err = pastTime("--until", o.until, now); err != nil {
+		return q, err
+	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return q, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between", errUsage, o.since, o.until)
+	}
+	for _, id := range o.ids {
+		if _, err := inspect.ParseWanted(id); err != nil {
+			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
+		}
+		q.IDs = append(q.IDs, id)
+	}
+	known := journal.Outcomes()
+	for _, word := range o.outcomes {
+		if !slices.Contains(known, journal.Outcome(word)) {
+			return q, fmt.Errorf("%w: --outcome %q: want one of %s", errUsage, word, joined(known))
+		}
+		q.Outcomes = append(q.Outcomes, journal.Outcome(word))
+	}
+	if o.lateThan != "" {
+		if q.LateThan, err = levels.ParseDuration(o.lateThan); err != nil || q.LateThan == 0 {
+			return q, fmt.Errorf("%w: --late-than %q: want a duration, such as 1s or 250ms", errUsage, o.lateThan)
+		}
+	}
+	if o.from != "" {
+		if q.From, err = journal.ParsePlace(o.from); err != nil {
+			return q, fmt.Errorf("%w: --from: %w", errUsage, err)
+		}
+	}
+	if most := mostRecords; o.limit < 0 || !asJSON && (o.limit == 0 || o.limit > most) {
+		return q, fmt.Errorf("%w: --limit %d: want 1 to %d; with --json any number, and 0 for all", errUsage, o.limit, most)
+	}
+	return q, nil
+}
+
+func (a *app) journal(ctx context.Context, o journalOptions) error {
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	asked, err := i.JournalTime(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := o.query(asked, a.json)
+	if err != nil {
+		return err
+	}
+	var told ratelog.Limit
+	told.Allow(inspect.ProgressEvery) // a short search needs no word
+	q.Progress = func(looked, of uint64) {
+		if _, ok := told.Allow(inspect.ProgressEvery); ok {
+			fmt.Fprintf(a.stderr, "searched %d of about %d records\n", looked, of)
+		}
+	}
+	t := a.sheet(
+		column{name: "at", least: 20}, column{name: "target", least: 10}, column{name: "outcome", least: 9},
+		column{name: "late"}, column{name: "attempts", drop: 2}, column{name: "delay-id", drop: 3},
+		column{name: "reason", drop: 1, least: 12, wrap: true},
+	)
+	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
+		if a.json {
+			return a.printJSON(viewOfEntry(e))
+		}
+		t.add(millisecond(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
+			lateCell(e.Record), e.Attempts(), inspect.Printable(e.ID, 256), orDash(inspect.Printable(e.Reason, 600)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(worthOf(j))
+	}
+	if j.Found > 0 {
+		t.print()
+	}
+	return a.sayJournal(j, o)
+}
+
+// lateCell is how late a record is, to the millisecond, or to the microsecond where that is less.
+func lateCell(r journal.Record) string {
+	switch {
+	case r.Due.IsZero():
+		return "-"
+	case r.Late < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(r.Late)/float64(time.Millisecond))
+	}
+	return inspect.Span(r.Late)
+}
+
+// millisecond formats a time for a list: to the millisecond, with its zone.
+func millisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// recordView is a record as JSON.
+type recordView struct {
+	At       time.Time `json:"at"`
+	ID       string    `json:"id"`
+	Target   string    `json:"target,omitempty"`
+	Outcome  string    `json:"outcome"`
+	Due      time.Time `json:"due,omitzero"`
+	Late     float64   `json:"late_seconds"`
+	Attempts int       `json:"attempts"`
+	Reason   string    `json:"reason,omitempty"`
+	Instance string    `json:"instance"`
+}
+
+func viewOfEntry(e journal.Entry) recordView {
+	return recordView{
+		At: e.At, ID: e.ID, Target: e.Target, Outcome: string(e.Outcome()), Due: e.Due, Late: e.Late.Seconds(),
+		Attempts: e.Attempts(), Reason: e.Reason, Instance: e.Instance,
+	}
+}
+
+// worthView is the last line of JSON: what the answer is worth.
+type worthView struct {
+	Complete bool       `json:"complete"` // what is not in the answer did not happen, in the time asked for
+	Begins   time.Time  `json:"journal_begins,omitzero"`
+	Kept     float64    `json:"kept_seconds"`
+	Looked   uint64     `json:"looked"`
+	Found    int        `json:"found"`
+	GoOn     string     `json:"go_on,omitempty"` // for --from, where --limit stopped it
+	Holes    []holeView `json:"holes"`
+	More     int        `json:"more_holes,omitempty"`
+	Without  []string   `json:"instances_without,omitempty"`
+	Unproven int        `json:"unproven,omitempty"`
+	Copies   int        `json:"copies,omitempty"`
+}
+
+type holeView struct {
+	Instance string    `json:"instance,omitempty"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Records  int       `json:"records,omitempty"`
+	Why      string    `json:"why"`
+}
+
+func worthOf(j inspect.Journaled) worthView {
+	v := worthView{
+		Complete: j.Complete(), Begins: j.Begins, Kept: j.Kept.Seconds(), Looked: j.Looked, Found: j.Found,
+		Holes: []holeView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
+	}
+	if j.GoOn.Sequence > 0 {
+		v.GoOn = j.GoOn.String()
+	}
+	for _, h := range j.Holes {
+		v.Holes = append(v.Holes, holeView(h))
+	}
+	return v
+}
+
+// sayJournal says what the answer is worth.
+func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %d looked at", counted(j.Found, "record"), j.Looked)
+	if !j.Begins.IsZero() {
+		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
+			levels.FormatDuration(j.Kept), millisecond(j.Begins))
+	}
+	b.WriteString("\n")
+	if j.GoOn.Sequence > 0 {
+		fmt.Fprintf(&b, "stopped at --limit %d: go on with --from %s\n", o.limit, j.GoOn)
+	}
+	for _, h := range j.Holes {
+		who := "records"
+		if h.Records > 0 {
+			who = counted(h.Records, "record")
+		}
+		if h.Instance != "" {
+			who += " of " + inspect.Printable(h.Instance, 64)
+		}
+		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
+	}
+	if j.More > 0 {
+		fmt.Fprintf(&b, "MISSING: %s more\n", counted(j.More, "time"))
+	}
+	if len(j.Without) > 0 {
+		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
+			inspect.Printable(strings.Join(j.Without, ", "), 600))
+	}
+	if j.Unproven > 0 {
+		fmt.Fprintf(&b, "%s in %s not believed: no broker's seal\n", counted(j.Unproven, "message"), "the journal's stream")
+	}
+	if j.Complete() {
+		b.WriteString("complete: no record of that time is missing\n")
+	}
+	_, err := fmt.Fprint(a.stderr, b.String())
+	return err
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+)
+
+// records asks the journal, and returns the records and what the answer is worth.
+func (o *operated) records(args ...string) ([]recordView, worthView) {
+	o.t.Helper()
+	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
+	worth := decode[worthView](o.t, lines[len(lines)-1])
+	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
+}
+
+// TestJournalTellsWhatWasDelivered: a broker keeps a journal; the verb and where say from it what became of messages,
+// also after a restart, and where the journal was switched off.
+func TestJournalTellsWhatWasDelivered(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
+		t.Errorf("without a journal: got %v, want what to set", err)
+	}
+	t.Setenv("DELAY_JOURNAL", "7d")
+	t.Setenv("DELAY_PROVISION", "create")
+	r := start(t)
+	r.log.await(t, "ready")
+	sub := subscribe(t, o.nc, "orders.a")
+	o.publish("delayin.10ms.orders.a", "here")
+	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
+	o.publish("delayin.soon.orders.b", "")
+	eventually(t, "dead letter", func() bool { return o.held("DELAY_DEAD") == 1 })
+	r.stop(t) // which stores what was not stored yet
+
+	got, worth := o.records()
+	if len(got) != 2 || !worth.Complete || worth.Found != 2 || worth.Kept != 7*24*3600 {
+		t.Fatalf("got %+v, worth %+v, want both and nothing missing", got, worth)
+	}
+	one := got[0]
+	if one.ID != id {
+		one = got[1]
+	}
+	if one.ID != id || one.Outcome != "delivered" || one.Target != "orders.a" || one.Attempts != 1 ||
+		!one.At.Equal(one.Due.Add(time.Duration(one.Late*float64(time.Second)))) || one.Instance == "" {
+		t.Errorf("got %+v, want the delivery of %s", one, id)
+	}
+	for args, want := range map[string]int{
+		"--outcome delivered": 1, "--outcome dead": 1, "--outcome bad_time": 1, "--outcome expired": 0,
+		"--target orders.>": 2, "--target orders.b": 1, "--id " + id: 1, "--id DELAY_INTAKE-1": 1, "--late-than 1h": 0,
+		"--since 1h": 2, "--until 1h": 0, "--limit 1": 1,
+	} {
+		if got, _ := o.records(strings.Fields(args)...); len(got) != want {
+			t.Errorf("%s: got %+v, want %d", args, got, want)
+		}
+	}
+	first, worth := o.records("--limit", "1")
+	rest, end := o.records("--from", worth.GoOn)
+	if worth.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
+		t.Errorf("from %s: got %+v and %+v, want the other one", worth.GoOn, rest, end)
+	}
+	out, errs, err := o.run("journal", "--target", "orders.a")
+	if err != nil || !strings.Contains(out, "OUTCOME") || !strings.Contains(out, id) ||
+		!strings.Contains(errs, "complete: no record of that time is missing") {
+		t.Errorf("got %v and\n%s%s", err, out, errs)
+	}
+	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
+		!strings.Contains(errs, "the journal does not go back so far") {
+		t.Errorf("since before it began: got\n%s", errs)
+	}
+
+	w := o.whereIs(id)
+	if !w.Delivered.Equal(one.At) || w.Stream != "" || w.Target != "orders.a" ||
+		!w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) || !strings.HasSuffix(w.Answer, "on attempt 1") ||
+		!strings.HasPrefix(w.Answer, "delivered at "+inspect.Moment(one.At)) {
+		t.Errorf("where: got %+v", w)
+	}
+	if w := o.whereIs("DELAY_INTAKE-1"); w.ID != id {
+		t.Errorf("where by stream and sequence: got %+v", w)
+	}
+	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
+	if w := o.absent(made.String()); !strings.Contains(w.Answer, "not this one: somebody purged it or made the id up") {
+		t.Errorf("where of what never was: got %q", w.Answer)
+	}
+	o.doctor().want("journal", "ok", "kept for 7d")
+
+	t.Setenv("DELAY_JOURNAL", "off")
+	r = start(t)
+	r.log.await(t, "ready")
+	defer r.stop(t)
+	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
+		t.Errorf("switched off: it is not said that the journal is left:\n%s", r.log)
+	}
+	got, worth = o.records()
+	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
+		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
+	}
+	o.doctor().want("journal", "ok", "no instance keeps one: DELAY_JOURNAL is left as it is, and empties itself within 7d")
+}
+
+// TestJournalRefusesWords names the flag, the value, and what would do.
+func TestJournalRefusesWords(t *testing.T) {
+	externalEnv(t, "nats://127.0.0.1:1")
+	for args, want := range map[string]string{
+		"--target a..b":                       `--target "a..b"`,
+		"--since yesterday":                   `--since "yesterday"`,
+		"--since 1h --until 2h":               "nothing lies between",
+		"--id 42":                             "--id",
+		"--outcome late":                      `--outcome "late": want one of delivered, dead, bad_headers`,
+		"--late-than 0s":                      `--late-than "0s"`,
+		"--from 12":                           `"12" is no place`,
+		"--limit 0":                           "--limit 0: want 1 to 10000",
+		"--limit -1 --json":                   "--limit -1",
+		fmt.Sprint("--limit ", mostRecords+1): "with --json any number",
+		"here":                                "takes no arguments",
+	} {
+		wantVerbError(t, 2, []string{want}, append([]string{"journal"}, strings.Fields(args)...)...)
+	}
+}
+
+// TestJournalSettings: what is no duration is refused, with the word that is allowed beside it.
+func TestJournalSettings(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_JOURNAL", "1s")
+	t.Setenv("DELAY_JOURNAL_BYTES", "1KB")
+	_, _, err := o.run("provision")
+	if text := fmt.Sprint(err); exitCode(err) != 2 || !strings.Contains(text, `DELAY_JOURNAL="1s": want off, or 1m to`) ||
+		!strings.Contains(text, `DELAY_JOURNAL_BYTES="1KB": want at least 1048576`) {
+		t.Errorf("got %v", err)
+	}
+	t.Setenv("DELAY_JOURNAL", "1h")
+	t.Setenv("DELAY_JOURNAL_BYTES", "")
+	if out := o.must("provision"); !strings.Contains(out, "DELAY_JOURNAL") {
+		t.Errorf("got no journal in\n%s", out)
+	}
+	t.Setenv("DELAY_JOURNAL", "2d")
+	if out := o.must("provision"); !strings.Contains(out, "keeps records for 2d, not 1h") {
+		t.Errorf("got no change in\n%s", out)
+	}
+	t.Setenv("DELAY_JOURNAL", "off")
+	if out := o.must("provision"); !strings.Contains(out, "left as it is, and empties itself within 2d") {
+		t.Errorf("got no word of what is left in\n%s", out)
+	}
+	t.Setenv("DELAY_JOURNAL", "90m")
+	var all []struct {
+		Name    string
+		MaxAge  time.Duration `json:"max_age"`
+		Discard string
+	}
+	if err := json.Unmarshal([]byte(o.must("streams")), &all); err != nil {
+		t.Fatal(err)
+	}
+	if last := all[len(all)-1]; last.Name != "DELAY_JOURNAL" || last.MaxAge != 90*time.Minute || last.Discard != "old" {
+		t.Errorf("as JSON: got %+v", last)
+	}
+	if out := o.must("streams", "--as", "nack"); !strings.Contains(out, "maxAge: 1h30m0s") ||
+		!strings.Contains(out, "maxBytes: 1073741824") {
+		t.Errorf("as NACK: got no limits in\n%s", out)
+	}
+}

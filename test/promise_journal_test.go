@@ -1,0 +1,522 @@
+package test
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+const journalStream = "DELAY_JOURNAL"
+
+// journaled searches the journal.
+func (c *client) journaled(q journal.Query) ([]journal.Entry, journal.Report) {
+	c.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err == nil {
+		err = streams.ReadKeys(context.Background(), c.js)
+	}
+	if err != nil {
+		c.t.Fatalf("read the keys: %v", err)
+	}
+	j := journal.Open(journal.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: streams.Policy()})
+	var all []journal.Entry
+	report, err := j.Search(context.Background(), q, func(e journal.Entry) error {
+		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		c.t.Fatalf("search the journal: %v", err)
+	}
+	return all, report
+}
+
+// wantRecords compares what was found with these records. Records of one instant may come in any order.
+func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
+	t.Helper()
+	var got []journal.Record
+	for _, e := range found {
+		got = append(got, e.Record)
+	}
+	byTime := func(a, b journal.Record) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) }
+	slices.SortFunc(got, byTime)
+	slices.SortFunc(want, byTime)
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(want):
+			t.Errorf("record %d: got %+v, want none", i, got[i])
+		case i >= len(got):
+			t.Errorf("record %d: got none, want %+v", i, want[i])
+		case got[i] != want[i]:
+			t.Errorf("record %d:\n got %+v\nwant %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// wantHoles compares the holes of a report. A hole without a reason matches one with any; so does one without an
+// instance.
+func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
+	t.Helper()
+	got := slices.Clone(r.Holes)
+	for i := range min(len(got), len(want)) {
+		if want[i].Why == "" {
+			got[i].Why = ""
+		}
+		if want[i].Instance == "" {
+			got[i].Instance = ""
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("holes:\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// accepted is the id of a message that was stored just now.
+func accepted(ack *jetstream.PubAck) string {
+	return message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: time.Now()}.String()
+}
+
+// onTime is the record of a delivery that was not a nanosecond late.
+func onTime(id, target string, due time.Time) journal.Record {
+	return journal.Record{ID: id, Target: target, At: due.UTC(), Due: due.UTC()}
+}
+
+// TestJournalHasEachDelivery: what became of each message, for which target, when, how late, and after how many
+// refusals, to the nanosecond.
+func TestJournalHasEachDelivery(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{
+			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "2s"), Attempts: 2, Journal: time.Hour,
+			Deliver: deliver.Modes{Default: message.ModeStream},
+			Rates:   deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+		})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>", "slow.>")
+		began := time.Now().UTC()
+		after := func(d time.Duration) time.Time { return began.Add(d) }
+		plain := accepted(c.publish("delay.1s.orders.a", "x"))
+		late := accepted(c.publish("delayin.1500ms.late.b", "x"))
+		dead := accepted(c.publish("delay.1s.nobody.c", "x"))
+		expired := accepted(c.publish("delay.1s.nobody.d", "x", message.HeaderExpires, "1s"))
+		unread := accepted(c.publish("delayin.soon.orders.e", "x"))
+		first := accepted(c.publish("delay.1s.slow.f", "x"))
+		second := accepted(c.publish("delay.1s.slow.f", "x"))
+		time.Sleep(3 * time.Second)
+		c.target("LATE", "late.>")
+		time.Sleep(time.Second)
+		found, report := c.journaled(journal.Query{})
+		const refused = "nobody listens on the subject (503)"
+		turn := onTime(second, "slow.f", after(2*time.Second))
+		turn.Due = after(time.Second) // and it is not late: it had no turn before
+		wantRecords(t, found,
+			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
+				Reason: `bad duration "soon": "soon" is no number; start with a digit, such as 30m`},
+			onTime(plain, "orders.a", after(time.Second)), onTime(first, "slow.f", after(time.Second)), turn,
+			journal.Record{ID: expired, Target: "nobody.d", At: after(time.Second), Due: after(time.Second), Refused: 1,
+				Code: message.Expired, Reason: "refused 1 times, and the next attempt would come after Delay-Expires " +
+					"2000-01-01T00:00:02Z, lastly: " + refused},
+			journal.Record{ID: dead, Target: "nobody.c", At: after(3 * time.Second), Due: after(time.Second),
+				Late: 2 * time.Second, Refused: 2, Code: message.Undelivered,
+				Reason: "the target refused all of 2 attempts, lastly: " + refused},
+			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
+				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
+		)
+		if !report.Complete() || report.Looked != 7 || report.Kept != time.Hour || !report.Begins.Equal(began) {
+			t.Errorf("reported %+v", report)
+		}
+	})
+}
+
+// TestJournalOfTwoInstances: both write to one stream, and a clean stop of either leaves no hole.
+func TestJournalOfTwoInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour}
+		cfg.Leaser = owns("DELAY_1s")
+		one := startBroker(t, s, cfg)
+		cfg.Leaser = owns("DELAY_5s")
+		two := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		began := time.Now()
+		short := accepted(c.publish("delay.1s.orders.a", "x"))
+		long := accepted(c.publish("delay.5s.orders.b", "x"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait() // the second is delivered, and its record is not stored yet
+		two.stop()
+		found, report := c.journaled(journal.Query{})
+		wantRecords(t, found, onTime(short, "orders.a", began.Add(time.Second)),
+			onTime(long, "orders.b", began.Add(5*time.Second)))
+		if len(found) == 2 && found[0].Instance == found[1].Instance {
+			t.Errorf("both are of %s", found[0].Instance)
+		}
+		wantHoles(t, report)
+		time.Sleep(10 * time.Minute)
+		_, report = c.journaled(journal.Query{})
+		wantHoles(t, report) // the other one writes on
+		one.stop()
+		stopped := time.Now().UTC()
+		time.Sleep(10 * time.Minute)
+		_, report = c.journaled(journal.Query{})
+		wantHoles(t, report, journal.Hole{From: stopped, To: stopped.Add(10 * time.Minute),
+			Why: "no instance wrote: none ran, or none keeps a journal"})
+	})
+}
+
+// TestJournalHoldsUpNothing: while the journal's stream is gone, acknowledges nothing, or is full, each delivery is on
+// time to the nanosecond, and committed. What is dropped is counted, logged once a minute, and said by the next batch.
+func TestJournalHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]struct {
+		makes, ends func(c *client)
+	}{
+		"gone": {
+			makes: func(c *client) { c.remove(journalStream) },
+			ends:  func(c *client) { c.provisionJournal() },
+		},
+		"silent": {
+			makes: func(c *client) { c.replaceJournal(func(s *jetstream.StreamConfig) { s.NoAck = true }) },
+			ends:  func(c *client) { c.remove(journalStream); c.provisionJournal() },
+		},
+		"full": {
+			makes: func(c *client) {
+				c.replaceJournal(func(s *jetstream.StreamConfig) { s.Discard, s.MaxBytes = jetstream.DiscardNew, 1 })
+			},
+			ends: func(c *client) { c.remove(journalStream); c.provisionJournal() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				log := newCountingLog()
+				b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)})
+				c := newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				in := c.subscribe("orders.>")
+				time.Sleep(time.Second)
+				trouble.makes(c)
+				began := time.Now().UTC()
+				var ids []string
+				for n := range 3 {
+					ids = append(ids, accepted(c.publish("delay.1s.orders.a", "x")))
+					checkExactly(t, in, time.Now().Add(time.Second), n)
+				}
+				time.Sleep(time.Second)
+				c.checkEmptyBut(journalStream)
+				time.Sleep(7 * time.Minute) // longer than a batch is tried
+				if got := b.broker.Status().Journal.Dropped; got != 3 {
+					t.Errorf("%d records were dropped, want 3", got)
+				}
+				trouble.ends(c)
+				time.Sleep(2 * time.Minute)
+				c.publish("delay.1s.orders.b", "x")
+				time.Sleep(2 * time.Second)
+				found, report := c.journaled(journal.Query{IDs: ids})
+				if len(found) > 0 {
+					t.Errorf("found %+v, want none", found)
+				}
+				dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
+				if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
+					h.Why, h.Instance = "", ""
+					return h == dropped
+				}) {
+					t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
+				}
+				if found, _ = c.journaled(journal.Query{Target: "orders.b"}); len(found) != 1 {
+					t.Errorf("after it: found %+v, want one", found)
+				}
+				if got := log.of("the journal is not stored"); got < 5 || got > 10 {
+					t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
+				}
+			})
+		})
+	}
+}
+
+func (c *client) remove(stream string) {
+	c.t.Helper()
+	if err := c.js.DeleteStream(context.Background(), stream); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// replaceJournal makes the journal's stream anew, in another way. Under fake time a change would remove all messages:
+// nats-server judges their age by the real clock then.
+func (c *client) replaceJournal(change func(*jetstream.StreamConfig)) {
+	c.t.Helper()
+	cfg := c.journalConfig()
+	c.remove(journalStream)
+	change(&cfg)
+	if _, err := c.js.CreateStream(context.Background(), cfg); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) journalConfig() jetstream.StreamConfig {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), journalStream)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+// provisionJournal does what "delaybroker provision" does.
+func (c *client) provisionJournal() {
+	c.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{Ladder: ladder(c.t, "1s 5s"), Journal: time.Hour, Provision: true})
+	if err == nil {
+		_, _, err = streams.Provisioner(c.js).Provision(context.Background(), streams.Wanted(c.nc.MaxPayload(), false))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestJournalOfOneThatIsKilled: what it delivered in its last 150 ms is missing, and the report says from when to when
+// that was. The message itself is delivered. A clean stop stores everything.
+func TestJournalOfOneThatIsKilled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour}
+		i := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		began := time.Now().UTC()
+		stored := accepted(c.publish("delay.1s.orders.a", "x"))
+		time.Sleep(160 * time.Millisecond) // the first batch is stored before the second message is delivered
+		lost := accepted(c.publish("delay.1s.orders.b", "x"))
+		time.Sleep(1140 * time.Millisecond)
+		synctest.Wait()
+		i.crash()
+		i = startBroker(t, s, cfg)
+		again := accepted(c.publish("delay.1s.orders.c", "x"))
+		due := time.Now().Add(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		i.stop() // right after the delivery
+		if got := bodies(c.arrivals("ORDERS")); got != "x×3" {
+			t.Errorf("came %q, want all three once", got)
+		}
+		found, report := c.journaled(journal.Query{})
+		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
+		if len(found) == 3 { // the second one was not committed, and its successor delivered it again
+			repeated := found[1].Record
+			if repeated.ID != lost || repeated.At.Before(began.Add(1300*time.Millisecond)) {
+				t.Errorf("%+v is too much", repeated)
+			}
+			want = append(want, repeated)
+		}
+		wantRecords(t, found, want...)
+		wantHoles(t, report) // nobody can tell yet that the first is not merely quiet
+		time.Sleep(2 * time.Minute)
+		startBroker(t, s, cfg)
+		time.Sleep(time.Minute)
+		_, report = c.journaled(journal.Query{})
+		last := began.Add(1150 * time.Millisecond)
+		wantHoles(t, report, journal.Hole{From: last, To: last.Add(time.Minute + 150*time.Millisecond),
+			Why: "killed, or cut off: what it delivered last is missing"})
+		if _, report = c.journaled(journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
+			t.Errorf("later: %+v, want it complete", report.Holes)
+		}
+	})
+}
+
+// TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A
+// batch that somebody stores once more counts once.
+func TestForgedRecordsAreNobodys(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour})
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		id := accepted(c.publish("delay.1s.orders.a", "x"))
+		due := time.Now().Add(time.Second)
+		time.Sleep(2 * time.Second)
+		var batch *jetstream.RawStreamMsg
+		st, err := c.js.Stream(context.Background(), journalStream)
+		for seq := uint64(1); err == nil && seq <= st.CachedInfo().State.LastSeq; seq++ {
+			var m *jetstream.RawStreamMsg
+			if m, err = st.GetMsg(context.Background(), seq); err == nil && strings.Contains(string(m.Data), id) {
+				batch = m
+			}
+		}
+		if err != nil || batch == nil {
+			t.Fatalf("no batch has the delivery: %v", err)
+		}
+		put := func(body, seal string, h nats.Header) {
+			if h == nil {
+				h = nats.Header{}
+			}
+			if seal != "" {
+				h.Set(message.HeaderSeal, seal)
+			}
+			if _, err := c.js.PublishMsg(context.Background(),
+				&nats.Msg{Subject: batch.Subject, Header: h, Data: []byte(body)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		forged := strings.ReplaceAll(string(batch.Data), "orders.a", "orders.forged")
+		seal := batch.Header.Get(message.HeaderSeal)
+		put(forged, "", nil)
+		put(forged, seal, nil)
+		stranger := message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0))
+		put(forged, stranger.Seal(batch.Subject, []byte(forged)), nil)
+		put(forged, c.keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
+		k, h := c.keys("delay"), message.Header{}
+		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
+		put(forged, "", nats.Header(h)) // the seal of a message is none of a batch
+		put("", "", nil)
+		put(string(batch.Data), seal, nil)
+		time.Sleep(10 * time.Minute)
+		put(string(batch.Data), seal, nil)
+		found, report := c.journaled(journal.Query{})
+		wantRecords(t, found, onTime(id, "orders.a", due))
+		if report.Unproven != 6 || report.Copies != 2 || !report.Complete() {
+			t.Errorf("reported %+v, want 6 messages that are not believed, and two copies", report)
+		}
+		lately := journal.Query{Since: time.Now().Add(-time.Minute)} // of which the copy seems to be the first
+		if found, report = c.journaled(lately); len(found) > 0 || !report.Complete() || report.Copies != 1 {
+			t.Errorf("lately: found %+v, %+v, want nothing, and one copy", found, report)
+		}
+	})
+}
+
+// TestJournalIsKeptForAsLong: a changed duration is applied to the stream, a journal that is switched off stays and
+// says so, and records go when their time has passed.
+func TestJournalIsKeptForAsLong(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		log := newCountingLog()
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		start := func(kept time.Duration, bytes int64) *instance {
+			return startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: kept, JournalBytes: bytes,
+				Log: slog.New(log)})
+		}
+		start(time.Hour, 0).stop()
+		if cfg := c.journalConfig(); cfg.MaxAge != time.Hour || cfg.MaxBytes != 1<<30 ||
+			cfg.Discard != jetstream.DiscardOld {
+			t.Errorf("made as %+v", cfg)
+		}
+		start(time.Minute, 1<<20).stop()
+		if cfg := c.journalConfig(); cfg.MaxAge != time.Minute || cfg.MaxBytes != 1<<20 {
+			t.Errorf("changed to %+v", cfg)
+		}
+		i := start(2*time.Hour, 1<<20)
+		if got := log.of("a stream is not as it should be"); got != 0 {
+			t.Errorf("%d drifts were logged, want none", got)
+		}
+		c.publish("delay.1s.orders.a", "x")
+		time.Sleep(2 * time.Second)
+		i.stop()
+		start(0, 0)
+		if cfg := c.journalConfig(); cfg.MaxAge != 2*time.Hour {
+			t.Errorf("switched off, it became %+v", cfg)
+		}
+		if got := log.of("a stream is not as it should be"); got != 1 {
+			t.Errorf("it was logged %d times that the journal is left, want once", got)
+		}
+		c.publish("delay.1s.orders.b", "x")
+		time.Sleep(time.Hour)
+		if found, report := c.journaled(journal.Query{}); len(found) != 1 || report.Complete() {
+			t.Errorf("found %+v, %+v, want the first delivery, and that nobody writes", found, report)
+		}
+		time.Sleep(time.Hour)
+		if found, report := c.journaled(journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
+			t.Errorf("after its time: found %+v, %+v, want an empty journal", found, report)
+		}
+	})
+}
+
+// TestWithoutAJournal: the journal's stream cannot be made, since somebody else's has its name, or there is no room for
+// it. The broker says so once, and delivers.
+func TestWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		room   int64 // of the server
+		theirs string
+	}{
+		"somebody else's": {1 << 40, journalStream},
+		"no room":         {1 << 29, "ANOTHER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
+				c := newClient(t, s)
+				c.target(tt.theirs, "mine.>")
+				log := newCountingLog()
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
+					Log: slog.New(log)})
+				if got := log.of("the journal's stream cannot be made or used"); got != 1 {
+					t.Errorf("it was logged %d times, want once", got)
+				}
+				in := c.subscribe("orders.>")
+				c.target("ORDERS", "orders.>")
+				c.publish("delay.1s.orders.a", "x")
+				checkExactly(t, in, time.Now().Add(time.Second), 0)
+			})
+		})
+	}
+}
+
+// TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the
+// server does not answer that, is given up at the first try after a quarter of a minute.
+func TestJournalDelaysNoStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		silent string // the question that is not answered; empty: the stream is listed by name only
+		ready  time.Duration
+	}{
+		"no leader": {ready: 0},
+		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 23 * time.Second}, // four times 5 s, and pauses
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				api := s.Connect(nats.Name("list"))
+				hidden := false
+				proxy(t, s, func(question string, m *nats.Msg) bool {
+					if question != "STREAM.LIST" || !hidden {
+						return question == tt.silent
+					}
+					go func() { _ = m.Respond(withoutLeader(t, api, m.Data, journalStream)) }()
+					return true
+				})
+				cfg := broker.Config{Ladder: ladder(t, "1s 5s"), APIPrefix: "X.API"}
+				if tt.silent == "" {
+					cfg.Journal = time.Hour
+				}
+				startBroker(t, s, cfg).stop()
+				hidden, cfg.Journal = tt.silent == "", time.Hour
+				began := time.Now()
+				i := startBroker(t, s, cfg)
+				if took := time.Since(began); took != tt.ready {
+					t.Errorf("ready after %s, want %s", took, tt.ready)
+				}
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				c.target("ORDERS", "orders.>")
+				c.publish("delay.1s.orders.a", "x")
+				checkExactly(t, in, time.Now().Add(time.Second), 0)
+				time.Sleep(time.Second)
+				if kept := i.broker.Status().Journal; (kept.Stored == 1) != (tt.silent == "") || !kept.Kept {
+					t.Errorf("the journal has %+v", kept)
+				}
+			})
+		})
+	}
+}
