@@ -64,8 +64,9 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 
 // operatorWorks looks at everything there is, and tries what is not allowed.
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
-	t.Setenv("DELAY_JOURNAL", "1h")
 	o := operateAs(t, without...)
+	t.Setenv("DELAY_JOURNAL", "1h")
+	o.must("provision") // and a journal
 	front := o.publish("delay.5s.orders.front", "")
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
 	if _, err := o.js.CreateConsumer(t.Context(), front.Stream, reader); err != nil {
