@@ -1,0 +1,15 @@
+// Package clienttest is a broker for the tests of programs that ask for delays: without a server, and with a clock that
+// the test moves.
+//
+//	fake := clienttest.New(t, client.Config{})
+//	app := orders.New(fake.Client())        // the program under test has a real *client.Client
+//	app.Place("42")
+//	arrived := fake.Advance(30 * time.Minute)
+//
+// Requests are read by the broker's own parser, a dead letter included, streams have sequences, remember ids and refuse
+// what is too large, and what arrives has the headers that a broker writes. TestFakeIsLikeTheBroker of package client runs one scenario on this and
+// test directory, runs one scenario on this and on a real broker, and compares all of it.
+//
+// It differs in this: everything is delivered at its time, and once. There are no targets that refuse, no retries, no
+// crashes. What is due at the moment when it is stored is delivered by the next Advance.
+package clienttest
