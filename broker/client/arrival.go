@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// An Arrival is what a message that a broker delivered says about its delay. Compare ID to know copies, which come after
-// a crash. A publisher that may publish to the target itself can write the same headers.
+// An Arrival is what a message that a broker delivered says about its delay. Compare ID to know copies, which come
+// after a crash. A publisher that may publish to the target itself can write the same headers.
 type Arrival struct {
 	message.Arrival
 	// At is when it came: when the target's stream stored it or, for a subscriber, when Of was called.

@@ -18,6 +18,7 @@ type ask struct {
 	target  string
 	subject string
 	spare   string // that the intake takes; empty where there is no other
+	steady  string // the one for a message with an ID: the same for every client, at any time, and without a spare
 	token   string // of the level in subject that was guessed; empty where it was not
 	leg     bool   // the caller named the level, which may be a first leg: see Until
 	err     error
@@ -27,6 +28,10 @@ type ask struct {
 func (c *Client) in(target string, delay time.Duration) ask {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
 	a := ask{target: target, subject: names.In(written, target)}
+	a.steady = a.subject
+	if token, ok := usual(written); ok {
+		a.steady = names.Level(token, target)
+	}
 	if token, ok := c.levels.token(written, c.store.Now()); ok {
 		a.subject, a.spare, a.token = names.Level(token, target), a.subject, token
 	}
@@ -36,6 +41,7 @@ func (c *Client) in(target string, delay time.Duration) ask {
 // at asks for a time. A level with Delay-Until would save a hop, and is not exact: see the package comment.
 func (c *Client) at(target string, at time.Time) ask {
 	a := ask{target: target, subject: c.policy.Names.At(message.TimeToken(at), target)}
+	a.steady = a.subject
 	if at.IsZero() {
 		a.err = fmt.Errorf("%w: the zero time, which somebody forgot to set", ErrBadTime)
 	}
@@ -43,7 +49,9 @@ func (c *Client) at(target string, at time.Time) ask {
 }
 
 func (c *Client) level(target, level string) ask {
-	a := ask{target: target, subject: c.policy.Names.Level(level, target), spare: c.policy.Names.In(level, target), leg: true}
+	names := c.policy.Names
+	a := ask{target: target, subject: names.Level(level, target), spare: names.In(level, target), leg: true}
+	a.steady = a.subject
 	if strings.Contains(level, ".") { // or a part of it would become a part of the target
 		a.err = fmt.Errorf("%w: the level %q: a dot splits a subject", ErrBadTime, level)
 	}
@@ -72,6 +80,9 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if r.protocol.Get(nats.MsgIdHdr) != "" {
+		a.subject, a.spare, a.token = a.steady, "", ""
 	}
 	d := &draft{token: a.token, msg: &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}}
 	request, err := c.check(d.msg, a.target, r)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,17 @@ const (
 // explain says what a failure means for the message. Refusal tells whether the server has forbidden a subject.
 func explain(d *draft, err error, refusal func(subject string) error) error {
 	subject, kind := d.msg.Subject, kindOf(err)
-	if d.spare != nil && kind == ErrNoBroker {
-		subject += ", then to " + d.spare.Subject
-	}
 	if kind == nil {
 		return fmt.Errorf("publish to %s: %w", subject, err)
 	}
-	if no := refusal(subject); no != nil && kind == ErrUnanswered {
+	no := refusal(subject)
+	if d.spare != nil {
+		no = cmp.Or(no, refusal(d.spare.Subject))
+		if kind == ErrNoBroker {
+			subject += ", then to " + d.spare.Subject
+		}
+	}
+	if kind == ErrUnanswered && no != nil {
 		err = no
 	}
 	return fmt.Errorf("publish to %s: %w: %w", subject, kind, err)

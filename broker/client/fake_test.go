@@ -87,7 +87,8 @@ func (d *diary) arrived(m *nats.Msg) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.arrivals = append(d.arrivals, d.line("%s %q, %s %t, %s", m.Subject, m.Data, a.Arrival.ID, ok, strings.Join(header, " ")))
+	d.arrivals = append(d.arrivals,
+		d.line("%s %q, %s %t, %s", m.Subject, m.Data, a.Arrival.ID, ok, strings.Join(header, " ")))
 }
 
 func (d *diary) receipt(what string, r client.Receipt, err error) {
@@ -136,7 +137,8 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 	r, err := c.Look(ctx, seen)
 	d.receipt("look", r, err)
 	in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
-		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
+		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
+		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
 	in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
 	in("shop.c", 1500*time.Millisecond, "1.5 s")
 	in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))

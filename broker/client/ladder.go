@@ -59,16 +59,24 @@ func (l *ladder) learn(known levels.Ladder) {
 
 // token is the name for a delay, written as levels.FormatDuration does; ok is false if it is to go through the intake.
 func (l *ladder) token(written string, now time.Time) (name string, ok bool) {
+	name, ok = usual(written)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d, err := levels.ParseDuration(written); err == nil && l.known[d] != "" {
+		name, ok = l.known[d], true
+	}
+	return name, ok && !now.Before(l.away[name])
+}
+
+// usual is the name of a delay on which some stream of a broker listens whatever its levels are: that of the level, or
+// the intake's.
+func usual(written string) (name string, ok bool) {
 	d, err := levels.ParseDuration(written)
 	if err != nil {
 		return "", false // too long to be a level, and the parser says so
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if name, ok = l.known[d]; !ok {
-		name, ok = plain()[d]
-	}
-	return name, ok && !now.Before(l.away[name])
+	name, ok = plain()[d]
+	return name, ok
 }
 
 // missed notes that no stream took a guess.
@@ -82,8 +90,8 @@ func (l *ladder) missed(name string, now time.Time) {
 }
 
 // ReadLevels asks JetStream which levels the broker has, in place of Config.Levels. It needs the right to publish to
-// $JS.API.STREAM.NAMES, and is worth it only for levels with unusual names, such as 2500s: every message with that delay
-// saves a hop. When levels have changed since, nothing is wrong; call it again, or never.
+// $JS.API.STREAM.NAMES, and is worth it only for levels with unusual names, such as 2500s: every message with that
+// delay saves a hop. When levels have changed since, nothing is wrong; call it again, or never.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

@@ -105,6 +105,45 @@ func TestLevelThatIsGone(t *testing.T) {
 	})
 }
 
+// TestIDGoesToOneStream: a message with an id that was published again is stored once, although its level had no leader
+// in between. Nothing that a client knows or has met changes its subject.
+func TestIDGoesToOneStream(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 60s 2500s")})
+		c, nc := newClient(t, s, client.Config{})
+		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
+		for _, tt := range []struct {
+			delay  time.Duration
+			stream string
+		}{{5 * time.Second, "DELAY_5s"}, {time.Minute, "DELAY_INTAKE"}, {2500 * time.Second, "DELAY_INTAKE"}} {
+			for i, c := range []*client.Client{c, knows, c} {
+				r, err := c.In(t.Context(), "shop.x", tt.delay, nil, client.ID(tt.delay.String()))
+				if err != nil || r.Stream != tt.stream || r.Duplicate != (i > 0) {
+					t.Errorf("%s: got %+v, %v, want it once in %s", tt.delay, r, err, tt.stream)
+				}
+			}
+		}
+		if err := s.JetStream(nc).DeleteStream(t.Context(), "DELAY_5s"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := c.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other"))
+			wantError(t, err, client.ErrNoBroker)
+		}
+		p := c.Publisher(0)
+		if _, err := p.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other")); err != nil {
+			t.Error(err)
+		}
+		wantError(t, p.Close(t.Context()), client.ErrNoBroker)
+		if r, err := c.In(t.Context(), "shop.x", 5*time.Second, nil); err != nil || r.Stream != "DELAY_INTAKE" {
+			t.Errorf("without an id: got %+v, %v, want the intake", r, err)
+		}
+		_, err := c.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other"))
+		wantError(t, err, client.ErrNoBroker)
+	})
+}
+
 // TestReadLevels: the levels that take messages are read from the server, and no others.
 func TestReadLevels(t *testing.T) {
 	t.Parallel()

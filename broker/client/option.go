@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nats-io/nats.go"
 
@@ -57,19 +58,20 @@ func (o *options) refuse(format string, args ...any) {
 
 // ID makes a publish idempotent: within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream that stored a
 // message stores no other one with this id, and says Receipt.Duplicate. So a publish that failed with ErrUnanswered can
-// be repeated, with the same delay or level. Make it unique for each target, as in "order-42/expire": a stream takes the
+// be repeated, with the same delay or level. It goes to the same stream, and to no other one when that has no leader:
+// then the error is ErrNoBroker. Make the id unique for each target, as in "order-42/expire": a stream takes the
 // messages of many.
 func ID(id string) Option {
 	return func(o *options) {
-		if strings.TrimSpace(id) != id || id == "" || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
 			o.refuse("the id %q: want some text without control characters, or spaces around it", id)
 		}
 		o.protocol.Set(nats.MsgIdHdr, id)
 	}
 }
 
-// Expires says that the message is of no use when it would be delivered later than this after it is due. Then it becomes
-// a dead letter.
+// Expires says that the message is of no use when it would be delivered later than this after it is due. Then it
+// becomes a dead letter.
 func Expires(after time.Duration) Option {
 	return func(o *options) {
 		if after < 0 {
@@ -96,8 +98,8 @@ func Deliver(m Mode) Option {
 	}
 }
 
-// MaxAttempts makes the message a dead letter when it was refused so often. It can only lower what the broker's settings
-// say.
+// MaxAttempts makes the message a dead letter when it was refused so often. It can only lower what the broker's
+// settings say.
 func MaxAttempts(n int) Option {
 	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
@@ -113,8 +115,9 @@ func TTL(keep time.Duration) Option {
 	}
 }
 
-// Until is the exact time of delivery, to the nanosecond, of a message that is published by Level: the level is the first
-// leg of its way, and ends before. If it is stored so late that the level ends after that time, it becomes a dead letter.
+// Until is the exact time of delivery, to the nanosecond, of a message that is published by Level: the level is the
+// first leg of its way, and ends before. If it is stored so late that the level ends after that time, it becomes a dead
+// letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {

@@ -36,8 +36,8 @@ func (c *Client) Publisher(window int) *Publisher {
 	}
 }
 
-// In publishes as Client.In does, and does not wait for the answer. It waits while the window is full; ctx ends that, and
-// nothing else. The body must stay as it is until there is an answer. An error means that nothing was published.
+// In publishes as Client.In does, and does not wait for the answer. It waits while the window is full; ctx ends that,
+// and nothing else. The body must stay as it is until there is an answer. An error means that nothing was published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {
@@ -72,7 +72,7 @@ func (p *Publisher) publish(ctx context.Context, a ask, body []byte, opts []Opti
 		return nil, explain(d, err, p.client.store.Refusal)
 	}
 	pending := &Pending{done: make(chan struct{})}
-	go p.await(future, d, pending) // until the answer, which comes by Config.Timeout at the latest; Close waits for it
+	go p.await(future, d, pending) // until the answer, or twice Config.Timeout; Close waits for it
 	return pending, nil
 }
 

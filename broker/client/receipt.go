@@ -21,9 +21,9 @@ type Receipt struct {
 	Accepted time.Time
 }
 
-// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It asks the
-// stream's leader, which needs the right to publish to $JS.API.STREAM.MSG.GET.*, a round trip, and to be quick: a message
-// in the intake has soon moved on. Then the error is ErrGone.
+// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It asks
+// the stream's leader, which needs the right to publish to $JS.API.STREAM.MSG.GET.*, a round trip, and to be quick: a
+// message in the intake has soon moved on. Then the error is ErrGone.
 func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -15,8 +15,8 @@ type Arrival struct {
 	Attempts int       // how often it was refused before
 }
 
-// ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish to
-// the target can write these headers too.
+// ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish
+// to the target can write these headers too.
 func ParseArrival(h Header) (Arrival, bool) {
 	due, bad := parseTime(only(h, HeaderDue))
 	accepted, worse := parseTime(only(h, HeaderAccepted))

@@ -12,7 +12,8 @@ func TestArrivalIsWhatWasSent(t *testing.T) {
 		{ID: "DELAY_5s-1-1", Due: at.Add(time.Hour), Accepted: at},
 		{ID: "DELAY_5s-1-1", Due: at.Add(1), Accepted: at, MsgID: "order 42/expire", Attempts: 3},
 	} {
-		h := Request{ID: want.ID, Due: want.Due, Accepted: want.Accepted, MsgID: want.MsgID, Attempts: want.Attempts}.TargetHeader()
+		r := Request{ID: want.ID, Due: want.Due, Accepted: want.Accepted, MsgID: want.MsgID, Attempts: want.Attempts}
+		h := r.TargetHeader()
 		if got, ok := ParseArrival(h); !ok || got != want {
 			t.Errorf("got %+v, %t, want %+v", got, ok, want)
 		}

@@ -108,8 +108,8 @@ func (n Names) DeadFilter() string              { return n.dead + ".>" }
 // SysFilter is all that travels between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 
-// Level, In and At are the subjects on which a client asks for a delay: for a level or a plain duration, any duration,
-// a time. See TimeToken.
+// Level is the subject on which a client asks for the delay of a level, or a plain duration. In is that for any
+// duration, At that for a time: see TimeToken.
 func (n Names) Level(level, target string) string { return n.level + "." + level + "." + target }
 func (n Names) In(duration, target string) string { return n.in + "." + duration + "." + target }
 func (n Names) At(time, target string) string     { return n.at + "." + time + "." + target }

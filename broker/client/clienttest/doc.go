@@ -6,10 +6,10 @@
 //	app.Place("42")
 //	arrived := fake.Advance(30 * time.Minute)
 //
-// Requests are read by the broker's own parser, a dead letter included, streams have sequences, remember ids and refuse
-// what is too large, and what arrives has the headers that a broker writes. TestFakeIsLikeTheBroker of package client runs one scenario on this and
-// test directory, runs one scenario on this and on a real broker, and compares all of it.
+// Requests are read by the broker's own parser, streams have sequences, remember ids and refuse what is too large, and
+// what arrives has the headers that a broker writes. TestFakeIsLikeTheBroker, in package client, runs one scenario on a
+// real broker and on this, and compares all that a program sees.
 //
 // It differs in this: everything is delivered at its time, and once. There are no targets that refuse, no retries, no
-// crashes. What is due at the moment when it is stored is delivered by the next Advance.
+// crashes, no limits but the size. What is due at the moment when it is stored is delivered by the next Advance.
 package clienttest

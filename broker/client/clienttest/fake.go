@@ -58,8 +58,8 @@ type handler struct {
 	handle  func(*nats.Msg)
 }
 
-// New returns a broker with the settings that a client with this configuration knows. Its clock begins at the year 2000,
-// as that of testing/synctest.
+// New returns a broker with the settings that a client with this configuration knows. Its clock begins at the year
+// 2000, as that of testing/synctest.
 func New(t testing.TB, cfg client.Config) *Fake {
 	t.Helper()
 	return NewAt(t, cfg, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -109,8 +109,8 @@ func (f *Fake) Handle(pattern string, handle func(*nats.Msg)) {
 	f.handlers = append(f.handlers, handler{pattern, handle})
 }
 
-// Advance moves the clock, and returns what has arrived in the meantime, in the order of the due times, and of acceptance
-// where those are equal. Advance(0) delivers what was due already.
+// Advance moves the clock, and returns what has arrived in the meantime, in the order of the due times, and of
+// acceptance where those are equal. Advance(0) delivers what was due already.
 func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()
 	defer f.mu.Unlock()
