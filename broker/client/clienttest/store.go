@@ -55,7 +55,7 @@ func (s store) PublishMsg(
 	if !ok {
 		return nil, jetstream.ErrNoStreamResponse
 	}
-	if size := len(m.Data) + headerSize(m.Header); size > maxPayload {
+	if size := m.Size() - len(m.Subject); size > maxPayload {
 		return nil, nats.ErrMaxPayload
 	} else if size > largest {
 		return nil, &jetstream.APIError{
@@ -156,20 +156,6 @@ func (s store) Streams(context.Context, string) ([]string, error) {
 }
 
 func (s store) Refusal(string) error { return nil }
-
-// headerSize is what a header takes on the wire.
-func headerSize(h nats.Header) int {
-	if len(h) == 0 {
-		return 0
-	}
-	size := len("NATS/1.0\r\n") + len("\r\n")
-	for name, values := range h {
-		for _, v := range values {
-			size += len(name) + len(": ") + len(v) + len("\r\n")
-		}
-	}
-	return size
-}
 
 func cloned(h nats.Header) nats.Header {
 	c := make(nats.Header, len(h))
