@@ -1,6 +1,11 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"delaybroker/broker/leader"
+	"delaybroker/broker/muster"
+)
 
 const (
 	// backlogLate is how long overdue a message must be to count as held up by an outage, and not only by the messages
@@ -24,10 +29,10 @@ const (
 //     before the first is sent: every message of the intake, as far as it fits into memory (see Config.HoldMessages and
 //     HoldBytes) and is read within backlogWait.
 //   - Lanes that begin together, or come back together after a connection was lost, and have long overdue messages,
-//     send them in one order, exact to musterStep, for backlogWait; see muster. After backlogWait, each lane goes by
-//     itself.
+//     send them in one order, exact to muster.Step, for backlogWait; see package muster. After backlogWait, each lane
+//     goes by itself.
 //
-// Each target gets its messages in this order. Messages to several targets may arrive in another order: see muster. The
+// Each target gets its messages in this order. Messages to several targets may arrive in another order: see there. The
 // order has three limits. Where the clocks of two leaders disagree, stamps fall back by as much. A target may
 // refuse some of the messages: these come after a retry. And messages that a slow target would not take soon are given
 // back, and come by way of a retry lane.
@@ -37,25 +42,26 @@ const (
 // has been read as far as it was overdue, or when the time is up. A lane without long overdue messages waits for no
 // other lane. A lane that is full waits for the answers that make room in it, but not longer than answerWait.
 type backlog struct {
-	muster *muster
+	muster *muster.Muster
 	wake   func() // makes the loop turn; may be called from any goroutine
 
-	open     bool
-	together bool       // in one order with other lanes
-	long     bool       // a message was long overdue
-	since    time.Time  // local; since when messages can be sent; zero while they cannot
-	began    leaderTime // the leader's time at since
-	waits    time.Time  // local; since when the lane is full and waits for answers; zero while it does not
-	slow     int        // publishes underway that were waited for in vain
+	open   bool
+	member *muster.Member // in one order with other lanes; nil while the lane goes by itself
+	long   bool           // a message was long overdue
+	since  time.Time      // local; since when messages can be sent; zero while they cannot
+	began  leader.Time    // the leader's time at since
+	waits  time.Time      // local; since when the lane is full and waits for answers; zero while it does not
+	slow   int            // publishes underway that were waited for in vain
 }
 
-func newBacklog(m *muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
+func newBacklog(m *muster.Muster, wake func()) *backlog { return &backlog{muster: m, wake: wake} }
+
+func (b *backlog) together() bool { return b.member != nil }
 
 // holdBack is called while nothing can be sent. It opens the backlog, if it is closed, together with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
-		b.begin(backlog{open: true, together: true})
-		b.muster.join(b)
+		b.begin(backlog{open: true, member: b.muster.Join(b.wake)})
 	}
 	b.since = time.Time{}
 }
@@ -67,14 +73,14 @@ func (b *backlog) begin(as backlog) {
 
 // gather reports whether a message that was just read must wait on the wheel until the backlog lets it be sent. Late is
 // how long ago it was due. A message that is long overdue opens the backlog.
-func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local time.Time) bool {
+func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local time.Time) bool {
 	if late < 0 || !b.open && late < backlogLate {
 		return false
 	}
 	switch {
 	case !b.open:
 		b.begin(backlog{open: true, since: local, began: now})
-	case !b.together && level:
+	case !b.together() && level:
 		b.since = local // the lane makes progress
 	}
 	return true
@@ -83,8 +89,8 @@ func (b *backlog) gather(late time.Duration, level bool, now leaderTime, local t
 // sendable returns up to which due time messages may be sent, and how long until that may change by itself. Full means
 // that no more messages can be read before some have left.
 func (b *backlog) sendable(
-	r *reading, f *flights, full bool, now leaderTime, local time.Time,
-) (until leaderTime, wait time.Duration) {
+	r *reading, f *flights, full bool, now leader.Time, local time.Time,
+) (until leader.Time, wait time.Duration) {
 	if !b.open {
 		return now, forever
 	}
@@ -96,12 +102,12 @@ func (b *backlog) sendable(
 	nothing := !b.long || !any || first.After(now)
 	caughtUp := r.caughtUp(b.began)
 	switch up := !local.Before(b.since.Add(backlogWait)); {
-	case caughtUp && (nothing || up), up && !b.together, up && r.delay == 0:
+	case caughtUp && (nothing || up), up && !b.together(), up && r.delay == 0:
 		b.end()
 		return now, forever
 	case up:
-		b.muster.leave(b)
-		b.together, b.since = false, local
+		b.member.Leave()
+		b.member, b.since = nil, local
 	}
 	switch settled, ok := r.settled(); {
 	case caughtUp || full && b.answered(f, local):
@@ -109,12 +115,12 @@ func (b *backlog) sendable(
 	case ok && settled.Before(now):
 		until = settled
 	}
-	if b.together {
+	if b.together() {
 		mark := until
 		if any && first.Before(mark) {
 			mark = first
 		}
-		if floor := b.muster.say(b, mark); floor.Before(until) {
+		if floor := b.member.Say(mark); floor.Before(until) {
 			until = floor
 		}
 	}
@@ -148,8 +154,8 @@ func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.
 func (b *backlog) end() {
-	if b.together {
-		b.muster.leave(b)
+	if b.together() {
+		b.member.Leave()
 	}
 	b.begin(backlog{})
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/ratelog"
 )
@@ -32,7 +34,7 @@ type Broker struct {
 	jetstream *jetStream          // on the control link
 	reading   jetstream.JetStream // on the read link
 	leaser    lease.Leaser
-	muster    muster
+	muster    muster.Muster
 	tally     *tally
 	roster    roster
 	log       *slog.Logger
@@ -89,11 +91,11 @@ func (b *Broker) Run(ctx context.Context) error {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
 	cfg := b.streams.cfg
-	budget := newBudget(cfg.HoldBytes, len(lanes))
+	room := budget.New(cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.api, deliver.Config{
 		Modes: cfg.Deliver, Rates: cfg.Rates, ReplyTimeout: cfg.ReplyTimeout, Ours: b.streams.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
-		Window: min(cfg.HoldMessages, budget.most()/2/flightOverhead), WindowBytes: budget.most() / 2, Log: b.log,
+		Window: min(cfg.HoldMessages, room.Most()/2/flightOverhead), WindowBytes: room.Most() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
@@ -125,7 +127,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})
 	defer release()
-	err = b.work(ctx, lanes, budget, &instance{
+	err = b.work(ctx, lanes, room, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),

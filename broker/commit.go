@@ -21,11 +21,11 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
-	w.early.ask(w.clock.leader, local)
+	w.early.ask(w.clock.Leader(), local)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
-		w.mail.put(committed{w.commits.carryOut(ctx, todo)})
+		w.mail.Put(committed{w.commits.carryOut(ctx, todo)})
 	})
 	return forever
 }
@@ -61,7 +61,7 @@ func (w *worker) drain() error {
 	for (w.flights.underway > 0 || w.commits.running) && !late {
 		select {
 		case <-w.lease.Beats():
-		case <-w.mail.bell:
+		case <-w.mail.Bell():
 			w.takeMail(time.Now())
 			w.report(time.Now())
 		case <-answers.C:

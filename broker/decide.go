@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 	"delaybroker/levels"
@@ -59,7 +60,7 @@ func next(p plan, m moment, f *flight) step {
 	if f.problem != nil {
 		return unfit(m, f)
 	}
-	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(byLeader(expires)) {
+	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
 		return step{kind: dead, why: stillHere(f)}
 	}
 	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
@@ -112,7 +113,7 @@ func unfit(m moment, f *flight) step {
 // if it is read at once; otherwise the message would wait there behind messages that are due later. Then it stays in
 // memory, and the intake may read no further until a message is due. In a level all messages are about equally far from
 // due, so a level simply reads on later.
-func holdOrSpill(p plan, m moment, f *flight, at leaderTime) step {
+func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	left := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || left < near {
 		return step{kind: hold, at: at}
@@ -256,7 +257,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request
-		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).stamp, r.Pacer, ""
+		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).Stamp(), r.Pacer, ""
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
 		return step{kind: dead, why: message.Problemf(message.Expired,
@@ -286,7 +287,7 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
 	wait := waits[min(failed, len(waits))-1]
 	again, expires := m.now.Add(wait.Delay), f.request.Expires
-	as := f.request.Refused(m.now.stamp, again.stamp, reason)
+	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
 		[]any{"target", as.Target, "reason", as.LastError, "attempt", failed, "of", allowed}}}
@@ -294,7 +295,7 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	case failed >= allowed:
 		s.kind, s.why = dead, message.Problemf(message.Undelivered,
 			"the target refused all of %d attempts, lastly: %s", failed, reason)
-	case !expires.IsZero() && again.After(byLeader(expires)):
+	case !expires.IsZero() && again.After(leader.At(expires)):
 		s.kind, s.why = dead, message.Problemf(message.Expired,
 			"refused %d times, and the next attempt would come after Delay-Expires %s, lastly: %s",
 			failed, expires.UTC().Format(time.RFC3339Nano), reason)
@@ -316,7 +317,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 			to = l
 		}
 	}
-	as := f.request.Defer(m.now.Add(wait).stamp, why) // a turn is over by then
+	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // a turn is over by then
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }

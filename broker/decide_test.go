@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 	"delaybroker/levels"
@@ -34,11 +35,11 @@ func (s step) String() string {
 	case backOff:
 		return "back off until " + s.at.Sub(epoch).String()
 	case pace:
-		return "wait for a turn at " + byLeader(s.as.RetryAt).Sub(epoch).String() + " of " + s.as.Paced
+		return "wait for a turn at " + leader.At(s.as.RetryAt).Sub(epoch).String() + " of " + s.as.Paced
 	case hop:
 		return "hop into " + s.level.Name
 	case retry:
-		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, byLeader(s.as.RetryAt).Sub(epoch), s.as.Attempts)
+		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, leader.At(s.as.RetryAt).Sub(epoch), s.as.Attempts)
 	case dead:
 		if s.as != nil {
 			return fmt.Sprintf("dead: %s after %d", s.why.Code, s.as.Attempts)
@@ -51,10 +52,10 @@ func (s step) String() string {
 }
 
 // epoch is when the message of a test was stored.
-var epoch = byLeader(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+var epoch = leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
 // after is the given time after that, as a message carries it.
-func after(d time.Duration) time.Time { return epoch.Add(d).stamp }
+func after(d time.Duration) time.Time { return epoch.Add(d).Stamp() }
 
 // TestDecide is the intake and a level at their exact edges. The horizon of this ladder is 3 s, and 50 ms more.
 func TestDecide(t *testing.T) {
@@ -458,7 +459,7 @@ func walk(ladder levels.Ladder, at layout.Spec, wait time.Duration, rng *rand.Ra
 	now := stored.Add(latency())
 	hops, holds := 0, 0
 	for {
-		f := &flight{Stored: lane.Stored{At: stored.stamp}, request: r}
+		f := &flight{Stored: lane.Stored{At: stored.Stamp()}, request: r}
 		switch s := next(plan{delay: at.Delay, ladder: ladder}, moment{now: now, proven: true}, f); s.kind {
 		case fire:
 			if now.Before(f.when()) {

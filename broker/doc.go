@@ -37,7 +37,7 @@
 //	  ▼ arrived
 //	commit.go, committer.go     move the cursor, look at the stream (jetstream.go), purge up to the cursor
 //
-//	The time: clock.go, look.go, leadertime.go. The memory for reading: budget.go.
+//	The time: leader/…, look.go. The memory for reading: budget/….
 //	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
 //
 // These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
@@ -46,7 +46,7 @@
 //
 // The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
 // refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go. A message with a
-// seal that cannot be judged waits for keys.go. The backlogs of several lanes are brought into one order by muster.go.
+// seal that cannot be judged waits for keys.go. The backlogs of several lanes are brought into one order by muster/….
 //
 // # A new kind of lane
 //
@@ -71,8 +71,9 @@
 //     the intake was crowded, fires when it is due.
 //   - The due time travels with the message. Any ladder may continue a chain of hops that another ladder began, so
 //     levels may come and go.
-//   - A message fires only with a proof that the clock of the lane's leader has reached the due time (see clock). The
-//     due time was stamped by the leader of the first stream: leaders' clocks are taken to agree, as NTP keeps them.
+//   - A message fires only with a proof that the clock of the lane's leader has reached the due time: see leader.Clock.
+//     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
+//     them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;

@@ -16,7 +16,7 @@ const (
 )
 
 // early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached its due
-// time; but that proof is up to clockTrust old, and the clock may have been put back since, or the proof be wrong. So
+// time; but that proof is up to leader.Trust old, and the clock may have been put back since, or the proof be wrong. So
 // each look of a commit is also compared with the deliveries before it. When the leader answers ts to a question asked
 // at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
 //
@@ -65,7 +65,7 @@ func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 
 // judge counts what the look of a commit tells about the deliveries before it.
 func (w *worker) judge(s lane.Sample) {
-	told, wasEarly := w.early.judge(w.clock.base, s)
+	told, wasEarly := w.early.judge(w.clock.Base(), s)
 	if told {
 		w.shared.tally.judged.Add(1)
 	}

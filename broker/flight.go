@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/wheel"
@@ -34,10 +35,10 @@ type unproven struct {
 	since    time.Time        // local
 }
 
-func (f *flight) storedAt() leaderTime { return byLeader(f.At) }
+func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 
 // when is the time at which it is to be delivered.
-func (f *flight) when() leaderTime { return byLeader(f.request.When()) }
+func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 
 // publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or with
 // other headers, nobody could tell that it is a copy.

@@ -4,7 +4,9 @@ import (
 	"iter"
 	"time"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/wheel"
 )
 
@@ -21,7 +23,7 @@ type flights struct {
 	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
 	untimed   []*flight
 	unchecked []*flight
-	account   *account // the lane's part of the instance's memory
+	account   *budget.Account // the lane's part of the instance's memory
 
 	count    int // messages, wherever they wait
 	bytes    int // of memory that they take
@@ -32,7 +34,7 @@ type flights struct {
 	unprovenBytes int
 }
 
-func newFlights(a *account) *flights {
+func newFlights(a *budget.Account) *flights {
 	return &flights{wheel: wheel.New[*flight](), overdue: wheel.New[struct{}](), account: a}
 }
 
@@ -45,13 +47,13 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 }
 
 // hold puts a message on the wheel.
-func (f *flights) hold(fl *flight, until leaderTime) { f.wheel.Add(until.stamp, fl) }
+func (f *flights) hold(fl *flight, until leader.Time) { f.wheel.Add(until.Stamp(), fl) }
 
 // due takes the due messages off the wheel, in order.
-func (f *flights) due(now leaderTime) iter.Seq2[leaderTime, *flight] {
-	return func(yield func(leaderTime, *flight) bool) {
-		for due, fl := range f.wheel.Advance(now.stamp) {
-			if !yield(byLeader(due), fl) {
+func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
+	return func(yield func(leader.Time, *flight) bool) {
+		for due, fl := range f.wheel.Advance(now.Stamp()) {
+			if !yield(leader.At(due), fl) {
 				return
 			}
 		}
@@ -59,9 +61,9 @@ func (f *flights) due(now leaderTime) iter.Seq2[leaderTime, *flight] {
 }
 
 // next is when the first message on the wheel is due.
-func (f *flights) next() (leaderTime, bool) {
+func (f *flights) next() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
-	return byLeader(due), ok
+	return leader.At(due), ok
 }
 
 // waiting is how many messages wait on the wheel or for the time.
@@ -75,19 +77,19 @@ func (f *flights) takeUntimed() []*flight {
 }
 
 // date notes since when a message should have left, or that it is not overdue.
-func (f *flights) date(fl *flight, since leaderTime, overdue bool) {
+func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)
 	if overdue {
-		fl.overdue = f.overdue.Add(since.stamp, struct{}{})
+		fl.overdue = f.overdue.Add(since.Stamp(), struct{}{})
 	}
 }
 
 // oldest is when the oldest message should have left: of the messages that are dated, or of those on the wheel. A
 // message that is to be moved comes off the wheel a lookahead before it should leave. So every message on the wheel
 // counts as overdue only after a lookahead: a message may count as overdue too late, but never too early.
-func (f *flights) oldest() (since leaderTime, ok bool) {
+func (f *flights) oldest() (since leader.Time, ok bool) {
 	dated, ok := f.overdue.Next()
-	since = byLeader(dated)
+	since = leader.At(dated)
 	if next, any := f.next(); any && (!ok || next.Add(lookahead).Before(since)) {
 		return next.Add(lookahead), true
 	}

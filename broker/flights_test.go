@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
 func someFlights() *flights {
-	return newFlights(newBudget(DefaultHoldBytes, 1).open(freeShare, func() {}))
+	return newFlights(budget.New(DefaultHoldBytes, 1).Open(budget.FreeShare))
 }
 
 // TestFlightsAreCounted: a message is counted with its bytes until its flight ends, wherever it waits.
@@ -56,7 +58,7 @@ func TestOldest(t *testing.T) {
 			t.Errorf("with one that should have left %s after: since %s, want %s", tt.since, got.Sub(epoch), tt.want)
 		}
 	}
-	f.date(moving, leaderTime{}, false)
+	f.date(moving, leader.Time{}, false)
 	if got, _ := f.oldest(); got != epoch.Add(lookahead) {
 		t.Errorf("with none on its way: since %s, want %s", got.Sub(epoch), lookahead)
 	}

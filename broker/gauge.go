@@ -3,6 +3,8 @@ package broker
 import (
 	"sync/atomic"
 	"time"
+
+	"delaybroker/broker/leader"
 )
 
 // countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
@@ -49,17 +51,17 @@ func (w *worker) report(local time.Time) {
 	g.stream.bytes.Store(r.seen.Bytes)
 	g.stream.maxBytes.Store(r.seen.MaxBytes)
 
-	now, _ := w.clock.now(local)
+	now, _ := w.clock.Now(local)
 	resumes, later := w.resumes()
 	storeTime(&g.resumes, resumes, later && resumes.After(now))
 	next, any := f.next()
 	storeTime(&g.next, next, any)
 	oldest, any := f.oldest()
 	storeTime(&g.oldest, oldest, any)
-	if w.clock.known {
-		g.looked.Store(int64(w.clock.at.Sub(g.base)) + 1)
+	if at, ok := w.clock.Looked(); ok {
+		g.looked.Store(int64(at.Sub(g.base)) + 1)
 	}
-	g.offset.Store(int64(w.clock.offset(now, local)))
+	g.offset.Store(int64(w.clock.Offset(now, local)))
 	g.uncommitted.Store(0)
 	if since := w.commits.waiting(&r.cursor, local); !since.IsZero() {
 		g.uncommitted.Store(int64(since.Sub(g.base)) + 1)
@@ -67,7 +69,7 @@ func (w *worker) report(local time.Time) {
 }
 
 // storeTime stores a time, or zero when there is none.
-func storeTime(in *atomic.Int64, t leaderTime, ok bool) {
+func storeTime(in *atomic.Int64, t leader.Time, ok bool) {
 	if !ok {
 		in.Store(0)
 		return
@@ -109,11 +111,11 @@ func (g *gauge) fill(l *LaneStatus, local time.Time) {
 	if looked == 0 {
 		return
 	}
-	now := byLeader(g.base.Round(0).Add(mono + time.Duration(g.offset.Load())))
+	now := leader.At(g.base.Round(0).Add(mono + time.Duration(g.offset.Load())))
 	if l.ClockKnown = mono-time.Duration(looked-1) <= offsetFor; l.ClockKnown {
-		l.ClockOffset = now.stamp.Sub(local.Round(0))
+		l.ClockOffset = now.Stamp().Sub(local.Round(0))
 	}
 	if oldest := g.oldest.Load(); oldest != 0 {
-		l.Overdue = max(0, now.Sub(byLeader(time.Unix(0, oldest))))
+		l.Overdue = max(0, now.Sub(leader.At(time.Unix(0, oldest))))
 	}
 }

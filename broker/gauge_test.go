@@ -6,6 +6,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
@@ -31,7 +32,7 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 		t.Errorf("overdue by %s, and nothing is", got)
 	}
 	w = idle(t, now)
-	w.flights.hold(&flight{}, byLeader(now.Add(time.Second)))
+	w.flights.hold(&flight{}, leader.At(now.Add(time.Second)))
 	w.report(now)
 	w.flights.untimed = append(w.flights.untimed, &flight{})
 	w.report(now)
@@ -60,7 +61,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 		w := idle(t, now)
 		w.plan.kind = test.kind
 		f := &flight{Stored: lane.Stored{At: now}, request: test.request}
-		w.proceed(f, moment{now: byLeader(now), proven: true})
+		w.proceed(f, moment{now: leader.At(now), proven: true})
 		w.report(now)
 		if got := w.statusAt(now).Overdue; got != test.want {
 			t.Errorf("%s: overdue by %s, want %s", test.name, got, test.want)
@@ -72,7 +73,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
-	w.flights.date(&flight{}, byLeader(now.Add(-time.Second)), true)
+	w.flights.date(&flight{}, leader.At(now.Add(-time.Second)), true)
 	w.reading.cursor.Done(w.reading.cursor.Begin(1))
 	w.report(now)
 	w.report(now.Add(time.Minute))

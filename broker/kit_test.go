@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/muster"
 	"delaybroker/broker/ratelog"
 )
 
@@ -26,11 +28,11 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	}
 	i := &instance{
 		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates),
-		muster: new(muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
+		muster: new(muster.Muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
-	room := newBudget(s.cfg.HoldBytes, 1).open(freeShare, nil)
+	room := budget.New(s.cfg.HoldBytes, 1).Open(budget.FreeShare)
 	w := newWorker(i, l, s.plan(l), by, reader, room, new(laneCount), slog.New(slog.DiscardHandler))
 	w.gauge.base = now
 	w.clock = newLeaderClock(now)

@@ -80,7 +80,7 @@ func (l *linkState) watch(ctx context.Context, back func()) {
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.watch(ctx, func() {
 		for _, w := range b.roster.enlisted() {
-			w.mail.put(linkBack{})
+			w.mail.Put(linkBack{})
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 )
 
 const (
@@ -16,20 +17,40 @@ const (
 	// lookUp is how long the loop sleeps at most while messages are in memory: after a machine was suspended, messages are
 	// late by no more than that.
 	lookUp = time.Minute
+	// lookAhead is how long before a message is due the leader is asked for its time, if the last proof is too old.
+	lookAhead = 50 * time.Millisecond
 )
+
+// leaderClock is the clock of a lane, and the looks that keep it proven. It belongs to the lane's loop.
+type leaderClock struct {
+	*leader.Clock
+	looking bool      // a look is underway
+	retry   time.Time // local; when the leader may be asked again after a look that failed
+	counted time.Time // local; when the last look that counts messages began
+}
+
+func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{Clock: leader.NewClock(local)} }
+
+// take takes in an answer of the stream's leader.
+func (c *leaderClock) take(s lane.Sample) {
+	c.Look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
+}
+
+// lookNow lets the next look come at once, although the last one failed.
+func (c *leaderClock) lookNow() { c.retry = time.Time{} }
 
 // awaitDue returns how long to sleep when the next message is due after the time left, and makes sure that the clock is
 // proven by then.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
-	if w.clock.suspended(local) {
+	if w.clock.Suspended(local) {
 		w.look()
 	}
 	// The look begins before the last proof has lapsed, or firing would wait for the answer. A look serves the messages
-	// that are due within clockAhead.
-	if w.clock.age(local)+left > clockTrust-clockAhead {
-		if left > clockAhead {
-			return min(left-clockAhead, lookUp)
+	// that are due within lookAhead.
+	if w.clock.Age(local)+left > leader.Trust-lookAhead {
+		if left > lookAhead {
+			return min(left-lookAhead, lookUp)
 		}
 		if retry := w.clock.retry.Sub(local); retry > 0 {
 			return retry
@@ -52,7 +73,7 @@ func (w *worker) look() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
 		sample, err := w.shared.jetstream.sample(ctx, w.lane.Stream)
-		w.mail.put(looked{sample, err})
+		w.mail.Put(looked{sample, err})
 	})
 }
 
@@ -69,6 +90,6 @@ func (w *worker) looked(l looked, local time.Time) {
 
 // sampled takes in an answer of the stream's leader.
 func (w *worker) sampled(s lane.Sample) {
-	w.clock.look(s)
+	w.clock.take(s)
 	w.reading.looked(s)
 }

@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 )
 
 // TestStampsThatFallBack reads a level whose first message was stamped by a leader five seconds ahead of the next: the
@@ -24,7 +25,7 @@ func TestStampsThatFallBack(t *testing.T) {
 		}
 		store(seq+2, 8*time.Second)
 	}
-	now := byLeader(base.Round(0))
+	now := leader.At(base.Round(0))
 	if next, ok := w.flights.next(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
 		t.Fatalf("the next one is due %s from now, want 2s: those behind the first", next.Sub(now))
 	}
@@ -43,7 +44,7 @@ func TestStampsThatFallBack(t *testing.T) {
 // TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, go out before
 // messages that are read then and due later.
 func TestReadBehindWhatIsDue(t *testing.T) {
-	for name, busy := range map[string]time.Duration{"busy": clockTrust / 2, "the time unknown": 2 * clockTrust} {
+	for name, busy := range map[string]time.Duration{"busy": leader.Trust / 2, "the time unknown": 2 * leader.Trust} {
 		t.Run(name, func(t *testing.T) {
 			base := time.Now()
 			w := tenSeconds(t, base)
@@ -56,7 +57,7 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 				w.read(storedAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
 			}
 			then := base.Add(busy)
-			w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
+			w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
 			m := w.moment(then)
 			w.decideUntimed(m)
 			w.send(m, then)
@@ -84,7 +85,7 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 		w.proceed(f, w.moment(base))
 	}
 	then := base.Add(time.Hour)
-	w.clock.look(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
+	w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
 	w.send(w.moment(then), then)
 	var got string
 	for _, m := range *w.shared.deliver.(*recorder) {
@@ -112,7 +113,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	answer := func(n int) { w.flights.underway, w.flights.count = w.flights.underway-n, w.flights.count-n }
 	expect := func(at time.Time, want int) (wait time.Duration) {
 		t.Helper()
-		wait = w.send(moment{now: byLeader(base.Round(0).Add(at.Sub(base))), proven: true}, at)
+		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
 		if sent := *w.shared.deliver.(*recorder); len(sent) != want {
 			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
 		}

@@ -2,31 +2,32 @@ package broker
 
 import (
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
 // overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
 // message that waits in a retry lane, refused or deferred, is late from its due time on, however often it waits. A
 // message that waits because of its target's rate is late from its turn on.
-func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
+func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	again := f.request.Attempts > 0 || p.kind == layout.Retry
 	if s.kind == hold && (!again || f.request.Paced != "") {
-		return leaderTime{}, false
+		return leader.Time{}, false
 	}
 	switch {
 	case f.request.Due.IsZero(): // it could not be read
 		return f.storedAt(), true
 	case again:
-		return byLeader(f.request.Due), true
+		return leader.At(f.request.Due), true
 	}
 	return p.leaves(f.storedAt(), f.request), true
 }
 
 // leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little
 // left for another hop, delivered.
-func (p plan) leaves(stored leaderTime, r message.Request) leaderTime {
+func (p plan) leaves(stored leader.Time, r message.Request) leader.Time {
 	end := stored.Add(p.delay)
-	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() {
+	if when := leader.At(r.When()); when.Sub(end) <= p.ladder.Horizon() {
 		return when
 	}
 	return end

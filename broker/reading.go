@@ -5,6 +5,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
@@ -84,16 +85,16 @@ func (r *reading) history() lane.History {
 
 // resumes is when reading goes on; later is false while there is no reason to pause. Reading pauses while the last
 // message read stays for long and enough messages are in memory.
-func (r *reading) resumes(messages, bytes int) (at leaderTime, later bool) {
+func (r *reading) resumes(messages, bytes int) (at leader.Time, later bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < readLeast && bytes < readLeastBytes {
-		return leaderTime{}, false
+		return leader.Time{}, false
 	}
-	return byLeader(r.last.At).Add(r.delay - readAhead), true
+	return leader.At(r.last.At).Add(r.delay - readAhead), true
 }
 
 // caughtUp reports whether all messages have been read that are due at the time or, in a lane without a delay, all that
 // were stored by then.
-func (r *reading) caughtUp(by leaderTime) bool {
+func (r *reading) caughtUp(by leader.Time) bool {
 	switch {
 	case !r.live():
 		return false // its stream has not been looked at since
@@ -106,15 +107,15 @@ func (r *reading) caughtUp(by leaderTime) bool {
 }
 
 // settled is the time up to which all due messages have been read, in a lane with a delay; ok is false elsewhere.
-func (r *reading) settled() (until leaderTime, ok bool) {
+func (r *reading) settled() (until leader.Time, ok bool) {
 	if r.delay == 0 || r.last.Sequence == 0 {
-		return leaderTime{}, false
+		return leader.Time{}, false
 	}
 	return r.leaves(r.delay - lookahead), true
 }
 
 // leaves is when the last message read leaves the lane, if it does the given time after it was stored.
-func (r *reading) leaves(after time.Duration) leaderTime { return byLeader(r.last.At).Add(after) }
+func (r *reading) leaves(after time.Duration) leader.Time { return leader.At(r.last.At).Add(after) }
 
 // behind is how many messages are in the lane behind the last one read. For a lane that is not being read, the last
 // look at its stream tells how many there were. Sequences without a message, of which a crash leaves some behind the
@@ -131,7 +132,7 @@ func (w *worker) hungry(local time.Time) bool {
 	if w.full() {
 		return false
 	}
-	now, _ := w.clock.now(local)
+	now, _ := w.clock.Now(local)
 	resume, later := w.reading.resumes(w.flights.count, w.flights.bytes)
 	return !later || !now.Before(resume)
 }
@@ -139,20 +140,20 @@ func (w *worker) hungry(local time.Time) bool {
 // full reports whether nothing more fits into memory. In the intake, messages that are far from due use no more than
 // half of the memory: see holdOrSpill.
 func (w *worker) full() bool {
-	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan || !w.flights.account.room()
+	return w.flights.count >= 2*w.shared.holdMessages || w.reading.cursor.Span() >= maxSpan || !w.flights.account.Room()
 }
 
 // resumes is when reading goes on, if it pauses although there is room.
-func (w *worker) resumes() (at leaderTime, later bool) {
+func (w *worker) resumes() (at leader.Time, later bool) {
 	if w.full() {
-		return leaderTime{}, false
+		return leader.Time{}, false
 	}
 	return w.reading.resumes(w.flights.count, w.flights.bytes)
 }
 
 // charge brings the account of the lane up to date.
 func (w *worker) charge() {
-	w.flights.account.set(int64(w.flights.bytes + spanCost*w.reading.cursor.Span()))
+	w.flights.account.Set(int64(w.flights.bytes + spanCost*w.reading.cursor.Span()))
 }
 
 // readSome takes the items that are there, up to a bound.
@@ -174,7 +175,7 @@ func (w *worker) readSome(item lane.Item) {
 func (w *worker) read(item lane.Item, local time.Time) {
 	mark, present := w.reading.took(item)
 	if present {
-		w.clock.observe(item.Sequence, byLeader(item.At), local)
+		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}
 	f := w.flights.take(item.Stored, mark)
 	in := w.incoming(f)
@@ -202,6 +203,6 @@ func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {
 		w.commits.reset()
 	}
-	w.clock.look(e.Info)
+	w.clock.take(e.Info)
 	w.adopted()
 }

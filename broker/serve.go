@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"sync"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 )
 
 // work runs one worker for each lane until ctx ends.
-func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget, i *instance) error {
+func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget.Budget, i *instance) error {
 	errs := make([]error, len(lanes))
 	var settled, all sync.WaitGroup
-	b.muster.expect(len(lanes))
+	b.muster.Expect(len(lanes))
 	for n, l := range lanes {
 		settled.Add(1)
 		all.Go(func() { errs[n] = b.serve(ctx, l, room, i, sync.OnceFunc(settled.Done)) })
@@ -31,9 +32,9 @@ func (b *Broker) work(ctx context.Context, lanes []layout.Spec, room *budget, i 
 
 // serve works one lane whenever it is ours. It calls settled when the lane is being read, is somebody else's, or will
 // not be worked any more.
-func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *instance, settled func()) error {
+func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, i *instance, settled func()) error {
 	defer settled()
-	known := sync.OnceFunc(b.muster.known)
+	known := sync.OnceFunc(b.muster.Known)
 	defer known()
 	counts := b.roster.countOf(l)
 	for {
@@ -65,18 +66,18 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l layout.Spec, by lease.Lease, room *budget, counts *laneCount, settled func(),
+	i *instance, l layout.Spec, by lease.Lease, room *budget.Budget, counts *laneCount, settled func(),
 ) *worker {
 	from, log := by.From(), b.log.With("stream", l.Stream)
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
-		Stream: l.Stream, Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: room.buffer, Log: b.log,
+		Stream: l.Stream, Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log,
 	})
-	share := freeShare
+	share := budget.FreeShare
 	if l.Kind == layout.Retry {
-		share = retryShare
+		share = budget.RetryShare
 	}
-	w := newWorker(i, l, b.streams.plan(l), by, reader, room.open(share, nil), counts, log)
+	w := newWorker(i, l, b.streams.plan(l), by, reader, room.Open(share), counts, log)
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w

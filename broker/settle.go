@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
@@ -131,7 +132,7 @@ func (w *worker) store(f *flight) {
 				return true // somebody else answers on our inbox
 			}
 		}
-		w.mail.put(stored{f, a})
+		w.mail.Put(stored{f, a})
 		return false
 	})
 }
@@ -201,7 +202,7 @@ func (w *worker) check(f *flight) {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		w.mail.put(checked{f, ours, err})
+		w.mail.Put(checked{f, ours, err})
 	})
 }
 
@@ -236,15 +237,15 @@ func (w *worker) fire(f *flight, m moment) {
 	}
 	w.flights.underway++
 	local := time.Now()
-	w.early.sent(w.clock.base, f.request.Due, local)
+	w.early.sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Header: f.request.TargetHeader(), Data: f.Data, Size: f.size,
 		Paced: f.request.Paced, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
-		d.Expires = local.Add(byLeader(expires).Sub(m.now))
+		d.Expires = local.Add(leader.At(expires).Sub(m.now))
 	}
-	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.put(delivered{f, r}) })
+	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
 }
 
 // MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
@@ -272,8 +273,8 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 // lateness of a delivery is what the lane saw of it: from the due time until the loop takes in the target's answer, by
 // the leader's clock. So the answer's way back is included, and the lag of the clock is not. A message that waited
 // because of its target's rate is late from its turn on: such a wait should wake no operator.
-func (w *worker) lateness(f *flight, now leaderTime) time.Duration {
-	since := byLeader(f.request.Due)
+func (w *worker) lateness(f *flight, now leader.Time) time.Duration {
+	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {
 		since = f.when()
 	}

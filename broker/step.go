@@ -6,6 +6,7 @@ import (
 
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -38,7 +39,7 @@ func (p plan) allowed(r message.Request) int {
 
 // moment is the situation in which a worker decides.
 type moment struct {
-	now      leaderTime
+	now      leader.Time
 	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
 	inFlight int  // messages in memory
 	crowded  bool // many messages are in memory already: see holdOrSpill
@@ -47,7 +48,7 @@ type moment struct {
 // step is the next thing to do with a message.
 type step struct {
 	kind  stepKind
-	at    leaderTime       // hold, backOff: until then
+	at    leader.Time      // hold, backOff: until then
 	level levels.Level     // hop, retry: where to
 	as    *message.Request // retry, dead, pace: the message's request from then on
 	why   *message.Problem // dead

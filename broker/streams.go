@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -71,7 +72,7 @@ func (s Streams) Policy() message.Policy { return s.keys.policy }
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
 // on or, with too little left for another hop, delivered.
 func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
-	return s.plan(l).leaves(byLeader(stored), r).stamp
+	return s.plan(l).leaves(leader.At(stored), r).Stamp()
 }
 
 // plan is by what the messages of a lane are decided about.

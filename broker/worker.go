@@ -8,10 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/budget"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/mailbox"
 	"delaybroker/broker/message"
+	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/ratelog"
 )
@@ -36,7 +40,7 @@ type instance struct {
 	write     *outbox.Outbox
 	deliver   Deliverer
 	links     *linkStates
-	muster    *muster
+	muster    *muster.Muster
 	tally     *tally
 	refusals  *ratelog.Keyed // by target, for all lanes together
 
@@ -68,7 +72,7 @@ type worker struct {
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
-	mail    *mailbox[event]
+	mail    *mailbox.Mailbox[event]
 	ping    chan struct{}  // asks whether the loop turns
 	gone    chan struct{}  // closed when the loop has ended
 	wg      sync.WaitGroup // questions asked elsewhere; all end before run returns
@@ -92,28 +96,29 @@ type (
 // newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
 // closes.
 func newWorker(
-	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *account, counts *laneCount, log *slog.Logger,
+	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *laneCount,
+	log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, i.jetstream.api, i.jetstream.sample),
-		gauge:   &gauge{base: clock.base}, counts: counts,
-		loop: loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		gauge:   &gauge{base: clock.Base()}, counts: counts,
+		loop: loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
-	room.wake = w.wake
+	room.Waits(w.wake)
 	w.backlog = newBacklog(i.muster, w.wake)
 	return w
 }
 
 // wake makes the loop turn. It may be called on any goroutine.
-func (w *worker) wake() { w.mail.put(woken{}) }
+func (w *worker) wake() { w.mail.Put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
-	defer w.flights.account.close()
+	defer w.flights.account.Close()
 	defer w.backlog.end()
 	defer w.wg.Wait()
 	defer stop()
@@ -143,7 +148,7 @@ func (w *worker) turn(ctx context.Context) {
 			return
 		case <-w.lease.Beats():
 		case <-w.ping:
-		case <-w.mail.bell:
+		case <-w.mail.Bell():
 		case <-timer.C:
 		case e := <-w.reading.Epochs():
 			w.adopt(e)
@@ -183,17 +188,17 @@ func (w *worker) pass(local time.Time) time.Duration {
 
 // moment is the situation at a local time.
 func (w *worker) moment(local time.Time) moment {
-	now, proven := w.clock.now(local)
+	now, proven := w.clock.Now(local)
 	return moment{
 		now: now, proven: proven, inFlight: w.flights.count,
-		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.half(),
+		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.Half(),
 	}
 }
 
 // takeMail takes in the events of the mailbox.
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
-	for _, e := range w.mail.take() {
+	for _, e := range w.mail.Take() {
 		w.handle(e, m, local)
 	}
 }
@@ -253,7 +258,7 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 // advance acts on the messages that are due up to a time that is not after now, and reports whether there were any. It
 // asks for each message whether the lane is still ours: the machine may be stopped at any moment, and another instance
 // may have taken the lane over when it goes on.
-func (w *worker) advance(until leaderTime, m moment) (some bool) {
+func (w *worker) advance(until leader.Time, m moment) (some bool) {
 	for due, f := range w.flights.due(until) {
 		if !w.lease.Held() {
 			w.flights.hold(f, due)
@@ -270,7 +275,7 @@ func (w *worker) advance(until leaderTime, m moment) (some bool) {
 }
 
 // nextDue is when a message needs the loop next: now, while messages wait for the time.
-func (w *worker) nextDue(now leaderTime) (leaderTime, bool) {
+func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}

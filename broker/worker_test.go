@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 )
@@ -26,7 +27,7 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){
 		"for the time": func(w *worker, f *flight) { w.flights.untimed = append(w.flights.untimed, f) },
-		"on the wheel": func(w *worker, f *flight) { w.flights.hold(f, byLeader(base)) },
+		"on the wheel": func(w *worker, f *flight) { w.flights.hold(f, leader.At(base)) },
 	} {
 		w := tenSeconds(t, base)
 		w.lease = &lostAfter{held: 1}

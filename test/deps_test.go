@@ -16,9 +16,13 @@ import (
 //	3  broker/deliver   broker/deadletter
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
 //	1  broker/jsapi     broker/attempts   broker/client/clienttest ──▶ broker/client
-//	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
+//	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
+//	   broker/muster ──▶ broker/leader
 var floors = [][]string{
-	{"levels", "wheel", "broker/message", "broker/ratelog"},
+	{
+		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
+		"broker/muster",
+	},
 	{"broker/jsapi", "broker/attempts", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
@@ -30,6 +34,7 @@ var floors = [][]string{
 // beside is what a package may import of its own floor, and why.
 var beside = map[string]map[string]string{
 	"broker/message":           {"levels": "a request names a level or a duration"},
+	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }
@@ -92,6 +97,11 @@ func TestForeignImports(t *testing.T) {
 			"delaybroker/broker/ratelog",
 			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
 			"a log needs the standard library",
+		},
+		{
+			"delaybroker/broker/leader",
+			[]string{client, server, "delaybroker/wheel", "delaybroker/broker/message"},
+			"a clock is arithmetic",
 		},
 		{
 			"delaybroker/broker/deliver",

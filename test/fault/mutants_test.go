@@ -50,8 +50,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the servers' time is believed to be 3 ms later than proved",
-		edits: map[string][]string{"broker/clock.go": {"return byLeader(c.base.Round(0).Add(mono + offset)), fresh",
-			"return byLeader(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
+		edits: map[string][]string{"broker/leader/clock.go": {"return At(c.base.Round(0).Add(mono + offset)), fresh",
+			"return At(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
 		fault: brokerStopped, want: history.Early,
 	},
 	{

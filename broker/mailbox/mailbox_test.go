@@ -1,4 +1,4 @@
-package broker
+package mailbox
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 
 // TestMailboxRings: the bell rings once for any number of items, after they can be taken.
 func TestMailboxRings(t *testing.T) {
-	m := newMailbox[int]()
-	if got := m.take(); len(got) > 0 {
+	m := New[int]()
+	if got := m.Take(); len(got) > 0 {
 		t.Errorf("an empty box holds %v", got)
 	}
-	m.put(1)
-	m.put(2)
-	<-m.bell
-	if got, want := m.take(), []int{1, 2}; !slices.Equal(got, want) {
+	m.Put(1)
+	m.Put(2)
+	<-m.Bell()
+	if got, want := m.Take(), []int{1, 2}; !slices.Equal(got, want) {
 		t.Errorf("took %v, want %v", got, want)
 	}
 	select {
-	case <-m.bell:
+	case <-m.Bell():
 		t.Error("the bell rings for nothing")
 	default:
 	}
@@ -28,34 +28,34 @@ func TestMailboxRings(t *testing.T) {
 
 // TestMailboxSlicesAreGoodUntilTheNextTake puts items while the taken ones are still being read.
 func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
-	m := newMailbox[int]()
+	m := New[int]()
 	next := 0
 	for round := range 20 {
 		for range round {
-			m.put(next)
+			m.Put(next)
 			next++
 		}
-		taken := m.take()
+		taken := m.Take()
 		for range 3 * round {
-			m.put(-1)
+			m.Put(-1)
 		}
 		for i, got := range taken {
 			if want := next - round + i; got != want {
 				t.Fatalf("round %d: took %v, want %d at %d", round, taken, want, i)
 			}
 		}
-		m.take()
+		m.Take()
 	}
 }
 
 // TestMailboxForgets: the mailbox keeps no item alive beyond the take after the one that took it.
 func TestMailboxForgets(t *testing.T) {
-	m := newMailbox[*int]()
+	m := New[*int]()
 	for range 100 {
-		m.put(new(int))
+		m.Put(new(int))
 	}
-	m.take()
-	m.take()
+	m.Take()
+	m.Take()
 	for _, kept := range [][]*int{m.items, m.spare} {
 		for _, p := range kept[:cap(kept)] {
 			if p != nil {
@@ -69,19 +69,19 @@ func TestMailboxForgets(t *testing.T) {
 func TestMailboxFromManySides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a lost bell is a deadlock, which the bubble reports
 		const senders, each = 8, 1000
-		m := newMailbox[[2]int]()
+		m := New[[2]int]()
 		var sending sync.WaitGroup
 		for s := range senders {
 			sending.Go(func() {
 				for i := range each {
-					m.put([2]int{s, i})
+					m.Put([2]int{s, i})
 				}
 			})
 		}
 		var next [senders]int
 		for got := 0; got < senders*each; {
-			<-m.bell
-			for _, item := range m.take() {
+			<-m.Bell()
+			for _, item := range m.Take() {
 				if next[item[0]] != item[1] {
 					t.Fatalf("sender %d: item %d, want %d", item[0], item[1], next[item[0]])
 				}

@@ -1,4 +1,4 @@
-package broker
+package leader
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"delaybroker/broker/lane"
 )
 
 // TestClockIsALowerBound looks at a server's clock of any offset and drift, over answers of any speed: the time that we
@@ -18,7 +16,7 @@ func TestClockIsALowerBound(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 4))
 			base := time.Now()
-			c := newClock(base)
+			c := NewClock(base)
 			offset := time.Duration(rng.Int64N(int64(2*time.Hour))) - time.Hour
 			ppm := float64(rng.IntN(101) - 50)
 			if seed%3 == 0 {
@@ -27,15 +25,15 @@ func TestClockIsALowerBound(t *testing.T) {
 			server := func(mono time.Duration) time.Time {
 				return base.Round(0).Add(mono + offset + time.Duration(float64(mono)*ppm/1e6))
 			}
-			drift := time.Duration(max(ppm, -ppm)/1e6*float64(clockTrust)) + 2
+			drift := time.Duration(max(ppm, -ppm)/1e6*float64(Trust)) + 2
 			var mono, back time.Duration
 			seq := uint64(0)
 			for range 5000 {
-				mono += time.Duration(rng.Int64N(int64(clockTrust)))
+				mono += time.Duration(rng.Int64N(int64(Trust)))
 				switch rng.IntN(4) {
 				case 0:
 					back = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
-					c.look(lane.Sample{ServerTime: server(mono), Received: base.Add(mono + back), LastSeq: seq})
+					c.Look(Answer{Time: server(mono), Received: base.Add(mono + back), LastSeq: seq})
 					mono += back
 				case 1: // a message, read at once or long after
 					seq++
@@ -43,31 +41,31 @@ func TestClockIsALowerBound(t *testing.T) {
 					if rng.IntN(2) == 0 {
 						stored -= time.Duration(rng.Int64N(int64(mono) + 1))
 					}
-					c.observe(seq, byLeader(server(stored)), base.Add(mono))
+					c.Observe(seq, At(server(stored)), base.Add(mono))
 				}
-				now, fresh := c.now(base.Add(mono))
-				ahead := now.Sub(byLeader(server(mono)))
+				now, fresh := c.Now(base.Add(mono))
+				ahead := now.Sub(At(server(mono)))
 				if !fresh {
 					continue
 				}
 				if ahead > drift {
 					t.Fatalf("%s ahead of the server at a drift of %v ppm, want at most %s", ahead, ppm, drift)
 				}
-				if behind := -ahead; behind > back+clockTight+2*drift {
-					t.Fatalf("%s behind the server, want at most %s", behind, back+clockTight+2*drift)
+				if behind := -ahead; behind > back+tight+2*drift {
+					t.Fatalf("%s behind the server, want at most %s", behind, back+tight+2*drift)
 				}
 			}
 		})
 	}
 }
 
-func look(base time.Time, after, ahead time.Duration, leader string) lane.Sample {
-	return lane.Sample{ServerTime: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
+func look(base time.Time, after, ahead time.Duration, leader string) Answer {
+	return Answer{Time: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
 }
 
-func checkClock(t *testing.T, c *clock, base time.Time, after, ahead time.Duration, fresh bool) {
+func checkClock(t *testing.T, c *Clock, base time.Time, after, ahead time.Duration, fresh bool) {
 	t.Helper()
-	now, ok := c.now(base.Add(after))
+	now, ok := c.Now(base.Add(after))
 	if want := base.Round(0).Add(after + ahead); !now.stamp.Equal(want) || ok != fresh {
 		got := now.stamp.Sub(base.Round(0).Add(after))
 		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, got, ok, ahead, fresh)
@@ -77,17 +75,17 @@ func checkClock(t *testing.T, c *clock, base time.Time, after, ahead time.Durati
 // TestClockFreshness is fresh for a tenth of a second, to the nanosecond; a message alone does not begin that.
 func TestClockFreshness(t *testing.T) {
 	base := time.Now()
-	c := newClock(base)
+	c := NewClock(base)
 	checkClock(t, c, base, 0, 0, false)
-	c.observe(1, byLeader(base.Round(0).Add(time.Hour)), base)
+	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, false)
-	c.look(look(base, 0, time.Second, ""))
-	checkClock(t, c, base, clockTrust, time.Second, true)
-	checkClock(t, c, base, clockTrust+1, time.Second, false)
-	c.observe(1, byLeader(base.Round(0).Add(2*time.Second)), base.Add(time.Second)) // stored just now
-	checkClock(t, c, base, time.Second+clockTrust, time.Second, true)
-	checkClock(t, c, base, time.Second+clockTrust+1, time.Second, false)
-	if got, want := c.age(base.Add(3*time.Second)), 2*time.Second; got != want {
+	c.Look(look(base, 0, time.Second, ""))
+	checkClock(t, c, base, Trust, time.Second, true)
+	checkClock(t, c, base, Trust+1, time.Second, false)
+	c.Observe(1, At(base.Round(0).Add(2*time.Second)), base.Add(time.Second)) // stored just now
+	checkClock(t, c, base, time.Second+Trust, time.Second, true)
+	checkClock(t, c, base, time.Second+Trust+1, time.Second, false)
+	if got, want := c.Age(base.Add(3*time.Second)), 2*time.Second; got != want {
 		t.Errorf("age %s, want %s", got, want)
 	}
 }
@@ -96,14 +94,14 @@ func TestClockFreshness(t *testing.T) {
 func TestClockTakesTheBest(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
-	c := newClock(base)
-	c.look(look(base, 0, -ms, "")) // a fast answer, and then slow ones
+	c := NewClock(base)
+	c.Look(look(base, 0, -ms, "")) // a fast answer, and then slow ones
 	for _, at := range []time.Duration{20 * ms, 40 * ms, 60 * ms, 80 * ms, 100 * ms} {
-		c.look(look(base, at, -30*ms, ""))
+		c.Look(look(base, at, -30*ms, ""))
 		checkClock(t, c, base, at, -ms, true)
 	}
 	checkClock(t, c, base, 100*ms+1, -30*ms, true)
-	c.look(look(base, 110*ms, -2*ms, ""))
+	c.Look(look(base, 110*ms, -2*ms, ""))
 	checkClock(t, c, base, 110*ms, -2*ms, true)
 }
 
@@ -111,11 +109,11 @@ func TestClockTakesTheBest(t *testing.T) {
 // fresh.
 func TestClockOfOldMessages(t *testing.T) {
 	base := time.Now()
-	for behind, fresh := range map[time.Duration]bool{0: true, clockTight - 1: true, clockTight: false, time.Hour: false} {
-		c := newClock(base)
-		c.look(look(base, 0, 0, ""))
-		c.observe(1, byLeader(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
-		if _, got := c.now(base.Add(time.Second)); got != fresh {
+	for behind, fresh := range map[time.Duration]bool{0: true, tight - 1: true, tight: false, time.Hour: false} {
+		c := NewClock(base)
+		c.Look(look(base, 0, 0, ""))
+		c.Observe(1, At(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
+		if _, got := c.Now(base.Add(time.Second)); got != fresh {
 			t.Errorf("a message of %s ago: fresh %v, want %v", behind, got, fresh)
 		}
 	}
@@ -125,27 +123,27 @@ func TestClockOfOldMessages(t *testing.T) {
 func TestClockOfAnotherLeader(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
-	c := newClock(base)
-	c.look(look(base, 0, 5*time.Second, "fast"))
+	c := NewClock(base)
+	c.Look(look(base, 0, 5*time.Second, "fast"))
 	s := look(base, 10*ms, 0, "slow")
 	s.LastSeq = 10
-	c.look(s)
+	c.Look(s)
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.observe(10, byLeader(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the fast one, read only now
+	c.Observe(10, At(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the fast one, read only now
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.observe(11, byLeader(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored since
+	c.Observe(11, At(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored since
 	checkClock(t, c, base, 10*ms, ms, true)
 }
 
 // TestClockThatWasPutRight has messages stamped by a clock that was an hour ahead: they say nothing about now.
 func TestClockThatWasPutRight(t *testing.T) {
 	base := time.Now()
-	c := newClock(base)
+	c := NewClock(base)
 	s := look(base, 0, 0, "")
 	s.LastSeq = 3
-	c.look(s)
-	c.observe(1, byLeader(base.Round(0).Add(time.Hour)), base)
-	c.observe(3, byLeader(base.Round(0).Add(time.Hour)), base)
+	c.Look(s)
+	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
+	c.Observe(3, At(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, true)
 }
 
@@ -154,10 +152,10 @@ func TestClockThatWasPutRight(t *testing.T) {
 func TestClockAfterSteps(t *testing.T) {
 	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {
 		base := time.Now()
-		c := newClock(base)
-		c.look(look(base, 0, 0, ""))
-		now, fresh := c.now(stepped(base.Add(clockTrust), step))
-		if want := base.Round(0).Add(clockTrust); !now.stamp.Equal(want) || !fresh {
+		c := NewClock(base)
+		c.Look(look(base, 0, 0, ""))
+		now, fresh := c.Now(stepped(base.Add(Trust), step))
+		if want := base.Round(0).Add(Trust); !now.stamp.Equal(want) || !fresh {
 			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.stamp.Sub(want), fresh)
 		}
 	}

@@ -1,0 +1,21 @@
+package leader
+
+import "time"
+
+// Time is a time by the clock of a stream's leader. The zero value is no time.
+type Time struct{ stamp time.Time }
+
+// At is the time that a leader has stamped, or that was made from such a stamp.
+func At(stamp time.Time) Time { return Time{stamp} }
+
+func (t Time) Add(d time.Duration) Time      { return Time{t.stamp.Add(d)} }
+func (t Time) Sub(other Time) time.Duration  { return t.stamp.Sub(other.stamp) }
+func (t Time) Before(other Time) bool        { return t.stamp.Before(other.stamp) }
+func (t Time) After(other Time) bool         { return t.stamp.After(other.stamp) }
+func (t Time) Truncate(d time.Duration) Time { return Time{t.stamp.Truncate(d)} }
+func (t Time) IsZero() bool                  { return t.stamp.IsZero() }
+func (t Time) UnixNano() int64               { return t.stamp.UnixNano() }
+func (t Time) String() string                { return t.stamp.String() }
+
+// Stamp is the time as a leader writes it, for headers and for people. It must not be compared with our own clock.
+func (t Time) Stamp() time.Time { return t.stamp }
