@@ -141,14 +141,14 @@ func TestOptionsAreTheCallers(t *testing.T) {
 	h := nats.Header{"X-Mine": {"a"}}
 	opt := client.Headers(h)
 	for range 2 {
-		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, opt, client.ID("x")); err != nil {
+		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, opt, opt, client.ID("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(h) != 1 || len(h["X-Mine"]) != 1 {
 		t.Errorf("the caller's header is %v", h)
 	}
-	h.Set("X-Mine", "b")
+	h["X-Mine"][0] = "b"
 	if got := fake.Advance(time.Hour); len(got) != 1 || got[0].Header.Get("X-Mine") != "a" {
 		t.Errorf("got %v, want the header as it was published", got)
 	}

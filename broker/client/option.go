@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -42,11 +43,8 @@ type options struct {
 // header is the header of a request. The two have no name in common that would count: see Client.check.
 func (o *options) header() nats.Header {
 	h := make(nats.Header, len(o.protocol)+len(o.own))
-	for _, from := range []nats.Header{o.own, o.protocol} {
-		for name, values := range from {
-			h[name] = append(h[name], values...)
-		}
-	}
+	maps.Copy(h, o.own)
+	maps.Copy(h, o.protocol)
 	return h
 }
 

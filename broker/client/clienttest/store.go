@@ -77,7 +77,7 @@ func (s store) PublishMsg(
 	}
 	s.accept(st, message.Incoming{
 		Stream: name, Sequence: st.last, At: s.now, Subject: m.Subject,
-		Header: message.Header(cloned(m.Header)), Data: slices.Clone(m.Data),
+		Header: message.Header(m.Header), Data: slices.Clone(m.Data),
 	})
 	return &jetstream.PubAck{Stream: name, Sequence: st.last}, nil
 }
@@ -156,14 +156,6 @@ func (s store) Streams(context.Context, string) ([]string, error) {
 }
 
 func (s store) Refusal(string) error { return nil }
-
-func cloned(h nats.Header) nats.Header {
-	c := make(nats.Header, len(h))
-	for name, values := range h {
-		c[name] = slices.Clone(values)
-	}
-	return c
-}
 
 // future has its answer.
 type future struct {
