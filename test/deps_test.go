@@ -15,7 +15,7 @@ import (
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
-//	1  broker/jsapi     broker/attempts
+//	1  broker/jsapi     broker/attempts   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
 //	   broker/muster ──▶ broker/leader
 var floors = [][]string{
@@ -23,7 +23,7 @@ var floors = [][]string{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
 		"broker/muster",
 	},
-	{"broker/jsapi", "broker/attempts"},
+	{"broker/jsapi", "broker/attempts", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter", "broker/journal"},
 	{"broker"},
@@ -33,9 +33,10 @@ var floors = [][]string{
 
 // beside is what a package may import of its own floor, and why.
 var beside = map[string]map[string]string{
-	"broker/message": {"levels": "a request names a level or a duration"},
-	"broker/muster":  {"broker/leader": "lanes agree on due times, which the leaders stamp"},
-	"broker/lane":    {"broker/layout": "the consumer of a reader is one that the streams allow"},
+	"broker/message":           {"levels": "a request names a level or a duration"},
+	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
+	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
+	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }
 
 // TestImportsPointDown keeps the floors: each package can be understood, and tested, with nothing but what is below.
@@ -137,6 +138,20 @@ func TestForeignImports(t *testing.T) {
 			}); i >= 0 {
 				t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.why)
 			}
+		}
+	}
+}
+
+// TestClientIsLight: a program that asks for delays gets nats.go, the contract, and what these need: no server, no
+// engine.
+func TestClientIsLight(t *testing.T) {
+	t.Parallel()
+	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/levels"}
+	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
+	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"delaybroker/broker/client")) {
+		if !slices.Contains(allowed, dep) && !slices.Contains(nats, dep) {
+			t.Errorf("broker/client depends on %s: its users would too", dep)
 		}
 	}
 }

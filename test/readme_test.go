@@ -94,6 +94,15 @@ func TestReadmeIsTrue(t *testing.T) {
 			t.Errorf("the README does not show a line of clients/snippets/%s as it is: %q", snippet, row)
 		}
 	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("the README has %d pieces of Go, want a program and the client", len(blocks))
+	}
+	for line := range strings.Lines(blocks[1][1]) {
+		if !strings.Contains(document(t, "test/clients/snippets/client.go"), line) {
+			t.Errorf("the README shows a line that is not in clients/snippets/client.go: %s", line)
+		}
+	}
 	permissions := document(t, "test/permissions/README.md")
 	for _, g := range natstest.Grants(t, tenantsConf, "orders") {
 		if g.List == "publish" && !strings.Contains(permissions, strconv.Quote(g.Subject)) {

@@ -113,6 +113,12 @@ func (n Names) DeadFilter() string              { return n.dead + ".>" }
 // SysFilter is all that travels between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 
+// Level is the subject on which a client asks for the delay of a level, or a plain duration. In is that for any
+// duration, At that for a time: see TimeToken.
+func (n Names) Level(level, target string) string { return n.level + "." + level + "." + target }
+func (n Names) In(duration, target string) string { return n.in + "." + duration + "." + target }
+func (n Names) At(time, target string) string     { return n.at + "." + time + "." + target }
+
 // Bare is the subject of a level without a target, for the opt-in Delay-Target header.
 func (n Names) Bare(level string) string { return n.level + "." + level }
 

@@ -6,6 +6,27 @@ import (
 	"time"
 )
 
+// leastMillis is the first time that parseTime takes for milliseconds: smaller numbers are seconds. It is in 1973.
+const leastMillis, mostMillis = 100_000_000_000, 99_999_999_999_999
+
+// TimeToken is a time as one token of a subject, which has no room for a fraction. It is rounded up to a millisecond,
+// and to a second where unix milliseconds would be read as something else: before 1973 and after 5138.
+func TimeToken(t time.Time) string {
+	up := roundUp(t, time.Millisecond)
+	ms := up.UnixMilli()
+	if whole := roundUp(up, time.Second); up.Equal(whole) || ms < leastMillis || ms > mostMillis {
+		return whole.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return strconv.FormatInt(ms, 10)
+}
+
+func roundUp(t time.Time, to time.Duration) time.Time {
+	if down := t.Truncate(to); down.Before(t) {
+		return down.Add(to)
+	}
+	return t
+}
+
 // parseTime reads RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
 // milliseconds (12 to 14 digits: until the year 5138). The layout is compared byte for byte, since time.Parse takes
 // more than the RFC does.

@@ -23,11 +23,8 @@ type arrival struct {
 
 // newArrival takes the time of the call for the time of the arrival.
 func newArrival(subject string, header nats.Header, body []byte) arrival {
-	a := arrival{at: time.Now(), subject: subject, id: header.Get(message.HeaderID), header: header, body: body}
-	if due, err := time.Parse(time.RFC3339Nano, header.Get(message.HeaderDue)); err == nil {
-		a.due = due
-	}
-	return a
+	told, _ := message.ParseArrival(message.Header(header))
+	return arrival{at: time.Now(), subject: subject, id: told.ID, due: told.Due, header: header, body: body}
 }
 
 func (a arrival) late() time.Duration { return a.at.Sub(a.due) }

@@ -47,22 +47,21 @@ func demoMessages(now time.Time) []demoMessage {
 		panic("bug: default prefix: " + err.Error())
 	}
 	var all []demoMessage
-	add := func(when, form, token string, wait time.Duration) {
+	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
 		m := demoMessage{When: when, Target: demoStream + string(rune('a'+len(all))), To: "stream", wait: wait}
 		if len(all)%2 == 1 {
 			m.Target, m.To = demoCore+string(rune('a'+len(all))), "subscriber"
 		}
-		m.Subject = fill(form, token, m.Target)
+		m.Subject = subject(token, m.Target)
 		all = append(all, m)
 	}
-	level, in, at := names.LevelFilter("*"), names.InFilter(), names.AtFilter()
-	add("a level", level, "1s", time.Second)
-	add("a level", level, "2s", 2*time.Second)
-	add("a duration", level, "3s", 3*time.Second)
-	add("a duration", in, "4s250ms", 4250*time.Millisecond)
-	add("a time", at, timeToken(now.Add(5*time.Second), now), 5*time.Second)
-	add("a time", at, timeToken(now.Add(6*time.Second), now), 6*time.Second)
-	add("two levels", in, "8s500ms", 8500*time.Millisecond)
+	add("a level", names.Level, "1s", time.Second)
+	add("a level", names.Level, "2s", 2*time.Second)
+	add("a duration", names.Level, "3s", 3*time.Second)
+	add("a duration", names.In, "4s250ms", 4250*time.Millisecond)
+	add("a time", names.At, message.TimeToken(now.Add(5*time.Second)), 5*time.Second)
+	add("a time", names.At, message.TimeToken(now.Add(6*time.Second)), 6*time.Second)
+	add("two levels", names.In, "8s500ms", 8500*time.Millisecond)
 	return all
 }
 

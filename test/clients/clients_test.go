@@ -2,7 +2,7 @@
 // against a broker in its own process.
 //
 //	JavaScript  demo.mjs and the snippet run here, and have to in CI
-//	Go          the snippet runs here
+//	Go          the snippet runs here, and so does the one with package client
 //	Python      the snippet runs here where nats-py is installed
 //	NATS CLI    the snippet runs here where nats is installed
 //	Rust        the snippet is text: it would need a crate to build in
@@ -49,7 +49,8 @@ func TestSnippets(t *testing.T) {
 		// skips the test if the language is missing
 		prepare func(t *testing.T) (publish func(t *testing.T, url string))
 	}{
-		{"go", func(*testing.T) func(*testing.T, string) { return publishGo }},
+		{"go", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Publish) }},
+		{"go client", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Ask) }},
 		{"javascript", func(t *testing.T) func(*testing.T, string) {
 			dir := installJavaScript(t)
 			copyFile(t, "snippets/publish.mjs", dir)
@@ -121,20 +122,22 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	}
 }
 
-func publishGo(t *testing.T, url string) {
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := snippets.Publish(ctx, js); err != nil {
-		t.Errorf("Publish: %v", err)
+func publishGo(publish func(context.Context, jetstream.JetStream) error) func(t *testing.T, url string) {
+	return func(t *testing.T, url string) {
+		nc, err := nats.Connect(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := publish(ctx, js); err != nil {
+			t.Errorf("publish: %v", err)
+		}
 	}
 }
 

@@ -1,0 +1,76 @@
+package client_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
+)
+
+// TestArrival: a consumer reads how late a message came. In a stream that is when it was stored there, however late the
+// consumer is; for a subscriber it is when he asks.
+func TestArrival(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		c, nc := newClient(t, s, client.Config{})
+		js := s.JetStream(nc)
+		stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.>"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := nc.SubscribeSync("core.x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := time.Now()
+		r, err := c.In(t.Context(), "shop.x", time.Minute, nil, client.ID("x/1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err = c.Look(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.In(t.Context(), "core.x", time.Minute, nil); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		time.Sleep(time.Minute + 7*time.Second)
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		consumer, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := consumer.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, ok := client.OfMsg(m)
+		want := client.Arrival{At: a.At}
+		want.ID, want.MsgID, want.Accepted, want.Due = r.ID, "x/1", accepted.UTC(), accepted.Add(time.Minute).UTC()
+		if !ok || a != want || r.ID == "" {
+			t.Errorf("got %+v, %t, want %+v", a, ok, want)
+		}
+		if late := a.Late(); late != 7*time.Second {
+			t.Errorf("in the stream: %s late, want the 7s of the outage", late)
+		}
+		plain, err := sub.NextMsg(time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, ok = client.Of(plain); !ok || a.Late() != time.Since(a.Due) || a.Late() < time.Hour {
+			t.Errorf("to a subscriber: got %+v, %t, late %s, want it as of now", a, ok, a.Late())
+		}
+		if a, ok := client.Of(nats.NewMsg("shop.x")); ok {
+			t.Errorf("got %+v of a message without a delay", a)
+		}
+	})
+}

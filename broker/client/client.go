@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+)
+
+// A Client asks for delays. It starts no goroutine, holds no connection of its own, and is safe for concurrent use.
+type Client struct {
+	store  Store
+	policy message.Policy
+	levels *ladder
+
+	timeout time.Duration
+}
+
+// New returns a client that publishes on the connection of js. The domain or API prefix of js is used by Look and
+// ReadLevels. It asks the server nothing.
+func New(js jetstream.JetStream, cfg Config) (*Client, error) {
+	store, err := newJetStream(js, cfg.withDefaults().Timeout)
+	if err != nil {
+		return nil, err
+	}
+	return NewOn(store, cfg)
+}
+
+// NewOn returns a client of another store. It is for package clienttest; programs call New.
+func NewOn(store Store, cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	names, known, err := cfg.check()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		store: store, levels: newLadder(known), timeout: cfg.Timeout,
+		policy: message.Policy{
+			Names: names, MaxDelay: cfg.MaxDelay, Targets: cfg.Targets,
+			Attempts: func(string) int { return cfg.Attempts },
+		},
+	}, nil
+}
+
+// In publishes a message that is delivered to target after a delay, and waits until it is stored. The delay begins when
+// the first stream stores it, by the clock of the server. It is rounded up to a millisecond, and one that is negative
+// is none.
+func (c *Client) In(
+	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
+) (Receipt, error) {
+	return c.now(ctx, c.in(target, delay), body, opts)
+}
+
+// At publishes a message that is delivered to target at a time, by the clock of the server, and waits until it is
+// stored. The time is rounded up to a millisecond. One that is past means at once.
+func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
+	return c.now(ctx, c.at(target, at), body, opts)
+}
+
+// Level publishes a message that is delivered to target after the delay of a level, by its name, such as "30m". A name
+// that is no level's means the same duration; with an ID that is so for plain durations such as 17m, and others fail
+// with ErrNoBroker.
+func (c *Client) Level(ctx context.Context, target, level string, body []byte, opts ...Option) (Receipt, error) {
+	return c.now(ctx, c.level(target, level), body, opts)
+}
+
+// now publishes a request and waits for the answer.
+func (c *Client) now(ctx context.Context, a ask, body []byte, opts []Option) (Receipt, error) {
+	d, err := c.draft(a, body, opts)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Receipt{}, err // nothing was published
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	ack, err := c.store.PublishMsg(ctx, d.msg, d.retries()...)
+	if d.spared(err) {
+		c.levels.missed(d.token, c.store.Now())
+		ack, err = c.store.PublishMsg(ctx, d.spare)
+	}
+	return c.receipt(d, ack, err)
+}
+
+// receipt judges the answer to a request.
+func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, error) {
+	switch {
+	case err != nil:
+		return Receipt{}, explain(d, err, c.store.Refusal)
+	case ack.Sequence == 0 || !c.policy.Names.Own(ack.Stream):
+		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
+	}
+	return Receipt{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate, Due: d.due}, nil
+}

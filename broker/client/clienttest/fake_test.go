@@ -1,0 +1,149 @@
+package clienttest_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+)
+
+func publish(t *testing.T, f *clienttest.Fake, target string, delay time.Duration) {
+	t.Helper()
+	if _, err := f.Client().In(t.Context(), target, delay, []byte(target)); err != nil {
+		t.Error(err)
+	}
+}
+
+func targets(msgs []*nats.Msg) string {
+	var all []string
+	for _, m := range msgs {
+		all = append(all, m.Subject)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestAdvanceDeliversInOrder: to the nanosecond, by due time, and by acceptance where it is equal.
+func TestAdvanceDeliversInOrder(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	for _, target := range []string{"c", "d"} {
+		publish(t, f, target, time.Minute)
+	}
+	publish(t, f, "a", time.Second)
+	publish(t, f, "e", time.Minute)
+	publish(t, f, "b", 59*time.Second)
+	for _, tt := range []struct {
+		by   time.Duration
+		want string
+	}{
+		{0, ""}, {time.Second - 1, ""}, {1, "a"}, {0, ""}, {59 * time.Second, "b c d e"}, {time.Hour, ""}, {-time.Hour, ""},
+	} {
+		before := f.Now()
+		if got := targets(f.Advance(tt.by)); got != tt.want {
+			t.Errorf("after %s: got %q, want %q", tt.by, got, tt.want)
+		}
+		if got, want := f.Now(), before.Add(max(0, tt.by)); !got.Equal(want) {
+			t.Errorf("the clock is at %s, want %s", got, want)
+		}
+	}
+}
+
+// TestHandlersMayAskAgain: a handler runs with the clock at the due time, and what it asks for comes in its turn.
+func TestHandlersMayAskAgain(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	began := f.Now()
+	var rang []time.Duration
+	f.Handle("alarm.*", func(m *nats.Msg) {
+		rang = append(rang, f.Now().Sub(began))
+		if a, ok := client.Of(m); !ok || !a.Due.Equal(f.Now()) {
+			t.Errorf("got %+v, %t, want it due now", a, ok)
+		}
+		if len(rang) < 4 {
+			publish(t, f, "alarm.again", time.Minute<<len(rang))
+		}
+	})
+	publish(t, f, "alarm.first", time.Minute)
+	publish(t, f, "other", time.Minute)
+	got := targets(f.Advance(time.Hour))
+	want := []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute, 15 * time.Minute}
+	if !slices.Equal(rang, want) {
+		t.Errorf("rang after %v, want %v", rang, want)
+	}
+	if want := "alarm.first other alarm.again alarm.again alarm.again"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRecords: what was accepted, and what of it is still to come.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	publish(t, f, "b", time.Hour)
+	publish(t, f, "a", time.Minute)
+	all := f.Requests()
+	if len(all) != 2 || all[0].Target != "b" || all[0].Subject != "delay.1h.b" || all[0].Stream != "DELAY_1h" ||
+		all[0].Sequence != 1 || string(all[0].Body) != "b" || !all[0].Due.Equal(f.Now().Add(time.Hour)) {
+		t.Errorf("got %+v, want the two as they were published", all)
+	}
+	if next := f.Pending(); len(next) != 2 || next[0].Target != "a" || next[0].ID != all[1].ID {
+		t.Errorf("got %+v, want a before b", next)
+	}
+	f.Advance(time.Minute)
+	if next := f.Pending(); len(next) != 1 || next[0].Target != "b" || len(f.Requests()) != 2 {
+		t.Errorf("got %+v, want b", next)
+	}
+}
+
+// TestFail: an outage looks as one of a server does, and stores nothing.
+func TestFail(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	f.Fail(nats.ErrTimeout)
+	if _, err := f.Client().In(t.Context(), "a", time.Hour, nil); !errors.Is(err, client.ErrUnanswered) {
+		t.Errorf("got %v, want ErrUnanswered", err)
+	}
+	f.Fail(nats.ErrNoResponders)
+	if _, err := f.Client().In(t.Context(), "a", time.Hour, nil); !errors.Is(err, client.ErrNoBroker) {
+		t.Errorf("got %v, want ErrNoBroker", err)
+	}
+	f.Fail(nil)
+	publish(t, f, "a", 2*time.Hour)
+	if n := len(f.Requests()); n != 1 {
+		t.Errorf("%d requests, want one", n)
+	}
+}
+
+// TestConcurrentUse: publishing, reading and the clock need no lock of the test's own.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	f := clienttest.New(t, client.Config{})
+	var arrived, publishing sync.WaitGroup
+	f.Handle(">", func(*nats.Msg) { arrived.Done() })
+	arrived.Add(200)
+	for range 4 {
+		publishing.Go(func() {
+			for range 50 {
+				publish(t, f, "a", time.Second)
+				f.Requests()
+			}
+		})
+	}
+	for range 20 {
+		f.Advance(100 * time.Millisecond)
+		f.Pending()
+	}
+	publishing.Wait()
+	f.Advance(time.Second)
+	arrived.Wait()
+	if n := len(f.Pending()); n > 0 {
+		t.Errorf("%d are still pending", n)
+	}
+}

@@ -1,0 +1,169 @@
+package clienttest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/client"
+	"delaybroker/broker/message"
+)
+
+const (
+	// What nats-server and a broker's streams have unless somebody changes it.
+	maxPayload    = 1 << 20
+	levelReserve  = 4 << 10
+	intakeReserve = 8 << 10
+	dedupWindow   = 30 * time.Second
+
+	codeTooLarge = 10054 // JSStreamMessageExceedsMaximumErr
+)
+
+// A stream is one of the broker's.
+type stream struct {
+	last uint64
+	ids  map[string]remembered
+	held map[uint64]message.Incoming
+}
+
+type remembered struct {
+	sequence uint64
+	at       time.Time
+}
+
+// store is the fake as a client sees it.
+type store struct{ *Fake }
+
+var _ client.Store = store{}
+
+// PublishMsg stores a message as JetStream does. The options say how often to repeat it, which would change nothing.
+func (s store) PublishMsg(
+	ctx context.Context, m *nats.Msg, _ ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	name, largest, ok := s.streamOf(m.Subject)
+	if !ok {
+		return nil, jetstream.ErrNoStreamResponse
+	}
+	if size := m.Size() - len(m.Subject); size > maxPayload {
+		return nil, nats.ErrMaxPayload
+	} else if size > largest {
+		return nil, &jetstream.APIError{
+			Code: 400, ErrorCode: codeTooLarge, Description: "message size exceeds maximum allowed",
+		}
+	}
+	st := s.streams[name]
+	if st == nil {
+		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
+		s.streams[name] = st
+	}
+	id := m.Header.Get(nats.MsgIdHdr)
+	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
+		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
+	}
+	st.last++
+	if id != "" {
+		st.ids[id] = remembered{st.last, s.now}
+	}
+	s.accept(st, message.Incoming{
+		Stream: name, Sequence: st.last, At: s.now, Subject: m.Subject,
+		Header: message.Header(m.Header), Data: slices.Clone(m.Data),
+	})
+	return &jetstream.PubAck{Stream: name, Sequence: st.last}, nil
+}
+
+// accept reads a message as the broker does.
+func (f *Fake) accept(st *stream, in message.Incoming) {
+	as, problem := f.policy.Parse(in)
+	if problem != nil {
+		f.letters = append(f.letters, Letter{Subject: in.Subject, Code: problem.Code, Reason: problem.Sentence})
+		return
+	}
+	st.held[in.Sequence] = in
+	r := Request{
+		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
+		Header: nats.Header(in.Header), Body: in.Data, as: as,
+	}
+	f.requests = append(f.requests, r)
+	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
+		if a.Due.After(b.Due) {
+			return 1
+		}
+		return -1 // also of an equal time: behind it
+	})
+	f.pending = slices.Insert(f.pending, at, r)
+}
+
+// streamOf is the stream that listens on a subject, and the largest message that it takes.
+func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
+	addr := f.policy.Names.Parse(subject)
+	if addr.Token == "" || addr.Target == "" {
+		return "", 0, false
+	}
+	switch addr.Form {
+	case message.FormIn, message.FormTime:
+		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, true
+	case message.FormLevel:
+		if _, isLevel := f.ladder.Lookup(addr.Token); isLevel {
+			return f.policy.Names.LevelStream(addr.Token), maxPayload - levelReserve, true
+		}
+		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, f.whole[addr.Token]
+	}
+	return "", 0, false
+}
+
+// PublishMsgAsync answers at once.
+func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	ack, err := s.PublishMsg(context.Background(), m, opts...)
+	f := future{msg: m, ok: make(chan *jetstream.PubAck, 1), err: make(chan error, 1)}
+	if err != nil {
+		f.err <- err
+	} else {
+		f.ok <- ack
+	}
+	return f, nil
+}
+
+// Stored returns what the intake has too, as it would be before a broker reads it.
+func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.streams[name]; st != nil {
+		if in, ok := st.held[sequence]; ok {
+			return in, nil
+		}
+	}
+	return message.Incoming{}, client.ErrGone
+}
+
+// Streams are all levels, and the intake: the question is always for what listens on levels.
+func (s store) Streams(context.Context, string) ([]string, error) {
+	all := []string{s.policy.Names.IntakeStream()}
+	for _, l := range s.ladder.Levels() {
+		all = append(all, s.policy.Names.LevelStream(l.Name))
+	}
+	return all, nil
+}
+
+func (s store) Refusal(string) error { return nil }
+
+// future has its answer.
+type future struct {
+	msg *nats.Msg
+	ok  chan *jetstream.PubAck
+	err chan error
+}
+
+func (f future) Ok() <-chan *jetstream.PubAck { return f.ok }
+func (f future) Err() <-chan error            { return f.err }
+func (f future) Msg() *nats.Msg               { return f.msg }

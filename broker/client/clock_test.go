@@ -1,0 +1,81 @@
+package client_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
+)
+
+// skewed is a store on a host whose clock is wrong.
+type skewed struct {
+	client.Store
+	by time.Duration
+}
+
+func (s skewed) Now() time.Time { return s.Store.Now().Add(s.by) }
+
+// TestNeverEarlyByAWrongClock: a delay begins with the server's timestamp, and a time is the server's time, whatever
+// the clock of the client says. So neither is early, and no request that was accepted becomes a dead letter.
+func TestNeverEarlyByAWrongClock(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		nc := s.Connect()
+		var mu sync.Mutex
+		arrived := make(map[string]time.Time)
+		if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
+			arrived[string(m.Data)] = time.Now()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		want := make(map[string]time.Time)
+		for _, by := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 999_999_999} {
+			store, err := client.NewJetStream(s.JetStream(nc), time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := client.NewOn(skewed{store, by}, client.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			ask := func(name string, ahead time.Duration, publish func(body []byte) (client.Receipt, error)) {
+				name += by.String()
+				if _, err := publish([]byte(name)); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				want[name] = now.Add(ahead + time.Millisecond - 1).Truncate(time.Millisecond)
+			}
+			for _, delay := range []time.Duration{0, 20 * time.Second, 1234 * time.Millisecond, 17*time.Minute + 1} {
+				ask("in "+delay.String()+", ", delay, func(b []byte) (client.Receipt, error) {
+					return c.In(context.Background(), "shop.x", delay, b)
+				})
+			}
+			// For a clock that is ahead the second of these is past.
+			for _, ahead := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
+				ask("at "+ahead.String()+", ", ahead, func(b []byte) (client.Receipt, error) {
+					return c.At(context.Background(), "shop.x", now.Add(ahead), b)
+				})
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		for name, due := range want {
+			if got := arrived[name]; !got.Equal(due) {
+				t.Errorf("%s: arrived %s after it was due", name, got.Sub(due))
+			}
+		}
+	})
+}

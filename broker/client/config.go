@@ -1,0 +1,79 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// What a broker has unless its settings say otherwise.
+const (
+	DefaultMaxDelay = 366 * 24 * time.Hour
+	DefaultAttempts = 20
+	DefaultTimeout  = 5 * time.Second
+)
+
+// Config is what a client must know of the installation. The zero Config is right for a broker with its default
+// settings, and for most others.
+type Config struct {
+	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
+	Prefix string
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". They only save a hop:
+	// without them, or with old ones, every delay is as exact. Defaults to what finds the levels of most installations.
+	// See [Client.ReadLevels].
+	Levels string
+	// MaxDelay is the broker's DELAY_MAX_DELAY. What is later fails here, with ErrTooFar. Defaults to DefaultMaxDelay.
+	MaxDelay time.Duration
+	// Attempts is the broker's DELAY_ATTEMPTS, and the most that MaxAttempts may say. Defaults to DefaultAttempts.
+	Attempts int
+	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. Empty allows all.
+	Targets []string
+	// Timeout is how long a publish may take when its context has no deadline. Defaults to DefaultTimeout.
+	Timeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	c.Prefix = cmp.Or(c.Prefix, message.DefaultPrefix)
+	c.MaxDelay = cmp.Or(c.MaxDelay, DefaultMaxDelay)
+	c.Attempts = cmp.Or(c.Attempts, DefaultAttempts)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	return c
+}
+
+// check returns everything that is wrong, or the names and the levels.
+func (c Config) check() (message.Names, levels.Ladder, error) {
+	var problems []error
+	refuse := func(field string, err error) { problems = append(problems, fmt.Errorf("field %s: %w", field, err)) }
+	names, err := message.NewNames(c.Prefix)
+	if err != nil {
+		refuse("Prefix", err)
+	}
+	var known levels.Ladder
+	if c.Levels != "" {
+		if known, err = levels.Parse(c.Levels); err != nil {
+			refuse("Levels", err)
+		}
+	}
+	for _, t := range c.Targets {
+		if !message.ValidPattern(t) {
+			refuse("Targets", fmt.Errorf("%q is no subject", t))
+		}
+	}
+	if c.Attempts < 0 {
+		refuse("Attempts", fmt.Errorf("%d: want 1 or more", c.Attempts))
+	}
+	if c.MaxDelay < 0 {
+		refuse("MaxDelay", fmt.Errorf("%s: want more than 0s", c.MaxDelay))
+	}
+	if c.Timeout < 0 {
+		refuse("Timeout", fmt.Errorf("%s: want more than 0s", c.Timeout))
+	}
+	if len(problems) > 0 {
+		return names, known, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+	}
+	return names, known, nil
+}

@@ -1,0 +1,155 @@
+package client_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+	"delaybroker/broker/message"
+)
+
+// TestConfigIsChecked: everything that is wrong is said at once.
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	_, err := client.NewOn(nil, client.Config{
+		Prefix: "No", Levels: "5 minutes", MaxDelay: -1, Targets: []string{"a..b"}, Timeout: -1, Attempts: -1,
+	})
+	wantError(t, err, client.ErrConfig)
+	for _, want := range []string{"Prefix", "Levels", "MaxDelay", "Targets", "Timeout", "Attempts"} {
+		if err == nil || !strings.Contains(err.Error(), "field "+want+": ") {
+			t.Errorf("got %v, want %s in it", err, want)
+		}
+	}
+	_, err = client.New(nil, client.Config{})
+	wantError(t, err, client.ErrConfig)
+	if client.DefaultMaxDelay != broker.DefaultMaxDelay || client.DefaultAttempts != broker.DefaultAttempts {
+		t.Error("the defaults are not the broker's")
+	}
+}
+
+// TestConfigIsTheBrokers: what the broker's settings forbid fails at the call.
+func TestConfigIsTheBrokers(t *testing.T) {
+	t.Parallel()
+	fake := clienttest.New(t, client.Config{
+		MaxDelay: time.Hour, Attempts: 5, Targets: []string{"shop.>"}, Prefix: "later", Levels: "1s 5s 97m",
+	})
+	c := fake.Client()
+	_, err := c.In(t.Context(), "shop.x", time.Hour+1, nil)
+	wantError(t, err, client.ErrTooFar)
+	_, err = c.At(t.Context(), "shop.x", fake.Now().Add(time.Hour+1), nil)
+	wantError(t, err, client.ErrTooFar)
+	_, err = c.In(t.Context(), "other.x", time.Hour, nil)
+	wantError(t, err, client.ErrBadTarget)
+	_, err = c.In(t.Context(), "shop.x", time.Hour, nil, client.MaxAttempts(6))
+	wantError(t, err, client.ErrBadOption)
+	r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.MaxAttempts(5))
+	if err != nil || r.Stream != "LATER_INTAKE" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if n := len(fake.Requests()); n != 1 {
+		t.Errorf("%d requests were published, want the one that is right", n)
+	}
+}
+
+// TestOptionsSayEverything: each request header of the protocol has an option, but for the target, which stands in the
+// subject.
+func TestOptionsSayEverything(t *testing.T) {
+	t.Parallel()
+	protocol, err := os.ReadFile("../message/PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(protocol), "\n## Headers of a request\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	c, fake := onFake(t)
+	due := fake.Now().Add(time.Minute + 1)
+	if _, err := c.Level(t.Context(), "shop.x", "1m", nil, client.ID("x/1"), client.Expires(time.Hour),
+		client.Deliver(client.ModeStream), client.MaxAttempts(3), client.TTL(time.Second), client.Until(due),
+		client.Headers(nats.Header{"X-Mine": {"a", "b"}, "traceparent": {"00"}})); err != nil {
+		t.Fatal(err)
+	}
+	sent := fake.Requests()[0].Header
+	rows := regexp.MustCompile("(?m)^\\| `([A-Za-z-]+)` \\|").FindAllStringSubmatch(table, -1)
+	if len(rows) < 7 {
+		t.Fatalf("the protocol has %d request headers", len(rows))
+	}
+	for _, row := range rows {
+		if row[1] != message.HeaderTarget && sent.Get(row[1]) == "" {
+			t.Errorf("no option says %s: %v", row[1], sent)
+		}
+	}
+	arrived := fake.Advance(2 * time.Minute)
+	if len(arrived) != 1 || !slices.Equal(arrived[0].Header["X-Mine"], []string{"a", "b"}) ||
+		arrived[0].Header["traceparent"] == nil {
+		t.Errorf("got %v, want the headers of the caller", arrived)
+	}
+}
+
+// TestMistakesFailAtTheCall: what would be a dead letter, or would not be what was meant, is not published.
+func TestMistakesFailAtTheCall(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	for _, tt := range []struct {
+		name string
+		opt  client.Option
+		want error
+	}{
+		{"an id that is empty", client.ID(""), client.ErrBadOption},
+		{"an id with a line feed", client.ID("a\nb"), client.ErrBadOption},
+		{"an id that would be trimmed", client.ID("a "), client.ErrBadOption},
+		{"no mode", client.Deliver(""), client.ErrBadOption},
+		{"an unknown mode", client.Deliver("pigeon"), client.ErrBadOption},
+		{"no attempts", client.MaxAttempts(0), client.ErrBadOption},
+		{"too many attempts", client.MaxAttempts(21), client.ErrBadOption},
+		{"a short TTL", client.TTL(time.Millisecond), client.ErrBadOption},
+		{"a negative TTL", client.TTL(-time.Second), client.ErrBadOption},
+		{"expired", client.Expires(-1), client.ErrBadOption},
+		{"expired before it is due", client.ExpiresAt(fake.Now()), client.ErrBadOption},
+		{"two times", client.Until(fake.Now().Add(time.Hour)), client.ErrBadOption},
+		{"no time", client.Until(time.Time{}), client.ErrBadOption},
+		{"a header of NATS", client.Header("Nats-Rollup", "all"), client.ErrBadHeaders},
+		{"an id as a header", client.Header("Nats-Msg-Id", "a"), client.ErrBadHeaders},
+		{"a header of the broker", client.Header("Delay-Id", "a"), client.ErrBadHeaders},
+		{"a request's header", client.Header("delay-expires", "1h"), client.ErrBadHeaders},
+		{"a misspelt one", client.Header("Delay-Expire", "1h"), client.ErrBadOption},
+		{"a name that cannot be sent", client.Header("a b", "c"), client.ErrBadHeaders},
+		{"too many headers", client.Headers(nats.Header{"a": make([]string, 65)}), client.ErrBadHeaders},
+	} {
+		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, tt.opt); err == nil {
+			t.Errorf("%s: published", tt.name)
+		} else {
+			wantError(t, err, tt.want)
+		}
+	}
+	if sent, dead := len(fake.Requests()), len(fake.Letters()); sent+dead > 0 {
+		t.Errorf("%d requests and %d dead letters, want none", sent, dead)
+	}
+}
+
+// TestOptionsAreTheCallers: a header map is copied, so that what is pending stays as it was published.
+func TestOptionsAreTheCallers(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	h := nats.Header{"X-Mine": {"a"}}
+	opt := client.Headers(h)
+	for range 2 {
+		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, opt, opt, client.ID("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(h) != 1 || len(h["X-Mine"]) != 1 {
+		t.Errorf("the caller's header is %v", h)
+	}
+	h["X-Mine"][0] = "b"
+	if got := fake.Advance(time.Hour); len(got) != 1 || got[0].Header.Get("X-Mine") != "a" {
+		t.Errorf("got %v, want the header as it was published", got)
+	}
+}

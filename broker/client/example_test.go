@@ -1,0 +1,124 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+)
+
+// t is that of a test. Examples have none.
+var t = new(testing.T)
+
+// On a server. The other examples run on the fake of package clienttest, which has the same client.
+func Example() {
+	nc, err := nats.Connect(nats.DefaultURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		log.Fatal(err)
+	}
+	delays, err := client.New(js, client.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	receipt, err := delays.In(context.Background(), "orders.expire", 30*time.Minute, []byte(`{"id":42}`),
+		client.ID("order-42/expire"), client.Expires(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("stored in", receipt.Stream)
+}
+
+func ExampleClient_In() {
+	fake := clienttest.New(t, client.Config{})
+	delays, ctx := fake.Client(), context.Background()
+
+	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
+	fmt.Println(receipt.Stream, receipt.Duplicate, err)
+
+	// The same once more, because the first answer was lost.
+	receipt, err = delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
+	fmt.Println(receipt.Stream, receipt.Duplicate, err)
+
+	fmt.Println(len(fake.Advance(30*time.Minute-1)), "arrived a nanosecond before")
+	for _, m := range fake.Advance(1) {
+		fmt.Printf("%s: %s\n", m.Subject, m.Data)
+	}
+	// Output:
+	// DELAY_30m false <nil>
+	// DELAY_30m true <nil>
+	// 0 arrived a nanosecond before
+	// orders.expire: {"id":42}
+}
+
+func ExampleClient_At() {
+	fake := clienttest.New(t, client.Config{})
+	at := fake.Now().Add(36*time.Hour + 1500*time.Microsecond)
+	receipt, err := fake.Client().At(context.Background(), "reports.run", at, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(receipt.Stream, receipt.Due.Format(time.RFC3339Nano))
+	// Output: DELAY_INTAKE 2000-01-02T12:00:00.002Z
+}
+
+// A mistake is an error at the call, in the words that a dead letter would have.
+func ExampleClient_In_mistakes() {
+	delays, ctx := clienttest.New(t, client.Config{}).Client(), context.Background()
+	_, err := delays.In(ctx, "orders.*", time.Hour, nil)
+	fmt.Println(errors.Is(err, client.ErrBadTarget), err)
+	_, err = delays.In(ctx, "orders.expire", 3*365*24*time.Hour, nil)
+	fmt.Println(errors.Is(err, client.ErrTooFar))
+	_, err = delays.In(ctx, "orders.expire", time.Hour, nil, client.Header("Nats-Rollup", "all"))
+	fmt.Println(errors.Is(err, client.ErrBadHeaders))
+	// Output:
+	// true bad target: the target "orders.*" holds a wildcard: name one subject
+	// true
+	// true
+}
+
+func ExampleOf() {
+	fake := clienttest.New(t, client.Config{})
+	fake.Handle("orders.>", func(m *nats.Msg) {
+		a, ok := client.Of(m) // or client.OfMsg, for a message of a JetStream consumer
+		if !ok {
+			return // it came without a delay
+		}
+		fmt.Println(a.ID, a.MsgID, a.Due.Sub(a.Accepted), a.Attempts)
+	})
+	_, err := fake.Client().In(context.Background(), "orders.expire", time.Hour, nil, client.ID("order-42"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fake.Advance(time.Hour)
+	// Output: DELAY_1h-1-946684800000000000 order-42 1h0m0s 0
+}
+
+func ExamplePublisher() {
+	fake := clienttest.New(t, client.Config{})
+	ctx := context.Background()
+	p := fake.Client().Publisher(0)
+	for i := range 1000 {
+		// It waits while the window is full. The answer can be waited for, or left to Close.
+		if _, err := p.In(ctx, "orders.expire", time.Hour, fmt.Append(nil, i)); err != nil {
+			log.Fatal(err) // nothing was published
+		}
+	}
+	if err := p.Close(ctx); err != nil {
+		log.Fatal(err) // how many were not acknowledged, and the first reason
+	}
+	fmt.Println(len(fake.Requests()), "are stored")
+	// Output: 1000 are stored
+}

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Error codes of nats-server's JetStream (server/errors.json).
+const (
+	codeTooLarge    = 10054 // message size exceeds maximum allowed
+	codeFull        = 10077 // maximum messages, or bytes, exceeded
+	codeTooMany     = 10167 // the stream's queue is full
+	codeAccountFull = 10002 // resource limits exceeded for account
+	codeServerFull  = 10023 // insufficient resources
+	codeMemoryFull  = 10028 // insufficient memory resources available
+	codeStorageFull = 10047 // insufficient storage resources available
+	codeInFlight    = 10158 // the first copy of this id is not stored yet
+)
+
+// explain says what a failure means for the message. Refusal tells whether the server has forbidden a subject.
+func explain(d *draft, err error, refusal func(subject string) error) error {
+	subject, kind := d.msg.Subject, kindOf(err)
+	if kind == nil {
+		return fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	no := refusal(subject)
+	if d.spare != nil {
+		no = cmp.Or(no, refusal(d.spare.Subject))
+		if kind == ErrNoBroker {
+			subject += ", then to " + d.spare.Subject
+		}
+	}
+	if kind == ErrUnanswered && no != nil {
+		err = no
+	}
+	return fmt.Errorf("publish to %s: %w: %w", subject, kind, err)
+}
+
+// kindOf is the error of this package for one of a publish, or nil.
+func kindOf(err error) error {
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		return ErrNoBroker
+	case errors.Is(err, nats.ErrMaxPayload):
+		return ErrTooLarge
+	case errors.Is(err, jetstream.ErrInvalidJSAck):
+		return ErrForeign
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, nats.ErrTimeout),
+		errors.Is(err, nats.ErrDisconnected), errors.Is(err, jetstream.ErrAsyncPublishTimeout),
+		errors.Is(err, nats.ErrConnectionClosed):
+		return ErrUnanswered
+	case errors.As(err, &api):
+		return kindOfCode(api.ErrorCode)
+	}
+	return nil
+}
+
+func kindOfCode(code jetstream.ErrorCode) error {
+	switch code {
+	case codeTooLarge:
+		return ErrTooLarge
+	case codeFull, codeTooMany, codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
+		return ErrFull
+	case codeInFlight:
+		return ErrUnanswered
+	}
+	return nil
+}

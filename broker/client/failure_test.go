@@ -1,0 +1,167 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
+)
+
+// TestNoBroker: where no stream listens, every request says so, and names what was tried.
+func TestNoBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, _ := newClient(t, s, client.Config{})
+		_, err := c.In(t.Context(), "shop.x", time.Hour, nil)
+		wantError(t, err, client.ErrNoBroker)
+		if err == nil || !strings.Contains(err.Error(), "delay.1h.shop.x, then to delayin.1h.shop.x") {
+			t.Errorf("got %v, want both subjects", err)
+		}
+		_, err = c.At(t.Context(), "shop.x", time.Now().Add(time.Hour), nil)
+		wantError(t, err, client.ErrNoBroker)
+		startBroker(t, s, broker.Config{Prefix: "later"})
+		_, err = c.In(t.Context(), "shop.x", 2*time.Hour, nil)
+		wantError(t, err, client.ErrNoBroker)
+		c, _ = newClient(t, s, client.Config{Prefix: "later"})
+		if r, err := c.In(t.Context(), "shop.x", 2*time.Hour, nil); err != nil || r.Stream != "LATER_2h" {
+			t.Errorf("got %+v, %v, want it in LATER_2h", r, err)
+		}
+	})
+}
+
+// TestFull: a level that takes no more is no reason to go elsewhere.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{MaxPending: 2})
+		c, _ := newClient(t, s, client.Config{})
+		for range 2 {
+			if _, err := c.In(t.Context(), "shop.x", time.Hour, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := c.In(t.Context(), "shop.x", time.Hour, nil)
+		wantError(t, err, client.ErrFull)
+		if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") {
+			t.Errorf("got %v, want the server's words too", err)
+		}
+	})
+}
+
+// TestForeign: what answers and is no stream of the broker is believed nothing.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{})
+		if _, err := s.JetStream(nc).CreateStream(t.Context(),
+			jetstream.StreamConfig{Name: "ALL", Subjects: []string{"delayin.>"}}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.In(t.Context(), "shop.x", 1234*time.Millisecond, nil)
+		wantError(t, err, client.ErrForeign)
+		for _, answer := range []string{"hello", `{"ok":true}`, `{"stream":"DELAY_INTAKE"}`, `{"stream":"OTHER","seq":7}`} {
+			sub, err := nc.Subscribe("delayat.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.At(t.Context(), "shop.x", time.Now(), nil)
+			wantError(t, err, client.ErrForeign)
+			if err := sub.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestUnanswered: a publish without an answer ends with its context, or after the client's timeout, and says that
+// nothing is known. It is not tried elsewhere, or there would be two.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: 3 * time.Second})
+		heard := 0
+		if _, err := nc.Subscribe("*.>", func(m *nats.Msg) {
+			if strings.HasPrefix(m.Subject, "delay") {
+				heard++
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := c.In(t.Context(), "shop.x", time.Hour, nil)
+		wantError(t, err, client.ErrUnanswered)
+		wantError(t, err, context.DeadlineExceeded)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %s, want the timeout of 3s", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.In(ctx, "shop.x", time.Hour, nil)
+		wantError(t, err, client.ErrUnanswered)
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("it took %s, want that of the context", took)
+		}
+		_, err = c.In(ctx, "shop.x", time.Hour, nil) // it has ended already
+		wantError(t, err, context.DeadlineExceeded)
+		synctest.Wait()
+		if heard != 2 {
+			t.Errorf("%d publishes were heard, want one for each call that published", heard)
+		}
+		s.Stop()
+		_, err = c.At(t.Context(), "shop.x", time.Now(), nil)
+		wantError(t, err, client.ErrUnanswered)
+		s.Start()
+		nc.Close()
+		_, err = c.At(t.Context(), "shop.x", time.Now(), nil)
+		wantError(t, err, client.ErrUnanswered)
+		wantError(t, err, nats.ErrConnectionClosed)
+	})
+}
+
+// TestForbidden: a server that does not let a user publish answers nothing; the error says what it said.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		s := natstest.RunWith(t, server.Options{
+			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "all",
+			Users: []*server.User{
+				{Username: "all", Password: "all"},
+				{Username: "orders", Password: "orders", Permissions: &server.Permissions{
+					Publish:   &server.SubjectPermission{Allow: []string{"delay.*.orders.>", "delayin.*.orders.>"}},
+					Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+				}},
+			},
+		})
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s")})
+		c, _ := newClient(t, s, client.Config{}, nats.UserInfo("orders", "orders"))
+		r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil)
+		if err != nil || r.Stream != "DELAY_5s" {
+			t.Errorf("got %+v, %v, want it to be stored", r, err)
+		}
+		_, err = c.In(t.Context(), "payments.x", 5*time.Second, nil)
+		wantError(t, err, client.ErrUnanswered)
+		wantError(t, err, nats.ErrPermissionViolation)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if looked, err := c.Look(ctx, r); err == nil || looked != r {
+			t.Errorf("got %+v, %v, want the receipt as it was, and an error", looked, err)
+		}
+		if err := c.ReadLevels(t.Context()); err == nil {
+			t.Error("the levels were read without a right to")
+		}
+		if r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil); err != nil || r.Stream != "DELAY_5s" {
+			t.Errorf("after all that: got %+v, %v", r, err)
+		}
+	})
+}

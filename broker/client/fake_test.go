@@ -1,0 +1,191 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+	"delaybroker/test/natstest"
+)
+
+// TestFakeIsLikeTheBroker runs one scenario on a real broker and on the fake for users' tests. All receipts, errors and
+// arrivals are the same: streams, sequences, ids, due times, headers, order.
+func TestFakeIsLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		nc := s.Connect()
+		c, err := client.New(s.JetStream(nc), client.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		got := &diary{began: began, now: time.Now}
+		if _, err := nc.Subscribe("shop.>", got.arrived); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		scenario(t, c, got, func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		})
+
+		fake := clienttest.NewAt(t, client.Config{}, began)
+		want := &diary{began: began, now: fake.Now}
+		fake.Handle("shop.>", want.arrived)
+		scenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
+
+		checkSame(t, got.receipts, want.receipts, 33)
+		checkSame(t, got.arrivals, want.arrivals, 18)
+	})
+}
+
+func checkSame(t *testing.T, got, want []string, least int) {
+	t.Helper()
+	if len(got) < least || len(got) != len(want) {
+		t.Errorf("%d lines of the broker and %d of the fake, want as many, and %d or more", len(got), len(want), least)
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Errorf("line %d\nthe broker: %s\nthe fake:   %s", i, got[i], want[i])
+		}
+	}
+}
+
+// A diary is what a program sees of a broker.
+type diary struct {
+	began time.Time
+	now   func() time.Time
+
+	receipts []string
+
+	mu       sync.Mutex // guards arrivals
+	arrivals []string
+}
+
+func (d *diary) line(format string, args ...any) string {
+	return fmt.Sprintf("%s ", d.now().Sub(d.began)) + fmt.Sprintf(format, args...)
+}
+
+func (d *diary) arrived(m *nats.Msg) {
+	a, ok := client.Of(m)
+	var header []string
+	for _, name := range slices.Sorted(maps.Keys(m.Header)) {
+		header = append(header, fmt.Sprintf("%s=%q", name, m.Header[name]))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.arrivals = append(d.arrivals,
+		d.line("%s %q, %s %t, %s", m.Subject, m.Data, a.Arrival.ID, ok, strings.Join(header, " ")))
+}
+
+func (d *diary) receipt(what string, r client.Receipt, err error) {
+	d.receipts = append(d.receipts, d.line("%s: %+v, %v", what, r, kindsOf(err)))
+}
+
+// kindsOf are the errors of the client that an error is, or its text.
+func kindsOf(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var all []string
+	for _, kind := range []error{
+		client.ErrBadTarget, client.ErrBadTime, client.ErrTooFar, client.ErrBadOption, client.ErrBadHeaders,
+		client.ErrNoBroker, client.ErrTooLarge, client.ErrFull, client.ErrUnanswered, client.ErrForeign, client.ErrGone,
+	} {
+		if errors.Is(err, kind) {
+			all = append(all, kind.Error())
+		}
+	}
+	if len(all) == 0 {
+		all = []string{err.Error()}
+	}
+	return all
+}
+
+// scenario asks for all kinds of delay, and lets eight hours pass.
+func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+	t.Helper()
+	ctx, now := context.Background(), d.now()
+	in := func(target string, delay time.Duration, body string, opts ...client.Option) client.Receipt {
+		r, err := c.In(ctx, target, delay, []byte(body), opts...)
+		d.receipt(fmt.Sprintf("in %s to %s", delay, target), r, err)
+		return r
+	}
+	at := func(target string, when time.Time, body string, opts ...client.Option) {
+		r, err := c.At(ctx, target, when, []byte(body), opts...)
+		d.receipt(fmt.Sprintf("at %s to %s", when.Sub(now), target), r, err)
+	}
+	level := func(target, level, body string, opts ...client.Option) {
+		r, err := c.Level(ctx, target, level, []byte(body), opts...)
+		d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
+	}
+
+	seen := in("shop.a", 90*time.Minute, "a level")
+	r, err := c.Look(ctx, seen)
+	d.receipt("look", r, err)
+	in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
+		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
+		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
+	in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
+	in("shop.c", 1500*time.Millisecond, "1.5 s")
+	in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
+	at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
+	at("shop.d", now.Add(2*time.Hour), "on the second")
+	level("shop.e", "30m", "thirty")
+	level("shop.e", "7777s", "no level")
+	level("shop.e", "10s", "until", client.Until(now.Add(12345678901)))
+	level("shop.e", "7777s", "no level, until", client.Until(now.Add(7777123456789)))
+	in("shop.f", 365*24*time.Hour, "in a year")
+
+	in("shop.*", time.Minute, "")
+	in("", time.Minute, "")
+	in("delay.1m.shop", time.Minute, "")
+	in("shop.a", 367*24*time.Hour, "")
+	in("shop.a", time.Minute, "", client.Deliver("pigeon"))
+	in("shop.a", time.Minute, "", client.MaxAttempts(21))
+	in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
+	in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
+	level("shop.a", "1.5s", "")
+	level("shop.a", "soon", "")
+	level("shop.a", "1m", "", client.Until(now.Add(time.Second)))
+	at("shop.a", time.Time{}, "")
+	in("shop.a", time.Minute, strings.Repeat("x", 1<<20-4<<10+1))
+	in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20-8<<10+1))
+	in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20+1))
+
+	pass(time.Second)
+	at("shop.g", now, "past")
+	pass(0)
+	in("shop.g", -time.Second, "none")
+	pass(0)
+	p := c.Publisher(2)
+	for i := range 5 {
+		if _, err := p.In(ctx, "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
+			t.Errorf("publish: %v", err)
+		}
+		pass(time.Nanosecond) // or the order of arrival would be that of the answers
+	}
+	if err := p.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	pass(20 * time.Second)
+	in("shop.b", 17*time.Minute, "after the window of ids, nearly", client.ID("b/1"))
+	pass(10 * time.Second)
+	in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
+	pass(8 * time.Hour)
+	r, err = c.Look(ctx, seen)
+	d.receipt("look again", r, err)
+}

@@ -1,0 +1,102 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// startBroker runs a broker until the test ends, or stop is called. It returns when the broker is ready.
+func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) (stop func()) {
+	t.Helper()
+	cfg.Provision = true
+	cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	dial := func(name string) *nats.Conn { return s.Connect(nats.Name(name), nats.ReconnectBufSize(-1)) }
+	b, err := broker.New(broker.Links{
+		Read: dial("read"), Write: dial("write"), Deliver: dial("deliver"), Control: dial("control"),
+	}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the broker ended with %v, want a clean stop", err)
+		}
+	})
+	t.Cleanup(stop)
+	<-b.Ready()
+	return stop
+}
+
+// newClient is a client on a connection of its own.
+func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats.Option) (*client.Client, *nats.Conn) {
+	t.Helper()
+	nc := s.Connect(opts...)
+	c, err := client.New(s.JetStream(nc), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, nc
+}
+
+func ladder(t *testing.T, names string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// onFake is a client of the fake with a default configuration.
+func onFake(t testing.TB) (*client.Client, *clienttest.Fake) {
+	f := clienttest.New(t, client.Config{})
+	return f.Client(), f
+}
+
+// arrivals collects what arrives below shop, with the moment.
+func arrivals(t *testing.T, nc *nats.Conn) (all func() []client.Arrival) {
+	t.Helper()
+	var mu sync.Mutex
+	var list []client.Arrival
+	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
+		a, ok := client.Of(m)
+		if !ok {
+			t.Errorf("%s says nothing of a delay: %v", m.Subject, m.Header)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		list = append(list, a)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return func() []client.Arrival {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(list)
+	}
+}
+
+func wantError(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,37 @@
+package client
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/levels"
+)
+
+// NewJetStream is for tests that change something about a store.
+var NewJetStream = newJetStream
+
+// TestGuessesAreAsLong: every name that is guessed for a delay has its length, and a level has its own name.
+func TestGuessesAreAsLong(t *testing.T) {
+	t.Parallel()
+	l, now := newLadder(levels.Ladder{}), time.Now()
+	for _, name := range levels.Whole() {
+		d, err := levels.ParseDuration(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guess, ok := l.token(levels.FormatDuration(d), now)
+		if as, err := levels.ParseDuration(guess); !ok || err != nil || as != d {
+			t.Errorf("%s: got %q, %t, want a name for %s", name, guess, ok, d)
+		}
+	}
+	for _, level := range levels.Default().Levels() {
+		if guess, _ := l.token(levels.FormatDuration(level.Delay), now); guess != level.Name {
+			t.Errorf("%s: got %q", level.Name, guess)
+		}
+	}
+	for _, d := range []time.Duration{1, 1234 * time.Millisecond, 2500 * time.Second, 1<<63 - 1} {
+		if guess, ok := l.token(levels.FormatDuration(d), now); ok && d != 1 {
+			t.Errorf("%s: got %q, want none", d, guess)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// TestLevelSavesTheIntake: a delay that is as long as a level goes straight to it, whatever the two are called, and any
+// other one through the intake, in one publish.
+func TestLevelSavesTheIntake(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c, nc := newClient(t, s, client.Config{})
+		want := map[time.Duration]string{
+			2500 * time.Second: "DELAY_INTAKE", 17 * time.Minute: "DELAY_INTAKE", 1234 * time.Millisecond: "DELAY_INTAKE",
+			0: "DELAY_INTAKE", -time.Hour: "DELAY_INTAKE", time.Hour - 1: "DELAY_1h", time.Hour + 1: "DELAY_INTAKE",
+		}
+		for _, l := range levels.Default().Levels() {
+			want[l.Delay] = "DELAY_" + l.Name
+		}
+		for delay, stream := range want {
+			r, n := in(t, c, nc, delay)
+			if r.Stream != stream || n != 1 {
+				t.Errorf("%s: got %s in %d publishes, want %s in one", delay, r.Stream, n, stream)
+			}
+		}
+	})
+}
+
+// in publishes, and tells with how many messages.
+func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
+	t.Helper()
+	sent := nc.Stats().OutMsgs
+	r, err := c.In(t.Context(), "shop.x", delay, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, nc.Stats().OutMsgs - sent
+}
+
+// TestLevelThatIsGone: a level with an unusual name saves a hop as long as it takes messages. When it is retired, the
+// message goes through the intake, with the same delay to the nanosecond, and for the next minute so do others at once.
+func TestLevelThatIsGone(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const delay = 2500 * time.Second
+		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m 2500s")})
+		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
+		arrived := arrivals(t, nc)
+		if r, n := in(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
+			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
+		}
+		stop()
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m")})
+		for _, tt := range []struct {
+			pass      time.Duration
+			publishes uint64
+		}{
+			{0, 2},
+			{0, 1}, // it is not asked for again and again
+			{time.Minute - 1, 1},
+			{1, 2},
+			{0, 1},
+		} {
+			time.Sleep(tt.pass)
+			stored := time.Now()
+			r, n := in(t, c, nc, delay)
+			if r.Stream != "DELAY_INTAKE" || n != tt.publishes || !r.Due.Equal(stored.Add(delay)) {
+				t.Errorf("%+v in %d publishes, want the intake in %d", r, n, tt.publishes)
+			}
+		}
+		p := c.Publisher(0)
+		time.Sleep(time.Minute)
+		pending, err := p.In(t.Context(), "shop.x", delay, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := pending.Wait(t.Context()); err != nil || r.Stream != "DELAY_INTAKE" {
+			t.Errorf("asynchronously: got %+v, %v, want the intake", r, err)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		time.Sleep(delay)
+		synctest.Wait()
+		all := arrived()
+		for _, a := range all {
+			if !a.At.Equal(a.Due) || !a.Due.Equal(a.Accepted.Add(delay)) {
+				t.Errorf("%s arrived at %s, want %s after %s", a.ID, a.At, delay, a.Accepted)
+			}
+		}
+		if len(all) != 7 {
+			t.Errorf("%d arrived, want each once: 7", len(all))
+		}
+	})
+}
+
+// TestIDGoesToOneStream: a message with an id that was published again is stored once, although its level had no leader
+// in between. Nothing that a client knows or has met changes its subject.
+func TestIDGoesToOneStream(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 60s 2500s")})
+		c, nc := newClient(t, s, client.Config{})
+		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
+		for _, tt := range []struct {
+			delay  time.Duration
+			stream string
+		}{{5 * time.Second, "DELAY_5s"}, {time.Minute, "DELAY_INTAKE"}, {2500 * time.Second, "DELAY_INTAKE"}} {
+			for i, c := range []*client.Client{c, knows, c} {
+				r, err := c.In(t.Context(), "shop.x", tt.delay, nil, client.ID(tt.delay.String()))
+				if err != nil || r.Stream != tt.stream || r.Duplicate != (i > 0) {
+					t.Errorf("%s: got %+v, %v, want it once in %s", tt.delay, r, err, tt.stream)
+				}
+			}
+		}
+		if err := s.JetStream(nc).DeleteStream(t.Context(), "DELAY_5s"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := c.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other"))
+			wantError(t, err, client.ErrNoBroker)
+		}
+		p := c.Publisher(0)
+		if _, err := p.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other")); err != nil {
+			t.Error(err)
+		}
+		wantError(t, p.Close(t.Context()), client.ErrNoBroker)
+		if r, err := c.In(t.Context(), "shop.x", 5*time.Second, nil); err != nil || r.Stream != "DELAY_INTAKE" {
+			t.Errorf("without an id: got %+v, %v, want the intake", r, err)
+		}
+		_, err := c.In(t.Context(), "shop.x", 5*time.Second, nil, client.ID("other"))
+		wantError(t, err, client.ErrNoBroker)
+	})
+}
+
+// TestReadLevels: the levels that take messages are read from the server, and no others.
+func TestReadLevels(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{})
+		wantError(t, c.ReadLevels(t.Context()), client.ErrNoBroker)
+		stop := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 2500s 60s 3500s")})
+		if r, _ := in(t, c, nc, 3500*time.Second); r.Stream != "DELAY_INTAKE" {
+			t.Errorf("got %s, want the intake", r.Stream)
+		}
+		stop()
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 2500s 60s")}) // 3500s is retired: it has no message, or one
+		if err := c.ReadLevels(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for delay, stream := range map[time.Duration]string{
+			2500 * time.Second: "DELAY_2500s", time.Minute: "DELAY_60s", 5 * time.Second: "DELAY_5s",
+			3500 * time.Second: "DELAY_INTAKE", time.Hour: "DELAY_INTAKE",
+		} {
+			if r, n := in(t, c, nc, delay); r.Stream != stream || n != 1 {
+				t.Errorf("%s: got %s in %d publishes, want %s in one", delay, r.Stream, n, stream)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantError(t, c.ReadLevels(ctx), context.Canceled)
+	})
+}
+
+// TestLevelsByName: a level is asked for by its own name, and any plain duration is taken.
+func TestLevelsByName(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	for name, stream := range map[string]string{
+		"90m": "DELAY_90m", "14d": "DELAY_14d", "60s": "DELAY_INTAKE", "7777s": "DELAY_INTAKE", "1h30m": "DELAY_INTAKE",
+	} {
+		d, err := levels.ParseDuration(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Level(t.Context(), "shop.x", name, nil)
+		if err != nil || r.Stream != stream || !r.Due.Equal(fake.Now().Add(d)) {
+			t.Errorf("%s: got %+v, %v, want it in %s", name, r, err, stream)
+		}
+	}
+	for _, name := range []string{"", "5", "5 s", "1.5s", "5s.shop", "*", ">", "in", "-5s", "5S"} {
+		_, err := c.Level(t.Context(), "shop.x", name, nil)
+		wantError(t, err, client.ErrBadTime)
+	}
+	if n := len(fake.Requests()); n != 5 {
+		t.Errorf("%d requests were published, want 5", n)
+	}
+}
+
+// TestTargetThatLooksLikeATime: what a level's subject takes and no other one is published there, and there only.
+func TestTargetThatLooksLikeATime(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	if r, err := c.In(t.Context(), "5s.shop", time.Minute, nil); err != nil || r.Stream != "DELAY_1m" {
+		t.Errorf("a level: got %+v, %v", r, err)
+	}
+	_, err := c.In(t.Context(), "5s.shop", 1234*time.Millisecond, nil)
+	wantError(t, err, client.ErrBadTime)
+	_, err = c.Level(t.Context(), "5s.shop", "7777s", nil)
+	wantError(t, err, client.ErrNoBroker)
+	if got := fake.Advance(time.Hour); len(got) != 1 || got[0].Subject != "5s.shop" {
+		t.Errorf("got %d arrivals, want one at 5s.shop", len(got))
+	}
+	if got := fake.Letters(); len(got) > 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+}

@@ -1,0 +1,207 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// DefaultWindow is how many messages of a Publisher are in flight at a time.
+const DefaultWindow = 256
+
+// A Publisher asks for delays without waiting for each answer. Messages of one goroutine are published in the order of
+// its calls. It is safe for concurrent use. Close it, or answers are not waited for.
+type Publisher struct {
+	client *Client
+	slots  chan struct{} // one for each message in flight; closing a Publisher keeps all of them
+	turn   chan struct{} // of the one who collects all slots; two at a time would wait for each other
+	closed chan struct{} // closed by the first Close
+	once   sync.Once     // of that
+
+	mu     sync.Mutex // guards what follows
+	failed int        // messages since the last Flush that were not acknowledged
+	first  error      // of the first of them
+}
+
+// Publisher returns a publisher with at most so many messages in flight: a call beyond waits. Zero is DefaultWindow.
+func (c *Client) Publisher(window int) *Publisher {
+	if window <= 0 {
+		window = DefaultWindow
+	}
+	return &Publisher{
+		client: c, slots: make(chan struct{}, window), turn: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+}
+
+// In publishes as Client.In does, and does not wait for the answer. It waits while the window is full; ctx ends that,
+// and nothing else. The body must stay as it is until there is an answer. An error means that nothing was published.
+func (p *Publisher) In(
+	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
+) (*Pending, error) {
+	return p.publish(ctx, p.client.in(target, delay), body, opts)
+}
+
+// At is In for a time: see Client.At.
+func (p *Publisher) At(
+	ctx context.Context, target string, at time.Time, body []byte, opts ...Option,
+) (*Pending, error) {
+	return p.publish(ctx, p.client.at(target, at), body, opts)
+}
+
+// Level is In for a level: see Client.Level.
+func (p *Publisher) Level(
+	ctx context.Context, target, level string, body []byte, opts ...Option,
+) (*Pending, error) {
+	return p.publish(ctx, p.client.level(target, level), body, opts)
+}
+
+func (p *Publisher) publish(ctx context.Context, a ask, body []byte, opts []Option) (*Pending, error) {
+	d, err := p.client.draft(a, body, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.enter(ctx); err != nil {
+		return nil, err
+	}
+	future, err := p.client.store.PublishMsgAsync(d.msg, d.retries()...)
+	if err != nil {
+		<-p.slots
+		return nil, explain(d, err, p.client.store.Refusal)
+	}
+	pending := &Pending{done: make(chan struct{})}
+	go p.await(future, d, pending) // until the answer, or twice Config.Timeout; Close waits for it
+	return pending, nil
+}
+
+// enter takes a slot.
+func (p *Publisher) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case p.slots <- struct{}{}:
+	case <-p.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("wait for one of %d messages in flight: %w", cap(p.slots), ctx.Err())
+	}
+	select {
+	case <-p.closed:
+		<-p.slots
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+// await settles a message when it is answered, and gives back its slot.
+func (p *Publisher) await(future jetstream.PubAckFuture, d *draft, pending *Pending) {
+	defer func() { <-p.slots }()
+	ack, err := answer(future)
+	if d.spared(err) {
+		p.client.levels.missed(d.token, p.client.store.Now())
+		if future, err = p.client.store.PublishMsgAsync(d.spare); err == nil {
+			ack, err = answer(future)
+		}
+	}
+	pending.receipt, pending.err = p.client.receipt(d, ack, err)
+	if pending.err != nil {
+		p.mu.Lock()
+		p.failed++
+		if p.first == nil {
+			p.first = pending.err
+		}
+		p.mu.Unlock()
+	}
+	close(pending.done)
+}
+
+func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
+	select {
+	case ack := <-future.Ok():
+		return ack, nil
+	case err := <-future.Err():
+		return nil, err
+	}
+}
+
+// Flush waits until all messages are answered that were published before. Its error tells how many since the last Flush
+// were not acknowledged, and wraps the error of the first: so a program may ignore each Pending.
+func (p *Publisher) Flush(ctx context.Context) error {
+	if err := p.collect(ctx); err != nil {
+		return err
+	}
+	for range cap(p.slots) {
+		<-p.slots
+	}
+	<-p.turn
+	return p.failures()
+}
+
+// Close refuses further messages, and flushes. After an error that wraps that of ctx it may be called again.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.once.Do(func() { close(p.closed) })
+	if err := p.collect(ctx); err != nil {
+		return err
+	}
+	for range cap(p.slots) {
+		<-p.slots // nobody takes them any more
+	}
+	<-p.turn
+	return p.failures()
+}
+
+// collect takes all slots, or none.
+func (p *Publisher) collect(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for n := range cap(p.slots) {
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			for range n {
+				<-p.slots
+			}
+			<-p.turn
+			return fmt.Errorf("%d messages are not answered yet: %w", cap(p.slots)-n, ctx.Err())
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) failures() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failed, first := p.failed, p.first
+	p.failed, p.first = 0, nil
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d messages were not acknowledged, the first: %w", failed, first)
+}
+
+// Pending is a message in flight.
+type Pending struct {
+	done    chan struct{} // closed when there is an answer, after what follows was set
+	receipt Receipt
+	err     error
+}
+
+// Done is closed when there is an answer, or will be none.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Wait waits for the answer, and returns what Client.In would have. An error that wraps that of ctx is no answer.
+func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
+	select {
+	case <-p.done:
+		return p.receipt, p.err
+	case <-ctx.Done():
+		return Receipt{}, fmt.Errorf("wait for the answer: %w", ctx.Err())
+	}
+}

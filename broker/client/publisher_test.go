@@ -1,0 +1,211 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/test/natstest"
+)
+
+// TestPublisherKeepsOrder: the messages of one goroutine are stored in the order of its calls, each once.
+func TestPublisherKeepsOrder(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		c, _ := newClient(t, s, client.Config{})
+		p := c.Publisher(16)
+		const count = 500
+		var all []*client.Pending
+		for i := range count {
+			pending, err := p.In(t.Context(), "shop.x", time.Minute, fmt.Append(nil, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, pending)
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Errorf("flush: %v", err)
+		}
+		for i, pending := range all {
+			select {
+			case <-pending.Done():
+			default:
+				t.Fatalf("message %d is not answered after Flush", i)
+			}
+			if r, err := pending.Wait(t.Context()); err != nil || r.Sequence != uint64(i+1) || r.Stream != "DELAY_1m" {
+				t.Fatalf("message %d: got %+v, %v", i, r, err)
+			}
+		}
+	})
+}
+
+// TestWindowIsBounded: beyond the window a call waits, until its context ends or there is room.
+func TestWindowIsBounded(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: 5 * time.Second})
+		heard := swallow(t, nc, "delay.>")
+		p := c.Publisher(2)
+		began := time.Now()
+		for range 2 {
+			if _, err := p.In(t.Context(), "shop.x", time.Hour, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := p.In(ctx, "shop.x", time.Hour, nil)
+		wantError(t, err, context.DeadlineExceeded)
+		wantTook(t, began, time.Second)
+		if heard.Load() != 2 {
+			t.Errorf("%d were published, want two", heard.Load())
+		}
+		pending, err := p.In(t.Context(), "shop.x", time.Hour, nil) // when the first two have timed out
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantTook(t, began, 5*time.Second)
+		_, err = pending.Wait(ctx)
+		wantError(t, err, context.DeadlineExceeded)
+		wantError(t, p.Flush(ctx), context.DeadlineExceeded)
+
+		err = p.Flush(t.Context())
+		wantTook(t, began, 10*time.Second)
+		wantError(t, err, client.ErrUnanswered)
+		if want := "3 messages were not acknowledged, the first: "; err == nil || err.Error()[:len(want)] != want {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Errorf("got %v again, want nil", err)
+		}
+		if _, err := pending.Wait(t.Context()); !errors.Is(err, client.ErrUnanswered) {
+			t.Errorf("got %v, want ErrUnanswered", err)
+		}
+	})
+}
+
+// TestCloseWaits: every message that was let in before Close is answered when Close returns, and none is let in after.
+func TestCloseWaits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")})
+		c, nc := newClient(t, s, client.Config{})
+		p := c.Publisher(8)
+		var let, answered atomic.Int64
+		var publishing sync.WaitGroup
+		for range 4 {
+			publishing.Go(func() {
+				for range 400 {
+					pending, err := p.In(t.Context(), "shop.x", time.Minute, nil)
+					if errors.Is(err, client.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Errorf("publish: %v", err)
+						return
+					}
+					if let.Add(1); let.Load() == 300 {
+						publishing.Go(func() {
+							if err := p.Close(t.Context()); err != nil {
+								t.Errorf("close: %v", err)
+							}
+							_, err := p.At(t.Context(), "shop.x", time.Now(), nil)
+							wantError(t, err, client.ErrClosed)
+						})
+					}
+					if _, err := pending.Wait(t.Context()); err == nil {
+						answered.Add(1)
+					}
+				}
+			})
+		}
+		publishing.Wait()
+		stored, err := s.JetStream(nc).Stream(t.Context(), "DELAY_1m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := int64(stored.CachedInfo().State.LastSeq)
+		if n != answered.Load() || n != let.Load() || n < 300 || n > 1599 {
+			t.Errorf("%d are stored, %d let in and %d answered, want as many, and not all of 1600", n, let.Load(),
+				answered.Load())
+		}
+		if err := p.Close(t.Context()); err != nil { // again
+			t.Errorf("close again: %v", err)
+		}
+	})
+}
+
+// TestCloseAfterFailures: Close tells of what was not acknowledged, and can be called again when its context has ended.
+func TestCloseAfterFailures(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: 5 * time.Second})
+		swallow(t, nc, "delay.>")
+		p := c.Publisher(4)
+		if _, err := p.Level(t.Context(), "shop.x", "1h", nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.In(t.Context(), "shop.*", time.Hour, nil)
+		wantError(t, err, client.ErrBadTarget)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantError(t, p.Close(ctx), context.DeadlineExceeded)
+		wantError(t, p.Close(t.Context()), client.ErrUnanswered)
+		_, err = p.In(t.Context(), "shop.x", time.Hour, nil)
+		wantError(t, err, client.ErrClosed)
+	})
+}
+
+// TestDisconnected: an answer that a lost connection took along is unknown at once, and the message can be published
+// again with its id.
+func TestDisconnected(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: time.Minute})
+		swallow(t, nc, "delay.>")
+		p := c.Publisher(0)
+		pending, err := p.In(t.Context(), "shop.x", time.Hour, nil, client.ID("x/1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		s.Restart(time.Second)
+		_, err = pending.Wait(t.Context())
+		wantError(t, err, client.ErrUnanswered)
+		if took := time.Since(began); took >= time.Minute {
+			t.Errorf("it took %s, want it known when the connection is lost", took)
+		}
+		if err := p.Close(t.Context()); !errors.Is(err, client.ErrUnanswered) {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+// swallow listens and answers nothing. It counts.
+func swallow(t *testing.T, nc *nats.Conn, subject string) *atomic.Int64 {
+	t.Helper()
+	n := new(atomic.Int64)
+	if _, err := nc.Subscribe(subject, func(*nats.Msg) { n.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return n
+}
+
+func wantTook(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took != want {
+		t.Errorf("it took %s, want %s", took, want)
+	}
+}

@@ -1,0 +1,40 @@
+package message
+
+import (
+	"strconv"
+	"time"
+)
+
+// Arrival is what a message that a broker delivered says about itself: the result of TargetHeader, as its consumer
+// reads it.
+type Arrival struct {
+	ID       string
+	Due      time.Time
+	Accepted time.Time // when the first stream stored it
+	MsgID    string    // the client's own Nats-Msg-Id, or empty
+	Attempts int       // how often it was refused before
+}
+
+// ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish
+// to the target can write these headers too.
+func ParseArrival(h Header) (Arrival, bool) {
+	due, bad := parseTime(only(h, HeaderDue))
+	accepted, worse := parseTime(only(h, HeaderAccepted))
+	id := only(h, HeaderID)
+	if bad != nil || worse != nil || id == "" {
+		return Arrival{}, false
+	}
+	attempts, err := strconv.Atoi(only(h, HeaderAttempts))
+	if err != nil || attempts < 0 {
+		attempts = 0
+	}
+	return Arrival{ID: id, Due: due, Accepted: accepted, MsgID: only(h, HeaderMsgID), Attempts: attempts}, true
+}
+
+// only is the value of a header that is given once, or empty.
+func only(h Header, name string) string {
+	if vs := h[name]; len(vs) == 1 {
+		return vs[0]
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package message
+
+import (
+	"testing"
+	"time"
+)
+
+// TestArrivalIsWhatWasSent: a consumer reads what the broker wrote.
+func TestArrivalIsWhatWasSent(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
+	for _, want := range []Arrival{
+		{ID: "DELAY_5s-1-1", Due: at.Add(time.Hour), Accepted: at},
+		{ID: "DELAY_5s-1-1", Due: at.Add(1), Accepted: at, MsgID: "order 42/expire", Attempts: 3},
+	} {
+		r := Request{ID: want.ID, Due: want.Due, Accepted: want.Accepted, MsgID: want.MsgID, Attempts: want.Attempts}
+		h := r.TargetHeader()
+		if got, ok := ParseArrival(h); !ok || got != want {
+			t.Errorf("got %+v, %t, want %+v", got, ok, want)
+		}
+	}
+	for name, h := range map[string]Header{
+		"none":       nil,
+		"no id":      {HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"no due":     {HeaderID: {"x"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"a bad due":  {HeaderID: {"x"}, HeaderDue: {"soon"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"two ids":    {HeaderID: {"x", "y"}, HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"never kept": {HeaderID: {"x"}, HeaderDue: {"2026-11-20T10:00:00Z"}},
+	} {
+		if got, ok := ParseArrival(h); ok {
+			t.Errorf("%s: got %+v, want none", name, got)
+		}
+	}
+}
+
+// TestTimeTokenIsNeverEarlier: whatever the clock of the writer says, the broker reads a time that is no earlier, and
+// later by less than the millisecond, or the second, to which it is rounded up.
+func TestTimeTokenIsNeverEarlier(t *testing.T) {
+	names, err := NewNames(DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		at    time.Time
+		most  time.Duration // by which it may be later
+		token string
+	}{
+		{now, 0, "2026-11-20T10:00:00Z"},
+		{now.Add(1), time.Millisecond, "1795168800001"},
+		{now.Add(250 * time.Millisecond), 0, "1795168800250"},
+		{now.Add(999_000_001), time.Millisecond, "2026-11-20T10:00:01Z"},
+		{now.Add(40*24*time.Hour + 999), time.Millisecond, "1798624800001"},
+		{now.In(time.FixedZone("", 5400)), 0, "2026-11-20T10:00:00Z"},
+		{time.Date(1973, 3, 3, 9, 46, 40, 1e6, time.UTC), 0, "100000000001"},
+		{time.Date(1973, 3, 3, 9, 46, 39, 999e6, time.UTC), time.Second, "1973-03-03T09:46:40Z"}, // 99999999999 is seconds
+		{time.Date(1970, 1, 1, 0, 0, 1, 500e6, time.UTC), time.Second, "1970-01-01T00:00:02Z"},
+		{time.Date(5138, 11, 16, 9, 46, 40, 1, time.UTC), time.Second, "5138-11-16T09:46:41Z"},
+	} {
+		token := TimeToken(tt.at)
+		if token != tt.token {
+			t.Errorf("%s: got %s, want %s", tt.at, token, tt.token)
+		}
+		// Stored long before, so that the due time is the one that was asked for.
+		r, problem := Policy{Names: names}.Parse(Incoming{Stream: "S", At: time.Unix(0, 0), Subject: names.At(token, "x")})
+		if problem != nil {
+			t.Fatalf("%s: %v", token, problem)
+		}
+		if late := r.Due.Sub(tt.at); late < 0 || late > tt.most {
+			t.Errorf("%s is read as %s later, want 0 to %s", token, late, tt.most)
+		}
+	}
+}
