@@ -23,7 +23,8 @@ type Answer struct {
 	Instance string       `json:"instance"` // unique among the running instances
 	Ready    bool         `json:"ready"`
 	Draining bool         `json:"draining,omitempty"`
-	Lanes    []LaneAnswer `json:"lanes"` // the lanes that the instance owns
+	Alone    bool         `json:"alone,omitempty"` // it shares the work with no other instance, by its settings
+	Lanes    []LaneAnswer `json:"lanes"`           // the lanes that the instance owns
 }
 
 // LaneAnswer is a lane as its owner sees it.
@@ -41,7 +42,7 @@ type LaneAnswer struct {
 // Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer {
 	s := b.Status()
-	a := Answer{Instance: b.id, Ready: s.Ready, Draining: s.Draining, Lanes: []LaneAnswer{}}
+	a := Answer{Instance: b.id, Ready: s.Ready, Draining: s.Draining, Alone: b.streams.cfg.MaxOwners == 0, Lanes: []LaneAnswer{}}
 	for _, l := range s.Lanes {
 		if l.Owned {
 			a.Lanes = append(a.Lanes, LaneAnswer{
