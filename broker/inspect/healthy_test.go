@@ -64,15 +64,22 @@ func TestDoctorIsQuiet(t *testing.T) {
 			time.Sleep(time.Second)
 		}},
 		{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
-			sc.cfg.HoldMessages = 16
+			sc.cfg.Ladder, sc.cfg.HoldMessages = ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
 			sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
-			sc.publish(500, "delay.5m.orders.x")
-			sc.publish(500, "delay.5s.orders.x")
+			for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
+				sc.publish(100, "delay."+level+".orders.x") // so that it rests in all of them
+			}
 			sc.serve()
-			time.Sleep(2 * time.Second)
+			time.Sleep(time.Minute)
 		}},
 		{name: "a broker that may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
 			sc.cfg.HoldMessages = 16
+			sc.serve(nats.UserInfo(tried, tried))
+			sc.publish(500, "delay.5m.orders.x")
+			time.Sleep(time.Minute)
+		}},
+		{name: "the only instance, which may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+			sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
 			sc.serve(nats.UserInfo(tried, tried))
 			sc.publish(500, "delay.5m.orders.x")
 			time.Sleep(time.Minute)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker"
+	"delaybroker/broker/message"
 )
 
 const (
@@ -108,6 +109,26 @@ func (i *Inspector) askInstances(
 		case <-time.After(askPause):
 		}
 	}
+}
+
+// Deserted reports whether it is certain that no instance runs: nobody is there to hear the question that all of them
+// answer. Where it is not certain, as for a user who may not ask, it is false.
+func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
+	ctx, cancel := s.Allowed(ctx)
+	defer cancel()
+	ctx, cancelWait := context.WithTimeout(ctx, answersWait)
+	defer cancelWait()
+	reply := names.StatusAnswers() + nuid.Next()
+	sub, err := s.Conn.SubscribeSync(reply)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
+	if s.Conn.PublishRequest(names.StatusCall(), reply, nil) != nil {
+		return false
+	}
+	_, err = sub.NextMsgWithContext(ctx)
+	return errors.Is(err, nats.ErrNoResponders)
 }
 
 // askOnce gathers the answers until nobody says more; or until all streams have an owner, unless all are to answer.
