@@ -10,7 +10,8 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
 // that beside names.
 //
-//	6  cmd/delaybroker
+//	7  cmd/delaybroker
+//	6  cmd/embedded
 //	5  broker/inspect   broker/metrics
 //	4  broker
 //	3  broker/deliver   broker/deadletter
@@ -24,6 +25,7 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics"},
+	{"cmd/embedded"},
 	{"cmd/delaybroker"},
 }
 

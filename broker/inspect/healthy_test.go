@@ -67,7 +67,7 @@ func TestDoctorIsQuiet(t *testing.T) {
 			sc.cfg.Ladder, sc.cfg.HoldMessages = ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
 			sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
 			for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
-				sc.publish(100, "delay."+level+".orders.x") // so that it rests in all of them
+				sc.publish(500, "delay."+level+".orders.x") // so that it rests in all of them
 			}
 			sc.serve()
 			time.Sleep(time.Minute)

@@ -102,8 +102,8 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	}
 	build := readBuild()
 	host := inspect.Host{
-		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(),
-		Probe: cfg.probe(ctx), Exposed: cfg.embed.exposed(), Login: cfg.reach.login,
+		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.Durability(),
+		Probe: cfg.probe(ctx), Exposed: cfg.embed.Exposed(), Login: cfg.reach.login,
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {

@@ -40,8 +40,7 @@ type engine interface {
 type health struct {
 	engine    engine
 	connected func() map[string]bool // by link
-	disk      *disk                  // of the embedded server; nil without one
-	store     func() inspect.Check   // likewise
+	storage   func() []inspect.Check // of the embedded server; nil without one
 	stopping  <-chan struct{}        // closed when a stop was asked for
 	build     build
 	// durability is what an acknowledgement means, once that is known.
@@ -85,11 +84,8 @@ func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
 func (h health) checks() []inspect.Check {
 	status := h.engine.Status()
 	all := []inspect.Check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
-	if h.disk != nil {
-		all = append(all, h.disk.check())
-	}
-	if h.store != nil {
-		all = append(all, h.store())
+	if h.storage != nil {
+		all = append(all, h.storage()...)
 	}
 	if meaning := h.durability.Load(); meaning != nil {
 		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})

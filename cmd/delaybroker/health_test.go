@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
 
 // state is an engine in whatever state a test wants.
 type state struct {

@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/cmd/embedded"
 )
 
 // oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process and to
@@ -103,17 +104,16 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	dialer := dialer{
 		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: fail, log: log,
 	}
-	var disk *disk
-	var store func() inspect.Check
+	var storage func() []inspect.Check
 	if cfg.embed != nil {
-		server, err := startEmbedded(*cfg.embed, log)
+		server, err := embedded.Start(*cfg.embed, log)
 		if err != nil {
 			return err
 		}
-		defer server.stop()
-		server.keep(fail)
-		disk, store = server.disk, server.store
-		dialer.access = server.access(cfg.access)
+		defer server.Stop()
+		server.Keep(fail)
+		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
+		dialer.access = cfg.access.at(server)
 	}
 	web := newWeb(log)
 	defer closeWeb(web, log)
@@ -130,7 +130,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	var durability atomic.Pointer[string]
 	if listener != nil {
 		web.Handler = health{
-			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
+			engine: b, connected: links.connected, storage: storage, stopping: ctx.Done(), build: build,
 			durability: &durability,
 		}.handler()
 		running.Go(func() { serveWeb(web, listener, fail) })
@@ -225,7 +225,7 @@ func (c config) another(ctx context.Context, err error) error {
 	}
 	who := "HTTP address " + c.httpAddr
 	if c.embed != nil {
-		if pid := lockedBy(c.embed.dir); pid != "" {
+		if pid := embedded.LockedBy(c.embed.Dir); pid != "" {
 			who = "pid " + pid + ", " + who
 		}
 	}
@@ -251,7 +251,7 @@ func (c config) durability(
 		log.Debug("looking at the streams for their durability", "err", err)
 	}
 	return inspect.Durability{
-		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.durability(),
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.Durability(),
 		Version: control.ConnectedServerVersion(),
 	}
 }
@@ -268,7 +268,7 @@ func (c config) place() broker.Place {
 		return broker.Place{}
 	}
 	if c.embed != nil {
-		dir, err := filepath.Abs(c.embed.dir)
+		dir, err := filepath.Abs(c.embed.Dir)
 		if err != nil {
 			return broker.Place{}
 		}
