@@ -11,7 +11,7 @@ import (
 // that beside names.
 //
 //	7  cmd/delaybroker
-//	6  cmd/embedded
+//	6  cmd/embedded   broker/probes
 //	5  broker/inspect   broker/metrics
 //	4  broker
 //	3  broker/deliver   broker/deadletter
@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics"},
-	{"cmd/embedded"},
+	{"cmd/embedded", "broker/probes"},
 	{"cmd/delaybroker"},
 }
 

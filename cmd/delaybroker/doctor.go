@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/probes"
 )
 
 var (
@@ -127,13 +128,13 @@ func (c config) probe(ctx context.Context) inspect.Probe {
 	}
 	broker := "http://" + dialable(c.httpAddr)
 	p := inspect.Probe{URL: broker + "/readyz"}
-	if alive, err := askHealth(ctx, broker+"/healthz"); err == nil {
+	if alive, err := probes.Ask(ctx, broker+"/healthz"); err == nil {
 		p.Alive = alive.Checks
 	}
 	for look := 1; ; look++ {
-		ready, err := askHealth(ctx, p.URL)
+		ready, err := probes.Ask(ctx, p.URL)
 		p.Checks, p.Err = ready.Checks, err
-		if err != nil || isFine(p.Checks) || look == probeLooks {
+		if err != nil || probes.Fine(p.Checks) || look == probeLooks {
 			return p
 		}
 		select {

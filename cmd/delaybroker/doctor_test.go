@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/probes"
 	"delaybroker/test/natstest"
 )
 
@@ -167,11 +169,11 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			looks := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
-					writeChecks(w, []inspect.Check{test.alive})
+					_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.alive}})
 					return
 				}
 				looks++
-				writeChecks(w, []inspect.Check{test.ready(looks)})
+				_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.ready(looks)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

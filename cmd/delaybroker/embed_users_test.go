@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -123,7 +124,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
 	cfg := mustRead(t)
-	s, err := embedded.Start(*cfg.embed, quiet)
+	s, err := embedded.Start(*cfg.embed, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/probes"
 	"delaybroker/cmd/embedded"
 )
 
@@ -115,8 +116,8 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
 		dialer.access = cfg.access.at(server)
 	}
-	web := newWeb(log)
-	defer closeWeb(web, log)
+	web := probes.NewServer(log)
+	defer probes.Close(web, log)
 	links, err := dialer.dial()
 	if err != nil {
 		return cfg.notAccepted(err)
@@ -129,11 +130,11 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{
-			engine: b, connected: links.connected, storage: storage, stopping: ctx.Done(), build: build,
-			durability: &durability,
-		}.handler()
-		running.Go(func() { serveWeb(web, listener, fail) })
+		web.Handler = probes.Source{
+			Engine: b, Connected: links.connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
+		}.Handler()
+		running.Go(func() { probes.Serve(web, listener, fail) })
 	}
 
 	if err := links.await(ctx, log); err != nil {
@@ -220,7 +221,7 @@ func (c config) another(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if _, ask := askHealth(ctx, "http://"+dialable(c.httpAddr)+"/healthz"); ask != nil {
+	if _, ask := probes.Ask(ctx, "http://"+dialable(c.httpAddr)+"/healthz"); ask != nil {
 		return err
 	}
 	who := "HTTP address " + c.httpAddr
