@@ -24,6 +24,7 @@ type Answer struct {
 	Ready    bool         `json:"ready"`
 	Draining bool         `json:"draining,omitempty"`
 	Journal  bool         `json:"journal,omitempty"` // it keeps one
+	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
 	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
 }
 
@@ -42,7 +43,10 @@ type LaneAnswer struct {
 // Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer {
 	s := b.Status()
-	a := Answer{Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Lanes: []LaneAnswer{}}
+	a := Answer{
+		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.streams.cfg.MaxOwners == 0,
+		Lanes: []LaneAnswer{},
+	}
 	for _, l := range s.Lanes {
 		if l.Owned {
 			a.Lanes = append(a.Lanes, LaneAnswer{

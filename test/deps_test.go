@@ -10,7 +10,8 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
 // that beside names.
 //
-//	6  cmd/delaybroker
+//	7  cmd/delaybroker
+//	6  cmd/embedded   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal
@@ -28,6 +29,7 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter", "broker/journal"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
+	{"cmd/embedded", "broker/probes"},
 	{"cmd/delaybroker"},
 }
 

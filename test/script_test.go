@@ -74,7 +74,8 @@ func TestADayAtTheTerminal(t *testing.T) {
 	defer p.Terminate()
 
 	for _, l := range []line{
-		{args: "pub t.t x --level 5m --count 10000", says: []string{"DELAY_5m-1-", "and 9900 more"}},
+		{args: "pub t.t x --level 5m --count 10000", says: []string{"DELAY_5m-1-", "and 9900 more"},
+			never: []string{"no broker answers"}},
 		{args: "levels", says: []string{"10000", "0 unread", "later", "idle lanes; --all shows them"},
 			never: []string{"nobody", "RETRY"}},
 		{args: "levels --all", says: []string{"DELAY_RETRY_30s", "0 unread"}, never: []string{"nobody"}},
@@ -85,9 +86,15 @@ func TestADayAtTheTerminal(t *testing.T) {
 			never: []string{"DELAY_INTAKE-"}},
 		{args: "pub orders.x y --at 2020-01-01T00:00:00Z", says: []string{"ago: it is delivered at once"}},
 		{args: "pub a.* y --in 1s", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"wildcard"}},
+		{args: "sub a..b", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"* for one token"}},
+		{args: "where nothing", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"<stream>-"}},
+		{args: "dead ls --code x", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"want one of"}},
+		{args: "provision", says: []string{"all 38 streams are there; nothing to do"}},
+		{args: "healthcheck --ready", says: []string{"ok"}},
 		{args: "serve", code: 1, says: []string{"a delaybroker already runs here (pid ", probes}},
-		{args: "levels", env: []string{"NATS_URI=nats://production:4222"},
-			says: []string{"NATS_URI is no setting, and not read; NATS_URL is"}},
+		{args: "levels",
+			env:  []string{"NATS_URI=nats://production:4222", "NATS_URLS=nats://x:1", "NATS_SERVERS=nats://x:1"},
+			says: []string{"NATS_URI is no setting, and not read; NATS_URL is", "NATS_URLS is no", "NATS_SERVERS is no"}},
 		{args: "levels", code: 2, env: []string{"DELAY_RETRY=shop.mail=1s;5s;30s", "DELAY_ATTEMPTS=shop.mail=0"},
 			says: []string{"2 defaults: keep one", "attempts 0 for shop.mail"}},
 		{args: "pub shop.mail y --in 1s -H Delay-Max-Attempts:6", code: 2, env: []string{"DELAY_ATTEMPTS=shop.mail=5"},
@@ -204,6 +211,8 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	}
 	defer nc.Close()
 	connected(t, nc).publish("later.7s.orders.x", "")
+	stored := []string{"no broker answers: it is stored", "LATER_7s-2-"}
+	line{args: "pub orders.x y --level 7s", says: stored}.check(t, made)
 	bare := made[:2]
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)

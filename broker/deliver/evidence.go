@@ -13,6 +13,14 @@ import (
 	"delaybroker/broker/outbox"
 )
 
+// How the reasons of refusals begin where the target is not there. People read them, and doctor knows them by these
+// words, which are stored with a message that waits for its next attempt.
+const (
+	NobodyListens = jsapi.NobodyListens
+	NotAllowed    = "NATS does not let the broker publish there"
+	NoStream      = "no stream acknowledged in time"
+)
+
 // evidence is all that is known when a target has answered a delivery or was silent. Fields that do not matter to this
 // answer or silence are zero.
 type evidence struct {
@@ -77,7 +85,7 @@ func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
 		return decided(Result{Outcome: Refused,
-			Reason: "NATS does not let the broker publish there: grant the subject to the user that delivers"})
+			Reason: NotAllowed + ": grant the subject to the user that delivers"})
 	case e.unheard && e.silent():
 		return undecided
 	}
@@ -208,7 +216,7 @@ func judgeNoAnswer(e evidence) verdict {
 func (e evidence) whySilent() string {
 	switch {
 	case e.mode == message.ModeStream:
-		return "no stream acknowledged in time"
+		return NoStream
 	case e.mode == message.ModeCore:
 	case e.acknowledges:
 		return "the stream on the subject did not acknowledge in time"

@@ -17,16 +17,15 @@ func checkOwners(f Facts) []Finding {
 	var unread, stopped, unknown, late []string
 	lanes := 0
 	for _, l := range f.lanes.Lanes {
+		if l.State == Newer { // see checkState
+			continue
+		}
 		if l.Owner != "" {
 			lanes++
 		}
 		switch l.Owner {
 		case OwnerNobody:
-			if l.Instance != "" { // by the table, which keeps those that died until another takes over
-				unread = append(unread, fmt.Sprintf("%s (last %s, which does not answer)", l.Stream, l.Instance))
-			} else {
-				unread = append(unread, l.Stream)
-			}
+			unread = append(unread, l.Stream)
 		case OwnerStopped:
 			stopped = append(stopped, fmt.Sprintf("%s of %s", l.Stream, l.Instance))
 		case OwnerUnknown:
@@ -36,31 +35,58 @@ func checkOwners(f Facts) []Finding {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, Seconds(l.Overdue)))
 		}
 	}
-	var all []Finding
+	all := f.checkDouble()
 	switch {
-	case len(unread) > 0 && len(unread) == lanes:
-		all = append(all, verdict(name, Critical, "start a broker: delaybroker serve",
-			"nobody reads any of the %d lanes", lanes)...)
+	case len(unread) > 0 && len(unread) == lanes: // what is wrong with the streams may keep a broker from starting
+		all = append(all, following(verdict(name, Critical, "start a broker: delaybroker serve",
+			"nobody reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
 		all = append(all, verdict(name, Critical, "restart a broker: streams made after its start are not read",
 			"nobody reads %s", few(unread))...)
 	}
 	if len(stopped) > 0 {
-		all = append(all, verdict(name, Critical,
-			"look at the broker's log and at the streams' leaders; a restart does not help",
-			"their instance cannot read them at the moment: %s", few(stopped))...)
+		all = append(all, following(verdict(name, Critical,
+			"look at the log of that instance; a restart does not help",
+			"their instance cannot read them at the moment: %s", few(stopped)), "JetStream", "streams", "storage", "rights")...)
 	}
 	if len(late) > 0 {
-		all = append(all, verdict(name, Warn, "look at the broker's log: a target, a stream or the broker is behind",
-			"late: %s", few(late))...)
+		all = append(all, following(verdict(name, Warn,
+			"look at the broker's log: a target, a stream or the broker is behind",
+			"late: %s", few(late)), "JetStream", "streams", "storage", "rights", name)...)
 	}
 	if all != nil {
 		return all
 	}
 	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.lanes.Totals.Pending)
 	if len(unknown) > 0 {
-		detail += fmt.Sprintf("; whether somebody reads %s is not known, as this user may not ask: %v",
-			few(unknown), f.instances.refused)
+		why := "no instance answers for it"
+		if f.instances.refused != nil {
+			why = fmt.Sprintf("this user may not ask: %v", f.instances.refused)
+		}
+		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", few(unknown), why)
 	}
 	return verdict(name, Fine, "", "%s", detail)
+}
+
+// checkDouble looks for two instances that deliver from the same lanes. That they tell each other apart needs two
+// things: both know that there are others, and each believes what the other writes.
+func (f Facts) checkDouble() []Finding {
+	one, other, lanes := f.instances.double()
+	if len(lanes) == 0 {
+		return nil
+	}
+	do := "give both the same DELAY_SECRET: neither believes what the other writes"
+	switch {
+	case one.Alone && other.Alone:
+		do = "restart both with DELAY_MAX_OWNERS=3: by their settings, each is the only one"
+	case one.Alone || other.Alone:
+		alone := one
+		if other.Alone {
+			alone = other
+		}
+		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: by its settings, it is the only one",
+			Printable(alone.Instance, mostDetail))
+	}
+	return verdict("lanes", Critical, do, "%s and %s both deliver from %s: every message comes twice",
+		Printable(one.Instance, mostDetail), Printable(other.Instance, mostDetail), few(lanes))
 }

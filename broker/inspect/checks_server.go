@@ -3,13 +3,13 @@ package inspect
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"delaybroker/broker/layout"
 )
 
 const (
@@ -49,18 +49,43 @@ func checkConnection(f Facts) []Finding {
 func checkReady(f Facts) []Finding {
 	const name = "ready"
 	p := f.Host.Probe
-	switch bad := FailingChecks(p.Checks); {
+	switch stuck := FailingChecks(p.Alive); {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
 		return verdict(name, Fine, "", "no broker answers at %s, on this host: %s",
 			p.URL, Printable(p.Err.Error(), mostDetail))
-	case len(bad) > 0:
-		return verdict(name, Critical, "mend what it names; a restart does not help while /healthz is ok",
-			"the broker at %s is not: %s", p.URL, strings.Join(bad, "; "))
+	case len(stuck) > 0:
+		return verdict(name, Critical, "restart the broker at "+p.URL, "it is stuck: %s", strings.Join(stuck, "; "))
 	}
-	return verdict(name, Fine, "", "%s", p.URL)
+	var all []Finding
+	ready := true
+	for _, c := range p.Checks {
+		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
+			continue
+		}
+		all = append(all, following(verdict(name, Critical, cmp.Or(toReady[c.Name], "look at the log of that broker"),
+			"the broker at %s is not: %s", p.URL, Printable(c.Name+": "+c.Detail, mostDetail)), sameAs[c.Name]...)...)
+	}
+	if ready {
+		return verdict(name, Fine, "", "%s", p.URL)
+	}
+	return all
 }
+
+// sameAs are the checks of doctor that have more to say than a check of /readyz.
+var sameAs = map[string][]string{
+	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
+	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
+}
+
+// toReady is what to do about a check of /readyz where doctor finds no more.
+var toReady = map[string]string{
+	"nats": "bring back the server: the broker connects by itself", "serving": "wait until it has stopped",
+}
+
+// embeddedStorage are the checks of /readyz that checkStorage repeats, with what to do.
+var embeddedStorage = []string{"disk", "store"}
 
 // mostDetail is how many characters of a probe's answer are repeated.
 const mostDetail = 300
@@ -108,29 +133,37 @@ func checkJetStream(f Facts) []Finding {
 		return verdict(name, Critical,
 			"look at the disk of DELAY_EMBEDDED_DIR: the embedded server stops JetStream when it is full",
 			"%v", f.accountErr)
-	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled),
-		errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
-		return verdict(name, Critical,
-			"start nats-server with -js, or enable JetStream for this account, or set DELAY_JS_DOMAIN to where it is",
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
+		return verdict(name, Critical, "enable JetStream for this account", "%v", f.accountErr)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled) && f.apiPrefix != ownAPI:
+		return verdict(name, Critical, "set DELAY_JS_DOMAIN to the domain of a JetStream",
+			"nobody answers below %s", f.apiPrefix)
+	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
+		return verdict(name, Critical, "start nats-server with -js (on a leaf node, set DELAY_JS_DOMAIN instead)",
 			"%v", f.accountErr)
 	case f.accountErr != nil:
-		return verdict(name, Critical,
-			"look at the servers: without a leader, or with a full disk, JetStream does not answer",
+		return verdict(name, Critical, "bring back the servers that are down: JetStream has no leader that answers",
 			"no answer: %v", f.accountErr)
 	}
-	missing := len(layout.Compare(f.want, f.all).Missing)
-	limit := f.account.Limits.MaxStreams
+	missing := len(f.missing())
+	limits := f.account.Limits
 	switch {
-	case f.all != nil && limit > 0 && f.account.Streams+missing > limit:
-		return verdict(name, Critical, "raise the account's limit, or set DELAY_LEVELS=short",
-			"the account has %d streams of %d allowed, and %d are missing", f.account.Streams, limit, missing)
-	case f.all != nil && f.account.Limits.MaxBytesRequired && missing > 0:
+	case f.all != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
+		return verdict(name, Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
+			"the account has %d streams of %d allowed, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
+	case f.all != nil && limits.MaxBytesRequired && missing > 0:
 		return verdict(name, Warn, "create the streams with max_bytes: see delaybroker streams",
 			"the account demands max_bytes of every stream")
 	}
+	for _, l := range f.lanes.Lanes {
+		if l.Owner == OwnerStopped && limits.MaxConsumers > 0 && l.info.State.Consumers >= limits.MaxConsumers {
+			return verdict(name, Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
+				"%s has %d consumers, the account allows no more, and its instance needs one", l.Stream, l.info.State.Consumers)
+		}
+	}
 	shown := "none"
-	if limit > 0 {
-		shown = strconv.Itoa(limit)
+	if limits.MaxStreams > 0 {
+		shown = strconv.Itoa(limits.MaxStreams)
 	}
 	return verdict(name, Fine, "", "%d streams, limit %s", f.account.Streams, shown)
 }

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,23 +22,23 @@ func checkStreams(f Facts) []Finding {
 	case errors.Is(f.findErr, nats.ErrPermissionViolation):
 		return nil
 	case f.findErr != nil:
-		return verdict(name, Critical, "", "cannot be listed: %v", f.findErr)
+		return following(verdict(name, Critical, "look at the servers: JetStream does not answer",
+			"cannot be listed: %v", f.findErr), "connection", "JetStream")
 	case f.all == nil:
 		return nil
 	}
-	var all []Finding
-	c := layout.Compare(f.want, f.all)
-	if len(c.Missing) > 0 {
-		all = append(all, verdict(name, Critical, toProvision,
-			"%d of %d are missing: %s", len(c.Missing), len(f.want), few(c.Missing))...)
-	}
-	if len(c.Foreign) > 0 {
-		all = append(all, verdict(name, Critical, "rename them, or choose another DELAY_PREFIX",
-			"not ours, with our names: %s", few(c.Foreign))...)
+	all := append(f.checkForeign(), f.checkMapping()...)
+	if missing := f.missing(); len(missing) > 0 && all == nil { // they can be made when nothing foreign is in the way
+		do := "run delaybroker provision"
+		if len(f.found) == 0 && f.Config.Provision {
+			do = "start a broker, which creates them: delaybroker serve"
+		}
+		all = append(all, following(verdict(name, Critical, do,
+			"%d of %d are missing: %s", len(missing), len(f.want), few(missing)), "JetStream")...)
 	}
 	for _, s := range layout.FindStranded(f.prefix, f.all) {
-		all = append(all, verdict(name, Warn,
-			"run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty, or delete them", "%s", s)...)
+		all = append(all, verdict(name, Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
+			"%s", s)...)
 	}
 	for _, l := range f.lanes.Lanes {
 		all = append(all, f.checkState(l)...)
@@ -47,6 +49,12 @@ func checkStreams(f Facts) []Finding {
 	return all
 }
 
+// missing are the wanted streams that are not there.
+func (f Facts) missing() []string {
+	return slices.DeleteFunc(layout.Compare(f.want, f.all).Missing,
+		func(s string) bool { return slices.Contains(f.away, s) })
+}
+
 // checkState looks at what keeps a single stream from being served.
 func (f Facts) checkState(l Lane) []Finding {
 	const name = "streams"
@@ -55,13 +63,16 @@ func (f Facts) checkState(l Lane) []Finding {
 		return verdict(name, Critical, "nats stream edit "+l.Stream+", and restart the broker",
 			"nobody serves %s: %s", l.Stream, l.Error)
 	case Newer:
-		return verdict(name, Warn, "upgrade this broker", "%s is of a newer broker; this one leaves it alone", l.Stream)
+		if l.Owner != OwnerNobody {
+			return nil // in the middle of an upgrade
+		}
+		return verdict(name, Critical, "upgrade the brokers", "%s is of a newer broker, and nobody reads it", l.Stream)
 	case Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // it was not even asked
 		}
-		return verdict(name, Critical, "look at the servers: the stream has no leader",
-			"%s does not answer: %s", l.Stream, l.Error)
+		return following(verdict(name, Critical, "bring the servers back that hold its replicas",
+			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
 	}
 	return nil
 }
@@ -80,12 +91,26 @@ func checkDrift(f Facts) []Finding {
 	}
 	var all []Finding
 	for _, d := range drift {
+		if d.Unsafe {
+			continue // see checkDurability
+		}
 		state := Warn
 		if d.Fatal {
 			state = Critical
 		}
-		all = append(all, verdict(name, state, "nats stream edit "+d.Stream+"; for subjects delaybroker provision",
-			"%s", d)...)
+		do := "nats stream edit " + d.Stream
+		switch d.Mend {
+		case layout.ByProvision:
+			do = "run delaybroker provision"
+		case layout.ByAnew:
+			do = fmt.Sprintf("no edit takes that back: when what it holds may go, nats stream rm %s,"+
+				" and delaybroker provision", d.Stream)
+		}
+		found := verdict(name, state, do, "%s", d)
+		if d.Mend == layout.ByProvision {
+			found = following(found, "streams")
+		}
+		all = append(all, found...)
 	}
 	if all == nil {
 		return verdict(name, Fine, "", "none")
@@ -98,6 +123,12 @@ func checkSeal(f Facts) []Finding {
 	const name = "seal"
 	if f.all == nil || len(f.found) == 0 {
 		return nil
+	}
+	for _, l := range f.lanes.Lanes {
+		if l.unknownKey {
+			return verdict(name, Critical, "set DELAY_SECRET to what the brokers have",
+				"what %s holds is sealed with a secret that these settings do not have", l.Stream)
+		}
 	}
 	secrets, sealed := layout.Secrets(f.found)
 	with := "DELAY_SECRET"
@@ -135,16 +166,34 @@ func checkDurability(f Facts) []Finding {
 	return []Finding{d.finding()}
 }
 
+const (
+	// lettersOld is the age from which a few dead letters are no news, and lettersMany is how many are more than a few.
+	lettersOld  = 24 * time.Hour
+	lettersMany = 1000
+)
+
 func checkDeadLetters(f Facts) []Finding {
 	const name = "dead letters"
 	if f.all == nil || len(f.found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
-		if l.Kind == layout.Dead && l.Pending > 0 {
-			return verdict(name, Warn, "see what and why: delaybroker dead ls --by code,target,reason",
-				"%d in %s", l.Pending, l.Stream)
+		if l.Kind != layout.Dead || l.Pending == 0 || l.info == nil {
+			continue
 		}
+		age := max(0, l.info.TimeStamp.Sub(l.info.State.LastTime))
+		detail := fmt.Sprintf("%d in %s, the newest %s old", l.Pending, l.Stream, Span(age))
+		if age >= lettersOld && l.Pending < lettersMany {
+			return verdict(name, Fine, "", "%s", detail)
+		}
+		do := "see what and why: delaybroker dead ls --by code,target,reason"
+		for code, n := range l.codes {
+			if n*10 >= l.Pending*9 {
+				detail += fmt.Sprintf(", %d of them %s", n, code)
+				do = fmt.Sprintf("see what and why: delaybroker dead ls --code %s --by target,reason", code)
+			}
+		}
+		return verdict(name, Warn, do, "%s", detail)
 	}
 	return verdict(name, Fine, "", "none")
 }

@@ -25,7 +25,9 @@
 //
 // Gather asks everything once and judges nothing. The checks are pure functions of the [Facts], so that every state
 // of a server that no test can bring about has a test all the same. A check that has nothing to go by says nothing:
-// the reason is another check's finding.
+// the reason is another check's finding. In the same way a finding that only follows from a critical one is left out
+// (following): whoever reads them at night should find one thing to do. The tests are two tables of situations: in
+// those that happen to every installation nothing is said, in the others one thing.
 //
 // # Whom to believe
 //

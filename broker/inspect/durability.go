@@ -70,7 +70,7 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	}
 	add(Critical, memory, "recreate them with file storage, when empty",
 		"in memory, where a restart of the servers loses what is pending: %s")
-	add(Warn, async, "set persist_mode to default", "acknowledged before it is written: %s")
+	add(Warn, async, "recreate them with the default persist_mode, when empty", "acknowledged before it is written: %s")
 	switch {
 	case d.Sync != nil:
 	case d.Clustered:

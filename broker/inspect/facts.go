@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -9,6 +10,9 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/layout"
 )
+
+// ownAPI is the root of the JetStream API of the own account.
+const ownAPI = "$JS.API"
 
 // EmbeddedName is the name of the server that a broker embeds.
 const EmbeddedName = "delaybroker"
@@ -26,8 +30,9 @@ type Host struct {
 
 // Probe is what a broker on this host says of itself over HTTP.
 type Probe struct {
-	URL    string // empty where nobody was asked
-	Checks []Check
+	URL    string  // empty where nobody was asked
+	Checks []Check // of /readyz
+	Alive  []Check // of /healthz
 	Err    error
 }
 
@@ -66,6 +71,7 @@ type Facts struct {
 	accountErr  error
 	want, found []layout.Spec
 	all         map[string]*jetstream.StreamInfo // nil when unknown
+	away        []string                         // streams that have no leader to describe them
 	findErr     error
 	instances   instances
 	lanes       Lanes
@@ -85,14 +91,11 @@ func (i *Inspector) Gather(ctx context.Context, host Host, links []Link) Facts {
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err
 	})
-	f.findErr = i.ask(ctx, func(ctx context.Context) (err error) {
-		f.found, f.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-		return err
-	})
-	if f.findErr != nil {
-		f.all = nil
-	} else {
-		i.gatherLanes(ctx, &f, links)
+	var there listed
+	there, f.findErr = i.listSettled(ctx)
+	if f.findErr == nil {
+		f.found, f.all, f.away = there.found, there.all, there.away
+		i.gatherLanes(ctx, &f, there, links)
 	}
 	f.refused = i.refusals()
 	for _, l := range links {
@@ -101,14 +104,42 @@ func (i *Inspector) Gather(ctx context.Context, host Host, links []Link) Facts {
 	return f
 }
 
+// listSettled lists the streams. While some are missing, and a broker that has just started may be making them, it
+// lists them again, until none was made for a while.
+func (i *Inspector) listSettled(ctx context.Context) (there listed, err error) {
+	missing := 0
+	for since := time.Now(); ; {
+		if err := i.ask(ctx, func(ctx context.Context) (err error) {
+			there, err = i.list(ctx)
+			return err
+		}); err != nil {
+			return there, err
+		}
+		had := missing
+		missing = len(layout.Compare(i.wanted(), there.all).Missing) - len(there.away)
+		if missing < had {
+			since = time.Now()
+		}
+		if missing <= 0 || !i.cfg.Provision || time.Since(since) >= Handover {
+			return there, nil
+		}
+		select {
+		case <-ctx.Done():
+			return there, ctx.Err()
+		case <-time.After(askPause):
+		}
+	}
+}
+
 // gatherLanes asks about the streams that were found.
-func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, links []Link) {
-	f.instances.refused = i.question(ctx, takeover+Patience, func(ctx context.Context) error {
-		n, err := i.askInstances(ctx, lanesOf(f.found), takeover)
-		f.instances.answers = n.answers
+func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, there listed, links []Link) {
+	f.instances.refused = i.question(ctx, twice+Patience, func(ctx context.Context) (err error) {
+		n, err := i.askInstances(ctx, lanesOf(f.found), takeover, true)
+		f.instances.answers, f.instances.latest = n.answers, n.latest
 		return err
 	})
-	f.lanes = i.lookAt(ctx, f.found, f.all, f.instances)
+	f.lanes = i.lookAt(ctx, there, f.instances)
+	i.lookCloser(ctx, f.lanes.Lanes)
 	f.clocks = i.lookAtClocks(ctx, f.lanes)
 	for _, l := range links {
 		if l.Name == "write" {

@@ -1,6 +1,9 @@
 package inspect
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Severity is how bad a finding is.
 type Severity int
@@ -23,13 +26,17 @@ type Finding struct {
 	State  Severity `json:"state"`
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
+
+	// after names checks of which a critical finding has to be mended first: it is the cause of this one, or says the
+	// same with more.
+	after []string
 }
 
 // checks are pure functions of the facts, in the order in which a person reads them. A check without
 // the facts that it needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
-	checkStorage, checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,
+	checkStorage, checkOwners, checkTargets, checkClocks, checkDurability, checkDeadLetters, checkMemory,
 	checkJournal,
 }
 
@@ -37,18 +44,33 @@ var checks = []func(Facts) []Finding{
 func CheckNames() []string {
 	return []string{
 		"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
-		"lanes", "clock", "durability", "dead letters", "memory",
+		"lanes", "targets", "clock", "durability", "dead letters", "memory",
 		"journal",
 	}
 }
 
-// Findings are what the checks make of the facts.
+// Findings are what the checks make of the facts. What only follows from another finding is left out: a person should
+// read one thing to do, and not begin with the wrong one.
 func (f Facts) Findings() []Finding {
 	var all []Finding
 	for _, check := range checks {
 		all = append(all, check(f)...)
 	}
-	return all
+	critical := make(map[string]bool)
+	for _, one := range all {
+		critical[one.Check] = critical[one.Check] || one.State == Critical && one.after == nil
+	}
+	return slices.DeleteFunc(all, func(one Finding) bool {
+		return one.State > Fine && slices.ContainsFunc(one.after, func(check string) bool { return critical[check] })
+	})
+}
+
+// following makes findings wait for those of other checks.
+func following(found []Finding, after ...string) []Finding {
+	for i := range found {
+		found[i].after = after
+	}
+	return found
 }
 
 func verdict(check string, state Severity, do, format string, args ...any) []Finding {

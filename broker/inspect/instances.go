@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker"
+	"delaybroker/broker/message"
 )
 
 const (
@@ -31,6 +32,11 @@ const (
 	takeover = 8 * time.Second
 	// aloneShare divides these where no instance answers at all: there is nobody to take over.
 	aloneShare = 8
+	// twice is how long two instances may own one lane before that is reported. Two that missed each other at their
+	// start find out within ten seconds.
+	twice = 12 * time.Second
+	// begins is how long an owner may not read its lane before that is reported: a new one makes its consumer first.
+	begins = 5 * time.Second
 )
 
 // instances is what the brokers that run say of themselves. Any client that may publish on the subject of an answer
@@ -38,6 +44,7 @@ const (
 type instances struct {
 	refused error // we may not ask, so nothing is known
 	answers []broker.Answer
+	latest  []broker.Answer // those of the last time that they were asked
 }
 
 // owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
@@ -52,37 +59,91 @@ func (n instances) owner(stream string) (who string, as broker.LaneAnswer, ok bo
 	return who, as, ok
 }
 
+// double are two instances that both say that they deliver from a lane, and how many lanes there are of which two do.
+func (n instances) double() (one, other broker.Answer, lanes []string) {
+	first := make(map[string]broker.Answer)
+	for _, a := range n.latest {
+		for _, l := range a.Lanes {
+			if l.InDoubt || a.Draining {
+				continue
+			}
+			if b, taken := first[l.Stream]; !taken {
+				first[l.Stream] = a
+			} else if b.Instance != a.Instance {
+				one, other = b, a
+				lanes = append(lanes, l.Stream)
+			}
+		}
+	}
+	slices.Sort(lanes)
+	return one, other, slices.Compact(lanes)
+}
+
+// stopped are the streams whose owner says that it does not read.
+func (n instances) stopped(streams []string) []string {
+	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
+		_, as, ok := n.owner(s)
+		return !ok || as.Live && !as.InDoubt
+	})
+}
+
 // lacks are the streams that no instance owns.
 func (n instances) lacks(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances asks until every stream has had an owner, or for as long as a handover may take.
-func (i *Inspector) askInstances(ctx context.Context, streams []string, handover time.Duration) (instances, error) {
-	var all instances
+// askInstances asks until every stream has had an owner, or for as long as a handover may take. If all are to answer,
+// it also asks until each owner reads, and no stream has two.
+func (i *Inspector) askInstances(
+	ctx context.Context, streams []string, handover time.Duration, all bool,
+) (instances, error) {
+	var heard instances
 	alone := handover / aloneShare
 	for began := time.Now(); ; {
-		n, err := i.askOnce(ctx, streams)
+		n, err := i.askOnce(ctx, streams, all)
 		if err != nil {
-			return all, err
+			return heard, err
 		}
-		all.answers = append(n.answers, all.answers...) // the newest first
-		if len(all.answers) == 0 {
+		heard.answers, heard.latest = append(n.answers, heard.answers...), n.answers // the newest first
+		if len(heard.answers) == 0 {
 			handover = alone
 		}
-		if len(all.lacks(streams)) == 0 || time.Since(began)+askPause > handover {
-			return all, nil
+		_, _, double := heard.double()
+		waited := time.Since(began) + askPause
+		settled := (len(double) == 0 || waited > twice) && (len(heard.stopped(streams)) == 0 || waited > begins)
+		if (len(heard.lacks(streams)) == 0 || waited > handover) && (!all || settled) {
+			return heard, nil
 		}
 		select {
 		case <-ctx.Done():
-			return all, ctx.Err()
+			return heard, ctx.Err()
 		case <-time.After(askPause):
 		}
 	}
 }
 
-// askOnce gathers the answers until all streams have an owner, or nobody says more.
-func (i *Inspector) askOnce(ctx context.Context, streams []string) (instances, error) {
+// Deserted reports whether it is certain that no instance runs: nobody is there to hear the question that all of them
+// answer. Where it is not certain, as for a user who may not ask, it is false.
+func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
+	ctx, cancel := s.Allowed(ctx)
+	defer cancel()
+	ctx, cancelWait := context.WithTimeout(ctx, answersWait)
+	defer cancelWait()
+	reply := names.StatusAnswers() + nuid.Next()
+	sub, err := s.Conn.SubscribeSync(reply)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
+	if s.Conn.PublishRequest(names.StatusCall(), reply, nil) != nil {
+		return false
+	}
+	_, err = sub.NextMsgWithContext(ctx)
+	return errors.Is(err, nats.ErrNoResponders)
+}
+
+// askOnce gathers the answers until nobody says more; or until all streams have an owner, unless all are to answer.
+func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (instances, error) {
 	var n instances
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
@@ -111,7 +172,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string) (instances, e
 			continue // no broker of ours wrote that
 		}
 		n.answers = append(n.answers, a)
-		if n.lacks(streams) == nil {
+		if !all && len(n.lacks(streams)) == 0 {
 			break
 		}
 	}

@@ -60,8 +60,11 @@ type Lane struct {
 	State    State       `json:"state"`
 	Error    string      `json:"error,omitempty"` // why less is known
 
-	spec layout.Spec
-	info *jetstream.StreamInfo // nil when its leader did not answer
+	spec       layout.Spec
+	info       *jetstream.StreamInfo   // nil when its leader did not answer
+	unknownKey bool                    // the message in front is sealed with a secret that we do not have
+	codes      map[message.Code]uint64 // of dead letters, where they were counted
+	samples    []message.Request       // of what waits in a retry lane, where that was asked for
 }
 
 func newLane(s layout.Spec, state State) Lane {
@@ -74,6 +77,9 @@ func (l *Lane) enter(table lease.Table, err error) {
 		l.Error = err.Error()
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
+	if l.Owner == OwnerNobody && l.Instance != "" {
+		l.Owner = OwnerUnknown // the others would have taken the lane from one that is dead
+	}
 }
 
 // fill asks the leader of a lane's stream how it is, and finds out who reads it.
@@ -118,12 +124,16 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return err
 	}
 	leaves := in.At
+	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
 	switch request, problem := i.Policy().Parse(in); {
 	case problem == nil:
 		l.HeadDue = request.When()
 		leaves = i.streams.Leaves(l.spec, in.At, request)
 	case problem.Code == message.NewerFormat:
 		l.Error = newerMessage
+		return nil
+	case problem.Code == message.UnknownKey:
+		l.unknownKey, l.Error = true, problem.Sentence
 		return nil
 	default:
 		l.HeadDead = string(problem.Code)

@@ -25,6 +25,26 @@ type Lanes struct {
 	} `json:"totals"`
 }
 
+// noLeader is said of a stream that is there, and that no server describes.
+const noLeader = "it has no leader"
+
+// listed are the streams of the account.
+type listed struct {
+	found []layout.Spec // ours, by their marks
+	all   map[string]*jetstream.StreamInfo
+	away  []string // that are there, and have no leader to describe them
+}
+
+// list lists the streams. Only where one of ours is missing it is worth to ask for those without a leader.
+func (i *Inspector) list(ctx context.Context) (there listed, err error) {
+	there.found, there.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(layout.Compare(i.wanted(), there.all).Missing) == 0 {
+		return there, err
+	}
+	_, there.away, err = i.api.Streams(ctx)
+	return there, err
+}
+
 // Look asks for all lanes at once: one after the other takes seconds across an ocean. A lane that no instance owns is
 // asked about again until handover has passed: instances hand lanes to each other.
 func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
@@ -32,19 +52,19 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	defer cancel()
 	finding, cancelFinding := context.WithTimeout(allowed, Patience)
 	defer cancelFinding()
-	found, all, err := i.streams.Provisioner(i.JetStream).Find(finding)
+	there, err := i.list(finding)
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
 	asking, cancelAsking := i.Allowed(ctx) // who may not ask the instances may look at the streams all the same
-	n, err := i.askInstances(asking, lanesOf(found), handover)
+	n, err := i.askInstances(asking, lanesOf(there.found), handover, false)
 	if err != nil {
 		n.refused = Cause(asking, err)
 	}
 	cancelAsking()
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
-	v := i.lookAt(allowed, found, all, n)
+	v := i.lookAt(allowed, there, n)
 	// One refusal ends all questions, and half an answer would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
@@ -65,23 +85,21 @@ func lanesOf(found []layout.Spec) []string {
 }
 
 // lookAt asks about the streams that were found, and adds those that are missing.
-func (i *Inspector) lookAt(
-	ctx context.Context, found []layout.Spec, all map[string]*jetstream.StreamInfo, n instances,
-) Lanes {
-	_ = i.streams.Learn(found) // without a secret, no message is judged by its seal: doctor says so
+func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes {
+	_ = i.streams.Learn(there.found) // without a secret, no message is judged by its seal: doctor says so
 	want := i.wanted()
-	lanes := lanesFound(want, found)
+	lanes := lanesFound(want, there.found)
 	var asking sync.WaitGroup
 	for at := range lanes {
 		asking.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
-	table, err := i.table(ctx, found)
+	table, err := i.table(ctx, there.found)
 	asking.Wait()
 	for at := range lanes {
 		lanes[at].enter(table, err)
 	}
 	settle(lanes)
-	lanes = append(lanes, lanesNotFound(want, found, all)...)
+	lanes = append(lanes, lanesNotFound(want, there)...)
 	slices.SortFunc(lanes, byWay)
 	return sum(lanes)
 }
@@ -108,15 +126,19 @@ func lanesFound(want, found []layout.Spec) []Lane {
 }
 
 // lanesNotFound are those that should be there, and are not or are somebody else's.
-func lanesNotFound(want, found []layout.Spec, all map[string]*jetstream.StreamInfo) []Lane {
+func lanesNotFound(want []layout.Spec, there listed) []Lane {
 	var lanes []Lane
-	c := layout.Compare(want, all)
+	c := layout.Compare(want, there.all)
 	for _, w := range want {
 		switch {
+		case slices.Contains(there.away, w.Stream):
+			l := newLane(w, Silent)
+			l.Error = noLeader
+			lanes = append(lanes, l)
 		case slices.Contains(c.Missing, w.Stream):
 			lanes = append(lanes, newLane(w, Missing))
 		case slices.Contains(c.Foreign, w.Stream) &&
-			!slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
+			!slices.ContainsFunc(there.found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
 			lanes = append(lanes, newLane(w, Foreign))
 		}
 	}

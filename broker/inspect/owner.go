@@ -31,7 +31,7 @@ const (
 	OwnerLater   Owner = "later"   // its instance holds what is due soon, or all it may, and reads on in time
 	OwnerStopped Owner = "stopped" // its instance cannot read it at the moment, or may not be its owner any more
 	OwnerNobody  Owner = "nobody"  // no instance owns it
-	OwnerUnknown Owner = "unknown" // we may not ask the instances
+	OwnerUnknown Owner = "unknown" // the instances may not be asked, or do not answer
 )
 
 // fillOwner takes the word of an instance that says that it owns the lane. An older broker does not answer, and there
@@ -48,8 +48,8 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 		l.Error = err.Error()
 	case isRead(l.info.TimeStamp, consumers):
 		l.Owner = OwnerRead
-	case n.refused != nil:
-		l.Owner = OwnerUnknown
+	case n.refused != nil, len(n.answers) == 0:
+		l.Owner = OwnerUnknown // see settle
 	default:
 		l.Owner = OwnerNobody
 	}
@@ -113,7 +113,7 @@ func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table
 }
 
 // settle changes unknown owners to nobody if no lane at all is read: a broker that reads no further in some lanes for
-// now would read others.
+// now, and may not answer, would read others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

@@ -146,7 +146,7 @@ func checkRights(f Facts) []Finding {
 	default:
 		findings = verdict(name, Fine, "", "all that the broker needs, targets apart")
 	}
-	if len(silent) > 0 {
+	if len(silent) > 0 && len(refused) == 0 {
 		findings = append(findings, verdict(name, Warn,
 			"grant the broker's user these subjects, for levels and doctor to see who reads",
 			"the broker cannot answer operators: %s", few(silent))...)

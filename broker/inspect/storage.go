@@ -1,13 +1,7 @@
 package inspect
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"slices"
 
 	"delaybroker/broker/layout"
 )
@@ -33,88 +27,10 @@ func (u Usage) Part() float64 {
 	return float64(u.Bytes) / float64(u.Limit)
 }
 
-// trial is what became of a publish that the server traces and does not store.
-type trial struct {
-	known   bool
-	refusal string
-}
-
-// try publishes as the broker does when it moves a message, as a trace: a server that knows tracing goes through all
-// the checks and stores nothing. A full store cannot be seen otherwise. Servers that might not know it, and other
-// accounts, where the trace may be cut off, are not tried.
-func (i *Inspector) try(ctx context.Context, f *Facts) trial {
-	const domestic = "$JS.API"
-	level := someLevel(f.found)
-	if f.apiPrefix != domestic || !knownAboveFloor(f.version) || level == "" {
-		return trial{}
-	}
-	var t trial
-	_ = i.ask(ctx, func(ctx context.Context) error { // unknown then
-		answer, err := i.trace(ctx, i.names.Hop(level, "delaybroker.doctor"))
-		if err != nil {
-			return err
-		}
-		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // we may not publish there, which says nothing of the store
-				return errors.New(e.Error)
-			}
-		}
-		if t.known = true; answer.Error != nil {
-			t.refusal = answer.Error.Description
-		}
-		return nil
-	})
-	return t
-}
-
-// someLevel is one that this version writes to; empty when there is none.
-func someLevel(found []layout.Spec) (level string) {
-	for _, s := range found {
-		if s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
-			level = s.Name
-		}
-	}
-	return level
-}
-
-// traced is a server's answer to a trace (nats-server, server/msgtrace.go), or that of the stream.
-type traced struct {
-	Error  *jetstream.APIError `json:"error"`
-	Events []struct {
-		Type  string `json:"type"`
-		Error string `json:"error"`
-	} `json:"events"`
-}
-
-// trace publishes a message that is not delivered, and returns what would have become of it.
-func (i *Inspector) trace(ctx context.Context, subject string) (answer traced, err error) {
-	inbox := i.Conn.NewInbox()
-	sub, err := i.Conn.SubscribeSync(inbox)
-	if err != nil {
-		return answer, err
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	msg := nats.NewMsg(subject)
-	msg.Reply = inbox
-	msg.Header.Set("Nats-Trace-Dest", inbox)
-	msg.Header.Set("Nats-Trace-Only", "true")
-	if err := i.Conn.PublishMsg(msg); err != nil {
-		return answer, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	m, err := sub.NextMsgWithContext(ctx)
-	if err != nil {
-		return answer, err
-	}
-	err = json.Unmarshal(m.Data, &answer)
-	return answer, err
-}
-
 func checkStorage(f Facts) []Finding {
 	const name = "storage"
 	var all []Finding
-	for _, what := range []string{"disk", "store"} { // of the embedded server, which knows better than a trial
+	for _, what := range embeddedStorage { // which knows better than a trial
 		if said := f.Host.Probe.failing(what); said != "" {
 			all = append(all, verdict(name, Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved",
@@ -126,12 +42,12 @@ func checkStorage(f Facts) []Finding {
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.info != nil && isFull(l.info) {
-			all = append(all, verdict(name, Critical, "raise its max_bytes or max_msgs: nats stream edit "+l.Stream,
+			all = append(all, verdict(name, Critical, f.makeRoom(l),
 				"%s is full: %d messages, %d bytes", l.Stream, l.Pending, l.Bytes)...)
 		}
 	}
 	if f.trial.refusal != "" {
-		do := "free space, or raise max_file_store of the servers: nothing new is accepted or moved"
+		do := "raise max_file_store of the servers: nothing new is accepted or moved"
 		if f.serverName == EmbeddedName {
 			do = EmbeddedFull
 		}
@@ -145,6 +61,22 @@ func checkStorage(f Facts) []Finding {
 		return verdict(name, Fine, "", "a trial was accepted")
 	}
 	return verdict(name, Fine, "", "no limit in sight is near; the servers' own limit was not tried")
+}
+
+// makeRoom is what to do about a stream that is full: raise the bound, where it was set.
+func (f Facts) makeRoom(l Lane) string {
+	c := l.info.Config
+	bytes := c.MaxBytes > 0 && float64(l.Bytes) >= FullAt*float64(c.MaxBytes)
+	at := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == l.Stream })
+	switch {
+	case at >= 0 && bytes && f.want[at].MaxBytes > 0:
+		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"
+	case at >= 0 && !bytes && f.want[at].MaxMsgs > 0:
+		return "raise DELAY_MAX_PENDING, and restart the broker"
+	case bytes:
+		return "raise its max_bytes: nats stream edit " + l.Stream
+	}
+	return "raise its max_msgs: nats stream edit " + l.Stream
 }
 
 // checkAccount looks at the account's limits, which it may have for each tier: R1, R3 and so on.
@@ -166,7 +98,7 @@ func (f Facts) checkAccount() []Finding {
 			state = Warn
 		}
 		if state > Fine {
-			all = append(all, verdict("storage", state, "raise the account's limit, or delete what is not needed",
+			all = append(all, verdict("storage", state, "raise the account's limit of storage",
 				"the account's %sstore holds %d of %d bytes", tier, used.Bytes, used.Limit)...)
 		}
 	}

@@ -44,12 +44,15 @@ func (a Ack) NoRoom() bool {
 	return false
 }
 
+// NobodyListens is the description of the server's answer where no stream and no subscriber listens.
+const NobodyListens = "nobody listens on the subject"
+
 // ParseAck reads an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
 // message has a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
-			return Ack{Code: 503, Description: "nobody listens on the subject"}, true
+			return Ack{Code: 503, Description: NobodyListens}, true
 		}
 		return Ack{}, false
 	}

@@ -13,7 +13,19 @@ type Drift struct {
 	Stream string
 	What   string
 	Fatal  bool // the promises cannot be kept on such a stream
+	Unsafe bool // messages are kept less safely than others: durability speaks of it too
+	Mend   Mend
 }
+
+// Mend is how a difference is removed.
+type Mend int
+
+// The ways.
+const (
+	ByEdit      Mend = iota // somebody edits the stream
+	ByProvision             // provisioning does it
+	ByAnew                  // no update of a stream takes it back: the stream must be made again
+)
 
 func (d Drift) String() string { return d.Stream + ": " + d.What }
 
@@ -49,14 +61,23 @@ type drifts struct {
 	all    []Drift
 }
 
-func (d *drifts) report(fatal bool, format string, args ...any) {
+func (d *drifts) report(fatal bool, format string, args ...any) *Drift {
 	d.all = append(d.all, Drift{Stream: d.stream, What: fmt.Sprintf(format, args...), Fatal: fatal})
+	return &d.all[len(d.all)-1]
+}
+
+// reportLasting reports a setting that no update of a stream takes back (nats-server, server/stream.go,
+// configUpdateCheck).
+func (d *drifts) reportLasting(fatal bool, format string, args ...any) *Drift {
+	found := d.report(fatal, format, args...)
+	found.Mend = ByAnew
+	return found
 }
 
 // checkPromises finds the settings with which the promises cannot be kept.
 func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	if has.Retention != jetstream.LimitsPolicy {
-		d.report(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
+		d.reportLasting(true, "retention is %s: messages would be removed by others; want limits", has.Retention)
 	}
 	if has.MaxAge != 0 {
 		d.report(true, "max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
@@ -73,13 +94,13 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 		d.report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	}
 	if has.AllowMsgTTL {
-		d.report(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
+		d.reportLasting(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
 	}
 	if has.DenyPurge {
-		d.report(true, "deny_purge is set: what was moved on could not be removed; want it off")
+		d.reportLasting(true, "deny_purge is set: what was moved on could not be removed; want it off")
 	}
 	if has.Sealed {
-		d.report(true, "is sealed: nothing can be stored or removed")
+		d.reportLasting(true, "is sealed: nothing can be stored or removed")
 	}
 	if has.Mirror != nil {
 		d.report(true, "is a mirror: nothing can be published to it")
@@ -89,11 +110,11 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 			"chose; want none")
 	}
 	if has.AllowMsgSchedules {
-		d.report(true, "allow_msg_schedules is set: by a header, the server itself would send a message on and remove it; "+
-			"want it off")
+		d.reportLasting(true, "allow_msg_schedules is set: by a header, the server itself would send a message on and "+
+			"remove it; want it off")
 	}
 	if has.AllowMsgCounter {
-		d.report(true, "allow_msg_counter is set: every message that is no counter would be refused; want it off")
+		d.reportLasting(true, "allow_msg_counter is set: every message that is no counter would be refused; want it off")
 	}
 	if most := has.ConsumerLimits.InactiveThreshold; s.isLane() && most > 0 && most < InactiveThreshold {
 		d.report(true, "consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
@@ -107,14 +128,16 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 // checkRisks finds the settings that cost something in a crash, or accept more than can be moved on.
 func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	if has.Storage != jetstream.FileStorage {
-		d.report(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage)
+		d.reportLasting(false, "storage is %s: pending messages do not survive a restart of the server", has.Storage).
+			Unsafe = true
 	}
 	if has.PersistMode == jetstream.AsyncPersistMode {
-		d.report(false, "persist_mode is async: a crash of the server loses what it acknowledged last; want default")
+		d.reportLasting(false, "persist_mode is async: a crash of the server loses what it acknowledged last; want default").
+			Unsafe = true
 	}
 	if has.DenyDelete {
-		d.report(false, "deny_delete is set: what has arrived behind a message that stays cannot be removed, and comes "+
-			"again after a crash; want it off")
+		d.reportLasting(false, "deny_delete is set: what has arrived behind a message that stays cannot be removed, and "+
+			"comes again after a crash; want it off")
 	}
 	if len(has.Sources) > 0 {
 		d.report(false, "has sources: what other streams hold is taken for messages of this one; want none")
@@ -140,7 +163,8 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 		d.report(false, "duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
 	}
 	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-		d.report(false, "does not listen on %d of its %d subjects, such as %s", len(missing), len(s.Subjects), missing[0])
+		d.report(false, "does not listen on %d of its %d subjects, such as %s", len(missing), len(s.Subjects), missing[0]).
+			Mend = ByProvision
 	}
 }
 

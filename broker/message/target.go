@@ -97,6 +97,23 @@ func Match(pattern, subject string) bool {
 	}
 }
 
+// Overlap reports whether there is a subject that both patterns match.
+func Overlap(a, b string) bool {
+	for {
+		x, restA, moreA := strings.Cut(a, ".")
+		y, restB, moreB := strings.Cut(b, ".")
+		switch {
+		case x == ">" || y == ">":
+			return true
+		case x != y && x != "*" && y != "*", moreA != moreB:
+			return false
+		case !moreA:
+			return true
+		}
+		a, b = restA, restB
+	}
+}
+
 // ValidPattern reports whether a pattern is valid for Match and for nats-server.
 func ValidPattern(p string) bool {
 	tokens := strings.Split(p, ".")

@@ -146,3 +146,29 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestOverlap: two patterns overlap when one subject matches both.
+func TestOverlap(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a.b", "a.b", true},
+		{"a.b", "a.c", false},
+		{"a.*", "*.b", true},
+		{"a.*", "a.b.c", false},
+		{"a.>", "a.b.c", true},
+		{"a.>", "b.>", false},
+		{">", "a", true},
+		{"a.*.c", "a.b.>", true},
+		{"a.*.c", "a.b.*.d", false},
+		{"a", "a.>", false},
+	} {
+		if got := message.Overlap(test.a, test.b); got != test.want {
+			t.Errorf("%s and %s: got %v, want %v", test.a, test.b, got, test.want)
+		}
+		if got := message.Overlap(test.b, test.a); got != test.want {
+			t.Errorf("%s and %s: got %v, want %v", test.b, test.a, got, test.want)
+		}
+	}
+}

@@ -7,9 +7,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/cmd/embedded"
 )
 
 // access is how to reach NATS. Secrets are inside the options, which nothing prints.
@@ -73,6 +76,11 @@ func (s settings) access(p *problems, from fromContext) access {
 		a.options = append(a.options, nats.TLSHandshakeFirst())
 	}
 	return a
+}
+
+// at is how to reach the embedded server as this user.
+func (a access) at(server *embedded.Server) access {
+	return access{url: server.URL(), options: slices.Concat(a.options, server.TLS()), login: a.login}
 }
 
 // explain adds to the refusal of the embedded server which settings tell who we are.

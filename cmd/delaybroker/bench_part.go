@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/bench"
+	"delaybroker/cmd/embedded"
 )
 
 // benchParts runs this program again, for the processes of a run.
@@ -119,13 +120,13 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return fmt.Errorf("make a directory for the server: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	own := embedConfig{host: "127.0.0.1", dir: dir, sync: cfg.embed.sync, syncAlways: cfg.embed.syncAlways}
-	server, err := startEmbedded(own, newLogger(a.stderr, logConfig{level: slog.LevelError, format: "text"}))
+	own := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.embed.Sync, SyncAlways: cfg.embed.SyncAlways}
+	server, err := embedded.Start(own, newLogger(a.stderr, logConfig{level: slog.LevelError, format: "text"}))
 	if err != nil {
 		return err
 	}
-	defer server.stop()
-	if err := json.NewEncoder(a.stdout).Encode(bench.Said{Ready: true, URL: server.url()}); err != nil {
+	defer server.Stop()
+	if err := json.NewEncoder(a.stdout).Encode(bench.Said{Ready: true, URL: server.URL()}); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, stdin)

@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
 )
 
@@ -21,7 +22,7 @@ type config struct {
 	access   access            // of the broker; where the server is embedded, its address is known when it runs
 	reach    access            // of the verbs that look at it from outside
 	apart    map[string]access // of the links that have a context of their own, by name
-	embed    *embedConfig      // nil when the server is external
+	embed    *embedded.Config  // nil when the server is external
 	httpAddr string            // empty means no HTTP
 	log      logConfig
 }

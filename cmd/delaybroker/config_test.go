@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
 )
 
@@ -75,8 +76,8 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"provision", c.broker.Provision, true},
 		{"owners", c.broker.MaxOwners, 3},
 		{"http", c.httpAddr, "127.0.0.1:8422"},
-		{"embedded", *c.embed, embedConfig{
-			host: "127.0.0.1", port: 4222, dir: "./delay-data", sync: time.Second, open: true,
+		{"embedded", *c.embed, embedded.Config{
+			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Open: true,
 		}},
 	} {
 		if test.got != test.want {

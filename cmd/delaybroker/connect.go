@@ -37,7 +37,7 @@ func readClientConfig() (clientConfig, error) {
 	if s.NATSURL == "" {
 		s, login = s.toEmbedded(&p), loginEmbedded
 		if s.EmbeddedConfig != "" {
-			tls = ownTLS(others.checkFile(s.EmbeddedConfig))
+			tls = others.embeddedFile(s.EmbeddedConfig).Options()
 		}
 	}
 	c := clientConfig{access: s.access(&p, from)}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker"
+	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
 )
 
@@ -48,13 +49,13 @@ func (a *app) demo(ctx context.Context) error {
 
 	fmt.Fprintf(a.stderr, "starting a NATS server and a broker, with their data in %s\n", dir)
 	log := newLogger(a.stderr, logConfig{level: slog.LevelWarn, format: "auto"})
-	server, err := startEmbedded(embedConfig{host: "127.0.0.1", dir: dir, sync: time.Second}, log)
+	server, err := embedded.Start(embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, log)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop()
 	dialer := dialer{
-		access: access{url: server.url()}, version: readBuild().name(), lost: func(error) {}, log: log,
+		access: access{url: server.URL()}, version: readBuild().name(), lost: func(error) {}, log: log,
 	}
 	links, err := dialer.dial()
 	if err != nil {
@@ -77,7 +78,7 @@ func (a *app) demo(ctx context.Context) error {
 	defer fail(nil)
 	select {
 	case <-b.Ready():
-		return a.show(ctx, server.url())
+		return a.show(ctx, server.URL())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -59,10 +59,10 @@ func TestDiskFull(t *testing.T) {
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	d := (&operated{t: t}).doctor()
-	d.want("ready", "critical", "disk: ", dir)
 	d.want("storage", "critical", "says: ", dir, "takes no data")
 	for _, f := range d.Findings {
-		if f.Check == "storage" && f.State == "ok" || strings.Contains(f.Do, "restart the broker") {
+		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // as if another thing were to be done
+		if told || strings.Contains(f.Do, "restart the broker") {
 			t.Errorf("got %+v while the disk is full", f)
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/probes"
 )
 
 var (
@@ -101,8 +103,8 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	}
 	build := readBuild()
 	host := inspect.Host{
-		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.durability(),
-		Probe: cfg.probe(ctx), Exposed: cfg.embed.exposed(), Login: cfg.reach.login,
+		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.Durability(),
+		Probe: cfg.probe(ctx), Exposed: cfg.embed.Exposed(), Login: cfg.reach.login,
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {
@@ -112,15 +114,35 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	return i.Gather(ctx, host, cfg.linksApart()), nil
 }
 
+const (
+	// probeLooks is how often a broker that is not ready is asked, and probePause how long after the last time: what is
+	// over in a moment, such as a start, is no finding.
+	probeLooks = 5
+	probePause = 500 * time.Millisecond
+)
+
 // probe asks the broker on this host, if there should be one that can be asked.
 func (c config) probe(ctx context.Context) inspect.Probe {
 	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
 		return inspect.Probe{}
 	}
-	p := inspect.Probe{URL: "http://" + dialable(c.httpAddr) + "/readyz"}
-	h, err := askHealth(ctx, p.URL)
-	p.Checks, p.Err = h.Checks, err
-	return p
+	broker := "http://" + dialable(c.httpAddr)
+	p := inspect.Probe{URL: broker + "/readyz"}
+	if alive, err := probes.Ask(ctx, broker+"/healthz"); err == nil {
+		p.Alive = alive.Checks
+	}
+	for look := 1; ; look++ {
+		ready, err := probes.Ask(ctx, p.URL)
+		p.Checks, p.Err = ready.Checks, err
+		if err != nil || probes.Fine(p.Checks) || look == probeLooks {
+			return p
+		}
+		select {
+		case <-ctx.Done():
+			return p
+		case <-time.After(probePause):
+		}
+	}
 }
 
 // linksApart are the links with a user of their own.

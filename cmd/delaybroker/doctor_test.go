@@ -1,16 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/probes"
 	"delaybroker/test/natstest"
 )
 
@@ -111,204 +113,6 @@ func TestDoctorEmbedded(t *testing.T) {
 	}
 }
 
-func TestDoctorNobodyReads(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	d := o.doctor()
-	d.want("streams", "critical", "8 of 8 are missing", "DELAY_1s")
-	d.wantOnly("streams")
-	o.must("provision")
-	d = o.doctor()
-	d.want("lanes", "critical", "nobody reads any of the 6 lanes")
-	d.wantOnly("lanes", "durability")
-}
-
-func TestDoctorLaneThatTheBrokerDoesNotKnow(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.serve()
-	t.Setenv("DELAY_LEVELS", "1s 5s 7s")
-	o.must("provision")
-	o.doctor().want("lanes", "critical", "nobody reads DELAY_7s")
-}
-
-func TestDoctorDrift(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	t.Setenv("DELAY_LEVELS", "1s 5s 7s")
-	o.must("provision")
-	t.Setenv("DELAY_LEVELS", "1s 5s")
-	o.must("provision")
-	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
-	d := o.doctor()
-	d.want("drift", "warn", "DELAY_5s", "duplicate_window is 1s")
-	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour })
-	o.change("DELAY_7s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour }) // it is retiring
-	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
-	d = o.doctor()
-	d.want("drift", "warn", "DELAY_5s")
-	d.want("drift", "critical", "DELAY_1s", "max_age is 1h0m0s")
-	d.want("drift", "critical", "DELAY_7s", "max_age is 2h0m0s")
-	d.want("streams", "critical", "DELAY_RETRY_1s")
-}
-
-func TestDoctorNewerFormat(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.must("provision")
-	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
-	o.doctor().want("streams", "warn", "DELAY_1s", "newer broker")
-}
-
-func TestDoctorBrokenMarks(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.must("provision")
-	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
-	o.doctor().want("streams", "critical", "nobody serves DELAY_1s", `"one"`)
-}
-
-// A server whose store is full refuses what it is given. Doctor finds out without giving it anything.
-func TestDoctorFullServer(t *testing.T) {
-	o := operateOn(t, server.Options{JetStreamMaxStore: 256 << 10})
-	o.must("provision") // and no broker, which would move messages and so free some space again
-	for i := 0; ; i++ {
-		_, err := o.js.Publish(t.Context(), "delay.5s.x", make([]byte, 10<<10))
-		if err != nil {
-			t.Log(err)
-			break
-		}
-		if i > 100 {
-			t.Fatal("the store does not fill")
-		}
-	}
-	before := o.stored()
-	d := o.doctor()
-	d.want("storage", "critical", "refuse to store", "insufficient")
-	if got, want := o.stored(), before; got != want {
-		t.Errorf("stored messages: got %d after doctor, want %d", got, want)
-	}
-}
-
-// A trial leaves nothing behind where it is accepted, either.
-func TestDoctorStoresNothing(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.must("provision")
-	o.doctor().want("storage", "ok", "a trial was accepted")
-	if got := o.stored(); got != 0 {
-		t.Errorf("stored messages: got %d, want none", got)
-	}
-}
-
-// stored is how many messages all streams have ever stored.
-func (o *operated) stored() (n uint64) {
-	o.t.Helper()
-	list := o.js.ListStreams(o.t.Context())
-	for info := range list.Info() {
-		n += info.State.LastSeq
-	}
-	if err := list.Err(); err != nil {
-		o.t.Fatal(err)
-	}
-	return n
-}
-
-func TestDoctorFullStreamAndAccount(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.must("provision")
-	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 1100 })
-	o.publish("delay.1s.x", strings.Repeat("x", 1040))
-	limits := map[string]server.JetStreamAccountLimits{
-		"": {MaxStore: 1300, MaxMemory: -1, MaxStreams: 8, MaxConsumers: -1},
-	}
-	if err := o.server.GlobalAccount().UpdateJetStreamLimits(limits); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("DELAY_LEVELS", "1s 5s 7s 9s")
-	d := o.doctor()
-	d.want("storage", "critical", "DELAY_1s is full")
-	d.want("storage", "warn", "of 1300 bytes")
-	d.want("JetStream", "critical", "8 streams of 8 allowed, and 2 are missing")
-}
-
-func TestDoctorDeadLetters(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	o.must("provision")
-	o.publish("delaydead.bad_time", "")
-	o.doctor().want("dead letters", "warn", "1 in DELAY_DEAD")
-}
-
-func TestDoctorMemoryStorage(t *testing.T) {
-	o := operateOn(t, server.Options{})
-	for _, cfg := range decode[[]jetstream.StreamConfig](t, o.must("streams", "--replicas", "1")) {
-		if cfg.Name == "DELAY_5s" {
-			cfg.Storage = jetstream.MemoryStorage
-		}
-		if _, err := o.js.CreateStream(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.doctor().want("durability", "critical", "in memory", "DELAY_5s")
-}
-
-func TestDoctorNoRights(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		permissions server.Permissions
-		state       string
-		parts       []string
-	}{
-		{
-			"no JetStream", server.Permissions{
-				Publish: &server.SubjectPermission{Allow: []string{"orders.>", "$SYS.REQ.USER.INFO"}},
-			}, "critical", []string{"$JS.API.CONSUMER.CREATE.*.*", "Publish to $JS.API.STREAM.LIST,", "delaysys.>"},
-		},
-		{
-			"not even to ask who it is", server.Permissions{
-				Publish: &server.SubjectPermission{Allow: []string{"orders.>"}},
-			}, "critical", []string{"Publish to $JS.API.STREAM.LIST"},
-		},
-		{
-			"one stream", server.Permissions{
-				Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.PURGE.DELAY_5s"}},
-			}, "critical", []string{"refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s"},
-		},
-		{
-			"no hops", server.Permissions{
-				Publish: &server.SubjectPermission{Deny: []string{"delaysys.>"}},
-			}, "critical", []string{"refused: Publish to delaysys.>"},
-		},
-		{
-			"no answers", server.Permissions{
-				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
-			}, "critical", []string{"Subscription to _INBOX."},
-		},
-		{
-			"nothing of one stream", server.Permissions{
-				Publish: &server.SubjectPermission{Deny: []string{"$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s"}},
-			}, "critical", []string{"Publish to $JS.API.STREAM.INFO.DELAY_5s"},
-		},
-		{
-			"what only doctor asks", server.Permissions{
-				Publish: &server.SubjectPermission{Deny: []string{"$JS.API.INFO"}},
-			}, "warn", []string{"$JS.API.INFO"},
-		},
-		{
-			"all", server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}}}, "ok", []string{"targets apart"},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			o := operateOn(t, userOptions(test.permissions))
-			o.must("provision")
-			t.Setenv("NATS_USER", "tried")
-			t.Setenv("NATS_PASSWORD", "tried")
-			began := time.Now()
-			d := o.doctor()
-			d.want("rights", test.state, test.parts...)
-			d.want("connection", "ok", "nats://")
-			d.wantOnly("rights", "lanes", "durability")
-			if took := time.Since(began); took > inspect.Patience+2*time.Second {
-				t.Errorf("took %s", took)
-			}
-		})
-	}
-}
-
 func TestDoctorNoConnection(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	o := &operated{t: t}
@@ -326,21 +130,59 @@ func TestDoctorWrongPassword(t *testing.T) {
 	d.want("connection", "critical", "Authorization Violation")
 }
 
-func TestDoctorWithoutJetStream(t *testing.T) {
-	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
-	externalEnv(t, s.ClientURL())
-	if err := s.GlobalAccount().DisableJetStream(); err != nil {
-		t.Fatal(err)
-	}
-	d := (&operated{t: t}).doctor()
-	d.want("JetStream", "critical", "not enabled")
-}
-
 func TestDoctorConfiguration(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "soon")
 	_, _, err := runVerb(t, "", "doctor")
 	if !errors.Is(err, errConfig) || exitCode(err) != 2 {
 		t.Errorf("got %v, want a configuration error", err)
+	}
+}
+
+// What a broker on this host says of itself is asked again before it is repeated: a start is no finding. That its loops
+// turn is asked apart, because that is what a restart mends.
+func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.serve()
+	for _, test := range []struct {
+		name  string
+		ready func(look int) inspect.Check
+		alive inspect.Check
+		state string
+		says  string
+	}{
+		{
+			"well", func(int) inspect.Check { return inspect.Check{Name: "started", OK: true} },
+			inspect.Check{OK: true}, "ok", "",
+		},
+		{
+			"starting", func(look int) inspect.Check { return inspect.Check{Name: "started", OK: look > 2} },
+			inspect.Check{OK: true}, "ok", "",
+		},
+		{
+			"not ready", func(int) inspect.Check { return inspect.Check{Name: "started", Detail: "not all lanes"} },
+			inspect.Check{OK: true}, "critical", "started: not all lanes",
+		},
+		{
+			"stuck", func(int) inspect.Check { return inspect.Check{Name: "started", OK: true} },
+			inspect.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
+			"it is stuck: engine: a loop does not turn",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			looks := 0
+			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/healthz" {
+					_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.alive}})
+					return
+				}
+				looks++
+				_ = json.NewEncoder(w).Encode(probes.Answer{Checks: []inspect.Check{test.ready(looks)}})
+			}))
+			defer probes.Close()
+			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())
+			d := (&operated{t: t}).doctor()
+			d.want("ready", test.state, test.says)
+		})
 	}
 }

@@ -2,9 +2,15 @@ package main
 
 import (
 	"regexp"
+	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/cmd/embedded"
 )
+
+// Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
+const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
 // loginEmbedded is what to set for the embedded server to accept the broker, and the verbs.
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
@@ -15,36 +21,45 @@ var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
 // embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It
 // refuses the settings of an external one.
-func (s settings) embedConfig(p *problems) (*embedConfig, []nats.Option) {
-	c := &embedConfig{dir: s.EmbeddedDir, user: s.EmbeddedUser, password: s.EmbeddedPassword, file: s.EmbeddedConfig}
+func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
+	c := &embedded.Config{Dir: s.EmbeddedDir, User: s.EmbeddedUser, Password: s.EmbeddedPassword, File: s.EmbeddedConfig}
 	s.refuseExternal(p)
-	c.host, c.port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen)
+	c.Host, c.Port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen)
 	if s.EmbeddedSync == "always" {
-		c.syncAlways = true
+		c.SyncAlways = true
 	} else {
-		c.sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
+		c.Sync = p.durationWithin("DELAY_EMBEDDED_SYNC", s.EmbeddedSync, minSync, maxSync)
 	}
 	if bcrypted.MatchString(s.EmbeddedPassword) {
 		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password and not its hash, which the broker cannot log in with;"+
 			" a user with a hash goes into DELAY_EMBEDDED_CONFIG")
 	}
-	c.open = s.EmbeddedUser == ""
+	c.Open = s.EmbeddedUser == ""
 	if s.EmbeddedConfig == "" {
 		return c, nil
 	}
-	o := p.checkFile(s.EmbeddedConfig)
-	c.tls, c.bounded = o.TLSConfig != nil, o.JetStreamMaxStore > 0
-	if hasUsers(o) {
-		c.open = !asksWho(o)
+	f := p.embeddedFile(s.EmbeddedConfig)
+	c.TLS, c.Bounded = f.HasTLS(), f.HasBound()
+	if f.HasUsers() {
+		c.Open = !f.AsksWho()
 	}
-	if asksForCertificate(o) {
-		c.open = false
+	if f.AsksForCertificate() {
+		c.Open = false
 		if s.NATSCert == "" {
 			p.refuse("DELAY_EMBEDDED_CONFIG", s.EmbeddedConfig,
 				"tls.verify is set: set NATS_CERT and NATS_KEY to a certificate for the broker's own connections")
 		}
 	}
-	return c, ownTLS(o)
+	return c, f.Options()
+}
+
+// embeddedFile reads the file of DELAY_EMBEDDED_CONFIG, and notes what is wrong with it.
+func (p *problems) embeddedFile(path string) embedded.File {
+	f, wrong := embedded.ReadFile(path)
+	for _, what := range wrong {
+		p.refuse("DELAY_EMBEDDED_CONFIG", path, "%s", what)
+	}
+	return f
 }
 
 // refuseExternal refuses settings of an external server. Those of a user are good for the embedded one if a file says

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/cmd/embedded"
 	"delaybroker/test/natstest"
 )
 
@@ -122,23 +124,23 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
 	cfg := mustRead(t)
-	s, err := startEmbedded(*cfg.embed, quiet)
+	s, err := embedded.Start(*cfg.embed, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
-	to := s.access(cfg.access)
+	defer s.Stop()
+	to := cfg.access.at(s)
 	nc, err := nats.Connect(to.url, append(to.options, nats.ReconnectWait(10*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	certify(t, dir) // the old one was about to expire
-	if err := s.restart(); err != nil {
+	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "connection after the restart", func() bool { return nc.IsConnected() && nc.Flush() == nil })
-	if _, err := nats.Connect(s.url(), nats.UserInfo("orders", embeddedSecret)); err == nil {
+	if _, err := nats.Connect(s.URL(), nats.UserInfo("orders", embeddedSecret)); err == nil {
 		t.Error("got a connection without a certificate")
 	}
 }

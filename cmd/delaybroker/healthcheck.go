@@ -2,20 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/probes"
 )
-
-// probeTimeout is longer than /healthz itself waits for the engine.
-const probeTimeout = aliveTimeout + 2*time.Second
 
 func (a *app) healthcheckCommand() *cobra.Command {
 	var ready bool
@@ -52,7 +46,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 		path = "/readyz"
 	}
 	url := "http://" + dialable(s.HTTPAddr) + path
-	h, err := askHealth(ctx, url)
+	h, err := probes.Ask(ctx, url)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}
@@ -68,26 +62,4 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 		_, err = fmt.Fprintln(a.stdout, "ok")
 	}
 	return err
-}
-
-func askHealth(ctx context.Context, url string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return answer{}, err
-	}
-	// Not the default client: the environment may name a proxy.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return answer{}, errors.Unwrap(err) // the url.Error names the address again
-	}
-	defer response.Body.Close()
-	var a answer
-	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		const foreign = "%s, and not in the broker's words: is something else listening there?"
-		return answer{}, fmt.Errorf(foreign, response.Status)
-	}
-	return a, nil
 }

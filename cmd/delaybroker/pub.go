@@ -113,7 +113,13 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
 			inspect.Printable(asked, 100))
 	}
-	return a.pubAll(ctx, &p, o.count)
+	if err := a.pubAll(ctx, &p, o.count); err != nil {
+		return err
+	}
+	if p.session.Deserted(ctx, c.names) {
+		fmt.Fprintln(a.stderr, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
+	}
+	return nil
 }
 
 // parseHeaders reads "Key: value".

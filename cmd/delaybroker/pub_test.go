@@ -161,7 +161,7 @@ func TestPubCount(t *testing.T) {
 
 func TestPubInThePast(t *testing.T) {
 	o := operateOn(t, server.Options{})
-	o.must("provision")
+	o.serve()
 	_, errs, err := o.run("pub", "orders.x", "body", "--at", "2020-01-01T00:00:00Z")
 	if want := "--at 2020-01-01T00:00:00Z is "; err != nil || !strings.Contains(errs, want) ||
 		!strings.Contains(errs, "ago: it is delivered at once") {

@@ -87,7 +87,7 @@ func TestDocumentedVerbs(t *testing.T) {
 // is told to look for among what is logged.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
-	for _, pattern := range []string{"*.go", "../../broker/*.go", "../../broker/*/*.go"} {
+	for _, pattern := range []string{"*.go", "../embedded/*.go", "../../broker/*.go", "../../broker/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

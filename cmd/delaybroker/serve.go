@@ -17,6 +17,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/probes"
+	"delaybroker/cmd/embedded"
 )
 
 // serve runs the broker until ctx ends or a signal arrives.
@@ -84,20 +86,19 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	dialer := dialer{
 		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: life.fail, log: log,
 	}
-	var disk *disk
-	var store func() inspect.Check
+	var storage func() []inspect.Check
 	if cfg.embed != nil {
-		server, err := startEmbedded(*cfg.embed, log)
+		server, err := embedded.Start(*cfg.embed, log)
 		if err != nil {
 			return err
 		}
-		defer server.stop()
-		server.keep(life.fail)
-		disk, store = server.disk, server.store
-		dialer.access = server.access(cfg.access)
+		defer server.Stop()
+		server.Keep(life.fail)
+		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
+		dialer.access = cfg.access.at(server)
 	}
-	web := newWeb(log)
-	defer closeWeb(web, log)
+	web := probes.NewServer(log)
+	defer probes.Close(web, log)
 	links, err := dialer.dial()
 	if err != nil {
 		return cfg.notAccepted(err)
@@ -110,11 +111,11 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = health{
-			engine: b, connected: links.connected, disk: disk, store: store, stopping: ctx.Done(), build: build,
-			durability: &durability,
-		}.handler()
-		life.running.Go(func() { serveWeb(web, listener, life.fail) })
+		web.Handler = probes.Source{
+			Engine: b, Connected: links.connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
+		}.Handler()
+		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
 	}
 
 	if err := links.await(ctx, log); err != nil {
@@ -190,12 +191,12 @@ func (c config) another(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if _, ask := askHealth(ctx, "http://"+dialable(c.httpAddr)+"/healthz"); ask != nil {
+	if _, ask := probes.Ask(ctx, "http://"+dialable(c.httpAddr)+"/healthz"); ask != nil {
 		return err
 	}
 	who := "HTTP address " + c.httpAddr
 	if c.embed != nil {
-		if pid := lockedBy(c.embed.dir); pid != "" {
+		if pid := embedded.LockedBy(c.embed.Dir); pid != "" {
 			who = "pid " + pid + ", " + who
 		}
 	}
@@ -221,7 +222,7 @@ func (c config) durability(
 		log.Debug("looking at the streams for their durability", "err", err)
 	}
 	return inspect.Durability{
-		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.durability(),
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: c.embed.Durability(),
 		Version: control.ConnectedServerVersion(),
 	}
 }
@@ -238,7 +239,7 @@ func (c config) place() broker.Place {
 		return broker.Place{}
 	}
 	if c.embed != nil {
-		dir, err := filepath.Abs(c.embed.dir)
+		dir, err := filepath.Abs(c.embed.Dir)
 		if err != nil {
 			return broker.Place{}
 		}

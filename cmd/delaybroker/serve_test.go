@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/layout"
+	"delaybroker/cmd/embedded"
 	"delaybroker/test/natstest"
 )
 
@@ -197,10 +198,10 @@ func TestProcess(t *testing.T) {
 	}
 
 	second, err := command(t, nil, environ...).CombinedOutput()
-	if code := exitCodeOf(err); code != 1 || !strings.Contains(string(second), errLocked.Error()) {
-		t.Errorf("second process on one directory: got exit code %d, want 1 and %q in\n%s", code, errLocked, second)
+	if code := exitCodeOf(err); code != 1 || !strings.Contains(string(second), embedded.ErrLocked.Error()) {
+		t.Errorf("second process on one directory: got exit code %d, want 1 and %q in\n%s", code, embedded.ErrLocked, second)
 	}
-	if n := strings.Count(string(second), errLocked.Error()); n != 1 {
+	if n := strings.Count(string(second), embedded.ErrLocked.Error()); n != 1 {
 		t.Errorf("got the error %d times, want it once:\n%s", n, second)
 	}
 

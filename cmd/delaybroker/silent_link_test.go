@@ -117,7 +117,7 @@ func TestSilentLink(t *testing.T) {
 	}
 	start := time.Now()
 	time.Sleep(2500 * time.Millisecond) // now the lane of 1s waits in a publish
-	turning, stop := context.WithTimeout(ctx, aliveTimeout)
+	turning, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	if err := b.Alive(turning); err == nil {
 		t.Log("every loop turns")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
 )
 
 const (
@@ -43,6 +44,10 @@ published without a delay is shown too. It subscribes as core NATS does: what is
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
 	if count < 0 {
 		return fmt.Errorf("%w: --count %d: want 0 or more", errUsage, count)
+	}
+	if !message.ValidPattern(subject) {
+		return fmt.Errorf("%w: subscribe to %q: want tokens separated by dots; * for one token, > for the rest",
+			errUsage, subject)
 	}
 	interrupted, stop := interruptible(ctx)
 	defer stop()

@@ -206,7 +206,9 @@ func TestSubRefuses(t *testing.T) {
 	startForClients(t)
 	wantVerbError(t, 2, []string{"sub SUBJECT"}, "sub")
 	wantVerbError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // what is wrong is said before it connects
 	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a b")
+	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a..b")
 }
 
 // An interrupted sub was not wrong.

@@ -1,4 +1,4 @@
-package main
+package embedded
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func TestEmbedOptions(t *testing.T) {
-	c := embedConfig{host: "127.0.0.1", port: 4333, dir: "/data", sync: 3 * time.Second}
+func TestOptions(t *testing.T) {
+	c := Config{Host: "127.0.0.1", Port: 4333, Dir: "/data", Sync: 3 * time.Second}
 	o := optionsFor(t, c)
 	switch {
 	case !o.JetStream:
@@ -37,12 +37,12 @@ func TestEmbedOptions(t *testing.T) {
 	case o.ServerName == "":
 		t.Error("got a server with a new name at each start")
 	}
-	if o := optionsFor(t, embedConfig{syncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
+	if o := optionsFor(t, Config{SyncAlways: true}); !o.SyncAlways || o.Port != server.RANDOM_PORT {
 		t.Errorf("got sync %t, port %d, want always, any", o.SyncAlways, o.Port)
 	}
 }
 
-func optionsFor(t *testing.T, c embedConfig) *server.Options {
+func optionsFor(t *testing.T, c Config) *server.Options {
 	t.Helper()
 	o, err := c.options()
 	if err != nil {
@@ -53,27 +53,27 @@ func optionsFor(t *testing.T, c embedConfig) *server.Options {
 
 func TestDurability(t *testing.T) {
 	for _, test := range []struct {
-		config embedConfig
+		config Config
 		want   string
 	}{
-		{embedConfig{sync: time.Second}, "fsync every 1s"},
-		{embedConfig{syncAlways: true}, "fsync for every write"},
+		{Config{Sync: time.Second}, "fsync every 1s"},
+		{Config{SyncAlways: true}, "fsync for every write"},
 	} {
-		if got := test.config.durability().String(); got != test.want {
+		if got := test.config.Durability().String(); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }
 
-func TestEmbeddedPortInUse(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	dir := t.TempDir()
-	c := embedConfig{host: "127.0.0.1", port: l.Addr().(*net.TCPAddr).Port, dir: dir, sync: time.Second}
-	_, err = startEmbedded(c, quiet)
+	c := Config{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Dir: dir, Sync: time.Second}
+	_, err = Start(c, quiet)
 	if err == nil {
 		t.Fatal("got a server on a port in use")
 	}
@@ -90,57 +90,57 @@ func TestEmbeddedPortInUse(t *testing.T) {
 	unlock()
 }
 
-func TestEmbeddedDirNotWritable(t *testing.T) {
+func TestDirNotWritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := startEmbedded(embedConfig{host: "127.0.0.1", dir: filepath.Join(file, "dir"), sync: time.Second}, quiet)
+	_, err := Start(Config{Host: "127.0.0.1", Dir: filepath.Join(file, "dir"), Sync: time.Second}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "DELAY_EMBEDDED_DIR") {
 		t.Errorf("got %v, want an error that names DELAY_EMBEDDED_DIR", err)
 	}
 }
 
 // What nats-server cannot start with is only a line in its log.
-func TestEmbeddedGivesUp(t *testing.T) {
+func TestGivesUp(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // where it wants a directory
 		t.Fatal(err)
 	}
-	_, err := startEmbedded(embedConfig{host: "127.0.0.1", dir: dir, sync: time.Second}, quiet)
+	_, err := Start(Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "start JetStream") {
 		t.Errorf("got %v, want what nats-server said", err)
 	}
 }
 
-func TestEmbeddedStartStop(t *testing.T) {
+func TestStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := embedConfig{dir: t.TempDir(), sync: time.Second, open: true} // on every interface
-	s, err := startEmbedded(c, slog.New(slog.NewTextHandler(&log, nil)))
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // on every interface
+	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startEmbedded(c, quiet); !errors.Is(err, errLocked) {
-		t.Errorf("second server on the directory: got %v, want errLocked", err)
+	if _, err := Start(c, quiet); !errors.Is(err, ErrLocked) {
+		t.Errorf("second server on the directory: got %v, want ErrLocked", err)
 	}
-	if !strings.HasPrefix(s.url(), "nats://127.0.0.1:") {
-		t.Errorf("url: got %s, want loopback", s.url())
+	if !strings.HasPrefix(s.URL(), "nats://127.0.0.1:") {
+		t.Errorf("url: got %s, want loopback", s.URL())
 	}
-	nc, err := nats.Connect(s.url())
+	nc, err := nats.Connect(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	nc.Close()
-	s.stop()
+	s.Stop()
 	if !strings.Contains(log.String(), "asks nobody for a password") {
 		t.Errorf("got %q, want a warning about the open server", &log)
 	}
 
-	again, err := startEmbedded(c, quiet)
+	again, err := Start(c, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.stop()
+	again.Stop()
 }
 
 func TestIsLoopback(t *testing.T) {
@@ -148,7 +148,7 @@ func TestIsLoopback(t *testing.T) {
 		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "localhost": true,
 		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "example.com": false,
 	} {
-		if got := (embedConfig{host: host}).isLoopback(); got != want {
+		if got := (Config{Host: host}).isLoopback(); got != want {
 			t.Errorf("%q: got %t, want %t", host, got, want)
 		}
 	}
@@ -179,26 +179,34 @@ func TestServerLog(t *testing.T) {
 }
 
 // An embedded server that holds all it may is not ready, and says what to do; until then it says how far off that is.
-func TestEmbeddedStoreBound(t *testing.T) {
-	c := embedConfig{host: "127.0.0.1", dir: t.TempDir(), sync: time.Second}
-	s, err := startEmbedded(c, quiet)
+func TestStoreBound(t *testing.T) {
+	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
+	s, err := Start(c, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
-	_, js := connect(t, s.url())
+	defer s.Stop()
+	nc, err := nats.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
 	fill := jetstream.StreamConfig{Name: "FILL", Subjects: []string{"fill"}}
 	if _, err := js.CreateStream(t.Context(), fill); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
+	if got := s.Store(); !got.OK || !strings.Contains(got.Detail, "three quarters of what was free") {
 		t.Errorf("empty: got %+v", got)
 	}
 	full := c.checkStore(inspect.Usage{Bytes: 99, Limit: 100})
 	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, inspect.EmbeddedFull) {
 		t.Errorf("full: got %+v", full)
 	}
-	c.bounded = true
+	c.Bounded = true
 	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
 	if got := c.checkStore(inspect.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
 		t.Errorf("nearly full: got %+v", got)

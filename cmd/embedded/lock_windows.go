@@ -1,4 +1,4 @@
-package main
+package embedded
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped)); err != nil {
 		f.Close()
 		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}

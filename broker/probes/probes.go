@@ -1,12 +1,9 @@
-package main
+package probes
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,53 +20,51 @@ import (
 // aliveTimeout is how long the engine's loops may take to answer, which is much longer than any pass of theirs takes.
 const aliveTimeout = 2 * time.Second
 
-// webGrace is how long a stop waits for answers to probes.
-const webGrace = time.Second
-
 // scrapes is how many may read the metrics at once.
 const scrapes = 4
 
-// engine is what the probes need of a broker.
-type engine interface {
+// Engine is what the probes need of a broker.
+type Engine interface {
 	Ready() <-chan struct{}
 	Alive(ctx context.Context) error
 	Status() broker.Status
 }
 
-// health answers the probes of a supervisor.
-type health struct {
-	engine    engine
-	connected func() map[string]bool // by link
-	disk      *disk                  // of the embedded server; nil without one
-	store     func() inspect.Check   // likewise
-	stopping  <-chan struct{}        // closed when a stop was asked for
-	build     build
-	// durability is what an acknowledgement means, once that is known.
-	durability *atomic.Pointer[string]
+// Source is what the answers are made of.
+type Source struct {
+	Engine    Engine
+	Connected func() map[string]bool // by link
+	Storage   func() []inspect.Check // of the embedded server; nil without one
+	Stopping  <-chan struct{}        // closed when a stop was asked for
+	// Durability is what an acknowledgement means, once that is known.
+	Durability *atomic.Pointer[string]
+
+	Version, Revision, GoVersion string // of the program
 }
 
-func (h health) handler() http.Handler {
+// Handler answers the probes of a supervisor, and a scrape.
+func (s Source) Handler() http.Handler {
 	mux := http.NewServeMux()
 	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
 	// for nothing.
-	mux.HandleFunc("GET /healthz", h.serveAlive)
-	mux.HandleFunc("GET /livez", h.serveAlive)
+	mux.HandleFunc("GET /healthz", s.serveAlive)
+	mux.HandleFunc("GET /livez", s.serveAlive)
 	// /readyz says whether messages are delivered now.
-	mux.HandleFunc("GET /readyz", h.serveReady)
+	mux.HandleFunc("GET /readyz", s.serveReady)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, h.engine.Status())
+		writeJSON(w, http.StatusOK, s.Engine.Status())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
-		Status: h.engine.Status, Ready: func() bool { return isFine(h.checks()) },
-		Version: h.build.name(), Revision: orUnknown(h.build.revision), GoVersion: orUnknown(h.build.goVersion),
+		Status: s.Engine.Status, Ready: func() bool { return Fine(s.checks()) },
+		Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
 	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	return mux
 }
 
-func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
+func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveTimeout)
 	defer cancel()
-	err := h.engine.Alive(ctx)
+	err := s.Engine.Alive(ctx)
 	c := inspect.Check{Name: "engine", OK: err == nil}
 	if err != nil {
 		c.Detail = err.Error()
@@ -77,36 +72,33 @@ func (h health) serveAlive(w http.ResponseWriter, r *http.Request) {
 	writeChecks(w, []inspect.Check{{Name: "process", OK: true}, c})
 }
 
-func (h health) serveReady(w http.ResponseWriter, _ *http.Request) {
-	writeChecks(w, h.checks())
+func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
+	writeChecks(w, s.checks())
 }
 
 // checks are for readiness. Durability is listed with them for information, and never fails.
-func (h health) checks() []inspect.Check {
-	status := h.engine.Status()
-	all := []inspect.Check{h.checkServing(status), h.checkLinks(), h.checkStarted(), checkLanes(status)}
-	if h.disk != nil {
-		all = append(all, h.disk.check())
+func (s Source) checks() []inspect.Check {
+	status := s.Engine.Status()
+	all := []inspect.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
+	if s.Storage != nil {
+		all = append(all, s.Storage()...)
 	}
-	if h.store != nil {
-		all = append(all, h.store())
-	}
-	if meaning := h.durability.Load(); meaning != nil {
+	if meaning := s.Durability.Load(); meaning != nil {
 		all = append(all, inspect.Check{Name: "durability", OK: true, Detail: *meaning})
 	}
 	return all
 }
 
-func (h health) checkServing(s broker.Status) inspect.Check {
-	if s.Draining || isClosed(h.stopping) {
+func (s Source) checkServing(status broker.Status) inspect.Check {
+	if status.Draining || isClosed(s.Stopping) {
 		return inspect.Check{Name: "serving", Detail: "draining"}
 	}
 	return inspect.Check{Name: "serving", OK: true}
 }
 
-func (h health) checkLinks() inspect.Check {
+func (s Source) checkLinks() inspect.Check {
 	var down []string
-	for name, up := range h.connected() {
+	for name, up := range s.Connected() {
 		if !up {
 			down = append(down, name)
 		}
@@ -115,8 +107,8 @@ func (h health) checkLinks() inspect.Check {
 	return checkNone("nats", "not connected", down)
 }
 
-func (h health) checkStarted() inspect.Check {
-	if !isClosed(h.engine.Ready()) {
+func (s Source) checkStarted() inspect.Check {
+	if !isClosed(s.Engine.Ready()) {
 		return inspect.Check{Name: "started", Detail: "not all lanes are read yet"}
 	}
 	return inspect.Check{Name: "started", OK: true}
@@ -156,12 +148,13 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func isFine(checks []inspect.Check) bool {
+// Fine reports whether all checks are good.
+func Fine(checks []inspect.Check) bool {
 	return !slices.ContainsFunc(checks, func(c inspect.Check) bool { return !c.OK })
 }
 
-// An answer is the body of a probe's.
-type answer struct {
+// An Answer is the body of a probe's.
+type Answer struct {
 	Status string          `json:"status"`
 	Checks []inspect.Check `json:"checks"`
 }
@@ -169,10 +162,10 @@ type answer struct {
 // writeChecks answers 200 when all checks are good and 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []inspect.Check) {
 	status, code := "ok", http.StatusOK
-	if !isFine(checks) {
+	if !Fine(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable
 	}
-	writeJSON(w, code, answer{status, checks})
+	writeJSON(w, code, Answer{status, checks})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
@@ -181,32 +174,4 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	// The only error left is a client that went away.
 	_ = json.NewEncoder(w).Encode(v)
-}
-
-// newWeb is the server for the probes. Its bounds keep an open port from costing memory or goroutines.
-func newWeb(log *slog.Logger) *http.Server {
-	return &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      aliveTimeout + 5*time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    8 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-}
-
-// serveWeb answers probes until closeWeb.
-func serveWeb(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
-	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		fail(fmt.Errorf("serve HTTP: %w", err))
-	}
-}
-
-func closeWeb(web *http.Server, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
-	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
-		log.Debug("probes were cut off", "err", err)
-		web.Close()
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package embedded
 
 import (
 	"bytes"
@@ -15,9 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// This file is about DELAY_EMBEDDED_CONFIG, a configuration file of nats-server: users, accounts, TLS, limits. What the
-// settings say, or what a server that is alone and inside another program cannot have, is refused and not overruled:
-// whoever writes it there expects it to be so.
+// What a file of DELAY_EMBEDDED_CONFIG may not say, and why.
 
 const (
 	saysListen = "DELAY_EMBEDDED_LISTEN says where it listens"
@@ -43,30 +41,62 @@ var notInFile = map[string]string{
 // quotes.
 var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 
-// checkFile notes what is wrong with a configuration file, and reads it. Errors of nats-server name a line and a key,
-// and no value that is a secret.
-func (p *problems) checkFile(path string) *server.Options {
-	const name = "DELAY_EMBEDDED_CONFIG"
+// A File is a configuration file that was read.
+type File struct{ options *server.Options }
+
+// ReadFile reads a file. What is wrong with it is told in words of nats-server, which name a line and a key, and no
+// value that is a secret.
+func ReadFile(path string) (f File, wrong []string) {
+	f.options = &server.Options{}
 	keys, err := conf.ParseFile(path)
 	if err != nil {
-		p.refuse(name, path, "%s", unset.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
-			" (a password that begins with a dollar sign needs quotes)"))
-		return &server.Options{}
+		return f, []string{unset.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
+			" (a password that begins with a dollar sign needs quotes)")}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keysOf(keys, ""))) {
 		if why := notInFile[key]; why != "" {
-			p.refuse(name, path, "%s is set: %s", key, why)
+			wrong = append(wrong, fmt.Sprintf("%s is set: %s", key, why))
 		}
 	}
 	if isOff(keys) {
-		p.refuse(name, path, "jetstream is off, and the broker needs it")
+		wrong = append(wrong, "jetstream is off, and the broker needs it")
 	}
 	o, err := server.ProcessConfigFile(path)
 	if err != nil {
-		p.refuse(name, path, "%s", oneLine(err))
-		return &server.Options{}
+		return f, append(wrong, oneLine(err))
 	}
-	return o
+	return File{o}, wrong
+}
+
+// HasTLS reports whether clients connect by TLS.
+func (f File) HasTLS() bool { return f.options.TLSConfig != nil }
+
+// HasBound reports whether the file says how much may be stored.
+func (f File) HasBound() bool { return f.options.JetStreamMaxStore > 0 }
+
+// HasUsers reports whether the file says who may connect.
+func (f File) HasUsers() bool { return hasUsers(f.options) }
+
+// AsksWho reports whether the server demands a user of everybody who connects.
+func (f File) AsksWho() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
+
+// AsksForCertificate reports whether clients need one.
+func (f File) AsksForCertificate() bool {
+	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// Options are how to connect to a server with this file, where that is not plain: to nobody but it. Its certificate is
+// known, so no authority and no name in it are needed.
+func (f File) Options() []nats.Option {
+	if !f.HasTLS() {
+		return nil
+	}
+	certificates := f.options.TLSConfig.Certificates
+	options := []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return certificates }))}
+	if f.options.TLSHandshakeFirst {
+		options = append(options, nats.TLSHandshakeFirst())
+	}
+	return options
 }
 
 // keysOf are the keys of a file, in lower case as nats-server takes them, and those of its sections behind a dot.
@@ -105,24 +135,6 @@ func isOff(keys map[string]any) bool {
 // oneLine joins the lines of an error of nats-server.
 func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }
 
-// asksForCertificate reports whether clients need one.
-func asksForCertificate(o *server.Options) bool {
-	return o.TLSConfig != nil && o.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
-}
-
-// ownTLS is how to connect to an embedded server that wants TLS: to nobody but it. Its certificate is known, so no
-// authority and no name in it are needed. ownTLS returns nil without TLS.
-func ownTLS(o *server.Options) []nats.Option {
-	if o.TLSConfig == nil {
-		return nil
-	}
-	options := []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return o.TLSConfig.Certificates }))}
-	if o.TLSHandshakeFirst {
-		options = append(options, nats.TLSHandshakeFirst())
-	}
-	return options
-}
-
 // trustOnly is for clients of a server with one of these certificates.
 func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 	return &tls.Config{
@@ -138,9 +150,6 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 		},
 	}
 }
-
-// asksWho reports whether a server demands a user of everybody who connects.
-func asksWho(o *server.Options) bool { return hasUsers(o) && o.NoAuthUser == "" }
 
 // hasUsers reports whether a file says who may connect, in one of nats-server's ways.
 func hasUsers(o *server.Options) bool {

@@ -1,9 +1,10 @@
-package main
+package probes
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
 
 // state is an engine in whatever state a test wants.
 type state struct {
@@ -34,7 +37,7 @@ func closed() chan struct{} {
 }
 
 // good is a broker at work. Tests spoil one thing.
-func good() (state, health) {
+func good() (state, Source) {
 	s := state{
 		ready: closed(),
 		alive: func(context.Context) error { return nil },
@@ -42,43 +45,43 @@ func good() (state, health) {
 			{Stream: "DELAY_1s", Owned: true, Live: true}, {Stream: "DELAY_5s", Owned: true, Live: true},
 		}},
 	}
-	h := health{
-		connected: func() map[string]bool { return map[string]bool{"read": true, "control": true} },
-		stopping:  make(chan struct{}), durability: new(atomic.Pointer[string]),
+	h := Source{
+		Connected: func() map[string]bool { return map[string]bool{"read": true, "control": true} },
+		Stopping:  make(chan struct{}), Durability: new(atomic.Pointer[string]),
 	}
 	return s, h
 }
 
-func probe(s state, h health, method, path string) *httptest.ResponseRecorder {
-	h.engine = s
+func probe(s state, h Source, method, path string) *httptest.ResponseRecorder {
+	h.Engine = s
 	w := httptest.NewRecorder()
-	h.handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	h.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
 }
 
 func TestProbes(t *testing.T) {
 	for _, test := range []struct {
 		name         string
-		spoil        func(*state, *health)
+		spoil        func(*state, *Source)
 		alive, ready int
 		failed       string // name and detail of the failed check
 	}{
-		{"good", func(*state, *health) {}, 200, 200, ""},
-		{"loop stuck", func(s *state, _ *health) {
+		{"good", func(*state, *Source) {}, 200, 200, ""},
+		{"loop stuck", func(s *state, _ *Source) {
 			s.alive = func(context.Context) error { return errors.New("the loop of DELAY_1s does not turn") }
 		}, 503, 200, "engine: the loop of DELAY_1s does not turn"},
-		{"not started", func(s *state, _ *health) { s.ready = make(chan struct{}) }, 200, 503,
+		{"not started", func(s *state, _ *Source) { s.ready = make(chan struct{}) }, 200, 503,
 			"started: not all lanes are read yet"},
-		{"disconnected", func(_ *state, h *health) {
-			h.connected = func() map[string]bool { return map[string]bool{"read": true, "control": false} }
+		{"disconnected", func(_ *state, h *Source) {
+			h.Connected = func() map[string]bool { return map[string]bool{"read": true, "control": false} }
 		}, 200, 503, "nats: not connected: control"},
-		{"lane lost", func(s *state, _ *health) { s.status.Lanes[1].Live = false }, 200, 503,
+		{"lane lost", func(s *state, _ *Source) { s.status.Lanes[1].Live = false }, 200, 503,
 			"lanes: not read at the moment: DELAY_5s"},
-		{"lane in doubt", func(s *state, _ *health) { s.status.Lanes[1].InDoubt = true }, 200, 503,
+		{"lane in doubt", func(s *state, _ *Source) { s.status.Lanes[1].InDoubt = true }, 200, 503,
 			"lanes: not delivered from until it is certain whose they are: DELAY_5s"},
-		{"lane of another", func(s *state, _ *health) { s.status.Lanes[1] = broker.LaneStatus{} }, 200, 200, ""},
-		{"draining", func(s *state, _ *health) { s.status.Draining = true }, 200, 503, "serving: draining"},
-		{"stop asked for", func(_ *state, h *health) { h.stopping = closed() }, 200, 503, "serving: draining"},
+		{"lane of another", func(s *state, _ *Source) { s.status.Lanes[1] = broker.LaneStatus{} }, 200, 200, ""},
+		{"draining", func(s *state, _ *Source) { s.status.Draining = true }, 200, 503, "serving: draining"},
+		{"stop asked for", func(_ *state, h *Source) { h.Stopping = closed() }, 200, 503, "serving: draining"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, h := good()
@@ -157,10 +160,10 @@ func TestStatus(t *testing.T) {
 
 func TestWebRefusesLargeHeaders(t *testing.T) {
 	s, h := good()
-	h.engine = s
+	h.Engine = s
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = newWeb(quiet)
-	server.Config.Handler = h.handler()
+	server.Config = NewServer(quiet)
+	server.Config.Handler = h.Handler()
 	server.Start()
 	defer server.Close()
 	for size, want := range map[int]int{100: http.StatusOK, 64 << 10: http.StatusRequestHeaderFieldsTooLarge} {

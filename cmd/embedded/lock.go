@@ -1,4 +1,4 @@
-package main
+package embedded
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 // lock on two files of one name.
 const lockFile = "delaybroker.lock"
 
-// errLocked is returned by lockDir when another process holds the directory. Two servers on one store destroy it.
-var errLocked = errors.New("in use by another delaybroker")
+// ErrLocked is returned by Start when another process holds the directory. Two servers on one store destroy it.
+var ErrLocked = errors.New("in use by another delaybroker")
 
-// lockedBy is the process that holds the directory, or held it last. It is empty when that is not known.
-func lockedBy(dir string) string {
+// LockedBy is the process that holds the directory, or held it last. It is empty when that is not known.
+func LockedBy(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, lockFile))
 	pid := strings.TrimSpace(string(text))
 	if n, bad := strconv.Atoi(pid); err != nil || bad != nil || n <= 0 {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package embedded
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}

@@ -1,0 +1,65 @@
+package inspect
+
+import (
+	"maps"
+	"slices"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// checkForeign looks for streams of others in the place of ours.
+func (f Facts) checkForeign() []Finding {
+	const name = "streams"
+	var all []Finding
+	var foreign []string
+	for _, stream := range layout.Compare(f.want, f.all).Foreign {
+		at := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == stream })
+		switch {
+		case slices.ContainsFunc(f.found, func(s layout.Spec) bool { return s.Stream == stream }):
+			// its marks cannot be read: see checkState
+		case overlap(f.all[stream].Config.Subjects, f.want[at].Subjects) != "":
+			all = append(all, verdict(name, Critical, "give it the metadata back that delaybroker streams prints",
+				"%s has lost its marks, and the next broker does not start", stream)...)
+		default:
+			foreign = append(foreign, stream)
+		}
+	}
+	if len(foreign) > 0 {
+		all = append(all, verdict(name, Critical, "choose another DELAY_PREFIX",
+			"not ours, with our names: %s", few(foreign))...)
+	}
+	for _, stream := range slices.Sorted(maps.Keys(f.all)) {
+		ours := func(s layout.Spec) bool { return s.Stream == stream }
+		if slices.ContainsFunc(f.want, ours) || slices.ContainsFunc(f.found, ours) {
+			continue
+		}
+		for _, s := range f.want {
+			if subject := overlap(f.all[stream].Config.Subjects, s.Subjects); subject != "" {
+				all = append(all, verdict(name, Critical, "take it from that stream: nats stream edit "+stream,
+					"the stream %s listens on %s, and takes what is meant for %s", stream, subject, s.Stream)...)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// overlap is one of some subjects on which a message may come that others listen for too; empty for none.
+func overlap(subjects, others []string) string {
+	for _, subject := range subjects {
+		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
+			return subject
+		}
+	}
+	return ""
+}
+
+// checkMapping looks for clients' messages that never reach us. A mapping of an account is nothing that a stream shows.
+func (f Facts) checkMapping() []Finding {
+	if f.trial.mapped == "" {
+		return nil
+	}
+	return verdict("streams", Critical, "take the mapping of "+f.trial.from+" out of the account",
+		"what is published on %s goes to %s, and not into our stream", f.trial.from, Printable(f.trial.mapped, mostDetail))
+}

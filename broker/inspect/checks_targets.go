@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+)
+
+// deafFrom is how long a target may have refused before it is more than a restart of what receives.
+const deafFrom = time.Minute
+
+// checkTargets looks for targets that cannot be reached, while their messages are still being tried.
+func checkTargets(f Facts) []Finding {
+	const name = "targets"
+	if f.all == nil {
+		return nil
+	}
+	var all []Finding
+	said := make(map[string]bool)
+	for _, l := range f.lanes.Lanes {
+		for _, r := range l.samples {
+			do, lasts := f.reach(r), r.LastFailure.Sub(r.FirstFailure)
+			if do == "" || lasts < deafFrom || said[r.Target] {
+				continue
+			}
+			said[r.Target] = true
+			all = append(all, verdict(name, Warn, do, "%s was refused for %s, %d times of %d: %s",
+				Printable(r.Target, mostDetail), Span(lasts), r.Attempts, r.Allowed, Printable(r.LastError, mostDetail))...)
+		}
+	}
+	if all == nil {
+		return verdict(name, Fine, "", "none is known to be out of reach")
+	}
+	return all
+}
+
+// reach is what to do about a target that nothing is behind. That a service answers with an error is its own affair.
+func (f Facts) reach(r message.Request) (do string) {
+	target := Printable(r.Target, mostDetail)
+	switch {
+	case strings.HasPrefix(r.LastError, deliver.NobodyListens):
+		return "start what should receive " + target
+	case strings.HasPrefix(r.LastError, deliver.NotAllowed):
+		return "allow the user that delivers to publish " + target
+	case strings.HasPrefix(r.LastError, deliver.NoStream):
+		for _, name := range slices.Sorted(maps.Keys(f.all)) {
+			if overlap(f.all[name].Config.Subjects, []string{r.Target}) != "" {
+				return "look at the stream " + name + ", which does not acknowledge"
+			}
+		}
+		return "make a stream for " + target
+	}
+	return ""
+}

@@ -1,0 +1,9 @@
+// Package probes answers over HTTP how a broker is: to supervisors, to Prometheus, and to the verbs that ask it.
+//
+//	/healthz, /livez   whether a restart would help: the engine's loops turn
+//	/readyz            whether messages are delivered now: connections, lanes, the embedded server's storage
+//	/status            broker.Status as JSON
+//	/metrics           package metrics
+//
+// The first two never ask NATS: an outage there would restart every broker, for nothing. None of them changes anything.
+package probes

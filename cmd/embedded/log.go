@@ -1,0 +1,44 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// serverLog passes nats-server's log on to ours. Its notices are logged at level debug.
+type serverLog struct {
+	log  *slog.Logger
+	disk *disk
+
+	mu    sync.Mutex // guards first
+	first error      // the first fatal error
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(fmt.Sprintf(format, v...)) }
+func (l *serverLog) Debugf(string, ...any)           {}
+func (l *serverLog) Tracef(string, ...any)           {}
+
+// Errorf also looks for write errors, which the server reports nowhere else.
+func (l *serverLog) Errorf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	l.log.Error(line)
+	l.disk.heard(line)
+}
+
+// Fatalf is called when the server gives up. It does not end the process, and Start does not return the error.
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == nil {
+		l.first = fmt.Errorf(format, v...)
+	}
+}
+
+// fatal is the first error that the server gave up on.
+func (l *serverLog) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}

@@ -1,0 +1,187 @@
+package embedded
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+)
+
+// acceptTimeout is how long the server may take to accept connections once its streams are recovered.
+const acceptTimeout = 10 * time.Second
+
+// A Server is a running NATS server, with its lock on the directory.
+type Server struct {
+	config Config
+	log    *slog.Logger
+	disk   *disk
+	unlock func()
+	// Both are replaced by the goroutine of Keep.
+	server       atomic.Pointer[server.Server]
+	certificates atomic.Pointer[[]tls.Certificate] // the server's
+
+	running sync.WaitGroup     // the goroutine of Keep
+	release context.CancelFunc // ends it
+}
+
+// Start returns when the server accepts connections, which on a large store takes a while. It is the caller who
+// stops it.
+func Start(c Config, log *slog.Logger) (*Server, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
+	}
+	unlock, err := lockDir(c.Dir)
+	switch {
+	case errors.Is(err, ErrLocked):
+		if pid := LockedBy(c.Dir); pid != "" {
+			err = fmt.Errorf("%w, which already runs here (pid %s)", err, pid)
+		}
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory,"+
+			" or let this one use the other's server by NATS_URL", c.Dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
+	}
+	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
+	if err := e.start(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Keep restarts the server when its disk was full and takes data again, until Stop. It calls fail when that is
+// impossible.
+func (e *Server) Keep(fail func(error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.release = cancel
+	e.running.Go(func() {
+		if err := e.disk.watch(ctx, e.Restart, e.log); err != nil {
+			fail(fmt.Errorf("restart the embedded server: %w", err))
+		}
+	})
+}
+
+// Restart stops it and starts it again. It keeps the port, which clients know.
+func (e *Server) Restart() error {
+	old := e.server.Load()
+	e.config.Port = old.Addr().(*net.TCPAddr).Port
+	old.Shutdown()
+	old.WaitForShutdown()
+	return e.start()
+}
+
+// start reads the file anew: nats-server makes its own of what is in the options. A certificate in it may be another
+// than before.
+func (e *Server) start() error {
+	if err := e.config.checkPort(); err != nil {
+		return err
+	}
+	options, err := e.config.options()
+	if err != nil {
+		return err
+	}
+	var certificates []tls.Certificate
+	if options.TLSConfig != nil {
+		certificates = options.TLSConfig.Certificates
+	}
+	s, err := e.config.start(options, e.log, e.disk)
+	if err != nil {
+		return err
+	}
+	e.certificates.Store(&certificates)
+	e.server.Store(s)
+	return nil
+}
+
+func (c Config) start(options *server.Options, log *slog.Logger, d *disk) (*server.Server, error) {
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, fmt.Errorf("configure the embedded server: %w", err)
+	}
+	bridge := &serverLog{log: log.With("from", "nats-server"), disk: d}
+	s.SetLoggerV2(bridge, false, false, false)
+	s.Start()
+	err = bridge.fatal()
+	if err == nil && !s.ReadyForConnections(acceptTimeout) {
+		err = fmt.Errorf("no connection accepted for %s", acceptTimeout)
+	}
+	if err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("start the embedded server: %w", err)
+	}
+	if c.Exposed() != "" {
+		log.Warn(inspect.Exposed, "listen", s.Addr(), "do", inspect.CloseIt)
+	}
+	return s, nil
+}
+
+// checkPort finds the commonest mistake, a port in use, before the streams are recovered. The server itself reports it
+// only in its log.
+func (c Config) checkPort() error {
+	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use: set DELAY_EMBEDDED_LISTEN, or NATS_URL to use the server that is there",
+			address)
+	case err != nil:
+		return fmt.Errorf("DELAY_EMBEDDED_LISTEN: %w", err)
+	}
+	return l.Close()
+}
+
+// TLS is how to connect to it where that takes TLS: to nobody but it, also after a restart with another certificate.
+// Connect over TCP: nats-server's in-process connections are slower, and wait for each other where a user is refused.
+func (e *Server) TLS() []nats.Option {
+	if !e.config.TLS {
+		return nil
+	}
+	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}
+}
+
+// Disk is a check for /readyz: whether the disk takes data.
+func (e *Server) Disk() inspect.Check { return e.disk.check() }
+
+// URL is where clients on this host find it.
+func (e *Server) URL() string {
+	host := e.config.Host
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	port := e.server.Load().Addr().(*net.TCPAddr).Port
+	return "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// Store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
+// nothing is accepted or moved, although the disk has room.
+func (e *Server) Store() inspect.Check {
+	info, err := e.server.Load().Jsz(&server.JSzOptions{})
+	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
+		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
+	}
+	return e.config.checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
+}
+
+// Stop returns when everything is on disk and the directory is free.
+func (e *Server) Stop() {
+	e.release()
+	e.running.Wait()
+	s := e.server.Load()
+	s.Shutdown()
+	s.WaitForShutdown()
+	e.unlock()
+}
