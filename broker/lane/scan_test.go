@@ -179,3 +179,50 @@ func TestScanSaysWhenItFails(t *testing.T) {
 		s.Start()
 	})
 }
+
+// TestScanCounts: the server counts what a scan would yield, without deleted messages, and nothing is left behind.
+func TestScanCounts(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.publish(1, 3)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		r.publish(4, 9)
+		st, err := r.js.Stream(context.Background(), r.spec.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []uint64{2, 5} {
+			if err := st.DeleteMsg(context.Background(), gone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range []struct {
+			name string
+			edit func(*Scan)
+			want uint64
+		}{
+			{"all", func(*Scan) {}, 7},
+			{"since", func(s *Scan) { s.Since = since }, 5},
+			{"since before all", func(s *Scan) { s.Since = since.Add(-24 * time.Hour) }, 7},
+			{"since later", func(s *Scan) { s.Since = since.Add(24 * time.Hour) }, 0},
+			{"from a deleted one", func(s *Scan) { s.From = 5 }, 4},
+			{"of another subject", func(s *Scan) { s.Filters = []string{"delay.30m.nobody"} }, 0},
+			{"of some subjects", func(s *Scan) { s.Filters = []string{"delay.30m.x", "delaysys.hop.30m.>"} }, 7},
+		} {
+			scan := r.scan()
+			tt.edit(&scan)
+			if got, err := scan.Count(context.Background()); err != nil || got != tt.want {
+				t.Errorf("%s: got %d and %v, want %d", tt.name, got, err, tt.want)
+			}
+		}
+		if left := r.consumers(); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		missing := r.scan()
+		missing.Stream = "DELAY_99m"
+		if n, err := missing.Count(context.Background()); err == nil {
+			t.Errorf("no stream: got %d", n)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// drawn is chance that is the same each time.
+func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
+
+// ahead asks for a forecast, with chance that is the same each time.
+func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
+	t.Helper()
+	look.draw = drawn(1)
+	f, err := i.Ahead(t.Context(), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// store publishes messages at once, and waits until all are stored.
+func store(t *testing.T, i *Inspector, all ...*nats.Msg) {
+	t.Helper()
+	for _, m := range all {
+		if err := i.Conn.PublishMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := i.Conn.FlushWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func to(subject string, header ...string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	for n := 0; n < len(header); n += 2 {
+		m.Header.Set(header[n], header[n+1])
+	}
+	return m
+}
+
+// onTheWay is a message in a level that goes on from there, and is due at last after so much time.
+func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
+	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
+	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
+	m := nats.NewMsg(i.names.Hop(level, target))
+	m.Header = nats.Header(r.HopHeader())
+	return m
+}
+
+// serving runs a broker until the test ends, and counts what arrives, by the minute.
+func serving(t *testing.T, s *natstest.Server, cfg broker.Config) (arrived map[time.Time]uint64) {
+	t.Helper()
+	arrived = make(map[time.Time]uint64)
+	nc := s.Connect()
+	if _, err := nc.Subscribe("shop.>", func(*nats.Msg) {
+		arrived[time.Now().UTC().Truncate(time.Minute)]++ // read when all is quiet only
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.New(broker.Links{
+		Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(), Control: s.Connect(),
+	}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-b.Ready()
+	return arrived
+}
+
+// TestForecastIsWhatFires: what is forecast for each minute is what arrives in it. Read whole, it is so exactly; from
+// the order of the lanes and a sample, within the error that it states.
+func TestForecastIsWhatFires(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 10s 1m 10m 1h")
+		provision(t, s, cfg)
+		arrived := serving(t, s, cfg)
+		i := open(t, s, cfg, "")
+		rng := rand.New(rand.NewPCG(7, 7))
+		for range 12 {
+			var all []*nats.Msg
+			for range 30 {
+				all = append(all, to("delay.1h.shop.a"), to("delay.10m.shop.b"),
+					to(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(180))))
+			}
+			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
+			all = append(all, to("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
+			store(t, i, all...)
+			time.Sleep(5 * time.Minute)
+		}
+		time.Sleep(30 * time.Second) // nothing fires at the border of a minute
+		look := AheadLook{For: 2 * time.Hour, By: time.Minute, Most: 1_000_000}
+		whole := ahead(t, i, look)
+		look.Most = 0
+		rough := ahead(t, i, look)
+		clear(arrived)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+
+		var fired, off uint64
+		outside := 0
+		for n, b := range whole.Buckets {
+			want := arrived[b.From.Truncate(time.Minute)]
+			fired += want
+			if b.Messages != want || b.Within != 0 {
+				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.Within, want)
+			}
+			r := rough.Buckets[n]
+			distance := max(r.Messages, want) - min(r.Messages, want)
+			off += distance
+			if distance > r.Within {
+				outside++
+			}
+		}
+		if !whole.Exact || whole.Sampled != 0 || whole.Unread != 0 {
+			t.Errorf("read whole: %+v", whole)
+		}
+		if outside > len(rough.Buckets)/20 {
+			t.Errorf("%d of %d minutes are off by more than is said, want at most 1 in 20", outside, len(rough.Buckets))
+		}
+		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 500 || off > fired/3 {
+			t.Errorf("sampled: off by %d of %d, %d ordered, %d unplaced", off, fired, rough.Ordered, rough.Unplaced)
+		}
+	})
+}
+
+// TestForecastOfMany: of a hundred thousand messages in a level it finds the exact number for each hour without reading
+// them, and when those are due that go on from there it tells from a sample, within the error that it states.
+func TestForecastOfMany(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h 1d")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		const hours, each = 20, 5200
+		began := time.Now()
+		further := make(map[int]uint64) // by the hour in which they are due
+		for hour := range hours {
+			all := make([]*nats.Msg, 0, each)
+			for n := range each {
+				if n%26 != 0 {
+					all = append(all, to("delay.1d.shop.a"))
+					continue
+				}
+				due := 24 + hour + n%7 // hours after the beginning
+				further[due]++
+				all = append(all, onTheWay(i, "1d", "shop.b", uint64(hour*each+n),
+					time.Now().Add(time.Duration(due-hour)*time.Hour)))
+			}
+			store(t, i, all...)
+			time.Sleep(time.Hour)
+		}
+		const direct = each - each/26
+		time.Sleep(3 * time.Hour) // the first are due in an hour
+		f := ahead(t, i, AheadLook{For: 30 * time.Hour, By: time.Hour, Most: 2000})
+		for _, b := range f.Buckets {
+			hour := int(b.From.Sub(began).Round(time.Hour).Hours())
+			want := further[hour]
+			if hour >= 24 && hour < 24+hours {
+				want += direct
+			}
+			if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within || b.Within > 500 {
+				t.Errorf("hour %d: forecast %d±%d, want %d and at most ±500", hour, b.Messages, b.Within, want)
+			}
+		}
+		if f.Pending != hours*each || f.Ordered != hours*direct || f.Sampled > 2*sampleMost || f.Read != 0 ||
+			f.Questions > mostCuts {
+			t.Errorf("%d pending, %d ordered, %d read, %d sampled, %d questions",
+				f.Pending, f.Ordered, f.Read, f.Sampled, f.Questions)
+		}
+		only := ahead(t, i, AheadLook{For: 30 * time.Hour, By: time.Hour, Most: 5000, Target: "*.b"})
+		if only.Pending != hours*each/26 || !only.Exact || only.Ordered != 0 {
+			t.Errorf("for one target: %d of %d, exact is %v", only.Pending, hours*each/26, only.Exact)
+		}
+		if left := consumersOf(t, i, "DELAY_1d"); left != 0 {
+			t.Errorf("left behind: %d consumers", left)
+		}
+	})
+}
+
+// TestForecastLeavesOutDeleted: what was deleted is not due, and gaps do not shift what is.
+func TestForecastLeavesOutDeleted(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h 1d")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		const hours, each = 4, 300
+		for range hours {
+			all := make([]*nats.Msg, each)
+			for n := range all {
+				all[n] = to("delay.1d.shop.a")
+			}
+			store(t, i, all...)
+			time.Sleep(time.Hour)
+		}
+		gone := make(map[uint64]uint64)
+		for n := range uint64(hours * each) {
+			if n%7 != 0 && n/100 != 5 { // every seventh, and a hundred in a row
+				continue
+			}
+			gone[n/each]++
+			if err := i.api.Delete(t.Context(), "DELAY_1d", n+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, most := range []uint64{0, 10_000} {
+			f := ahead(t, i, AheadLook{For: 24 * time.Hour, By: time.Hour, Most: most})
+			for n := range uint64(hours) {
+				b := f.Buckets[20+n] // the first stays 20 hours more
+				if want := each - gone[n]; b.Messages != want {
+					t.Errorf("hour %d, with %d read: forecast %d, want %d", n, f.Read, b.Messages, want)
+				}
+			}
+		}
+	})
+}
+
+// TestForecastOfRetiringLevels: what a level holds that takes no new messages is due all the same, by target too.
+func TestForecastOfRetiringLevels(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		before := with(t, "", "1s 1h 2h")
+		provision(t, s, before)
+		all := make([]*nats.Msg, 2*smallLane)
+		for n := range all {
+			all[n] = to([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
+		}
+		store(t, open(t, s, before, ""), all...)
+		after := with(t, "", "1s 1h")
+		provision(t, s, after)
+		i := open(t, s, after, "")
+		for target, want := range map[string]uint64{"": 2 * smallLane, "shop.>": smallLane, "mill.b": smallLane, "*": 0} {
+			for _, most := range []uint64{0, 10_000} {
+				f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Most: most, Target: target})
+				if got := f.Buckets[2].Messages; got != want || f.Pending != want {
+					t.Errorf("for %q: %d of %d in the third hour, want %d (%+v)", target, got, f.Pending, want, f.Parts)
+				}
+			}
+		}
+	})
+}
+
+// TestForecastOfNothing: without messages nothing is due, which is exact, and without streams too. The buckets are there.
+func TestForecastOfNothing(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h")
+		i := open(t, s, cfg, "")
+		for _, what := range []string{"no streams", "empty streams"} {
+			f := ahead(t, i, AheadLook{For: 90 * time.Minute, By: time.Hour})
+			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.Questions != 0 || f.Later != (Amount{}) {
+				t.Errorf("%s: got %+v", what, f)
+			}
+			provision(t, s, cfg)
+		}
+	})
+}
+
+// TestForecastTellsWhatIsNotDue: what is overdue, due later than asked for, and what no broker can deliver.
+func TestForecastTellsWhatIsNotDue(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h 1d")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		store(t, i, to("delay.1s.shop.a"), to("delay.1h.shop.a"), to("delay.1d.shop.a"), to("delayin.soon.shop.a"),
+			to("delayin.30m.shop.a"), to("delaysys.hop.1h.shop.forged"))
+		waits(t, i, "5s", toRetry(1, "shop.b").Refused(time.Now(), time.Now().Add(20*time.Minute), "no"))
+		time.Sleep(10 * time.Second)
+		f := ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 100})
+		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})
+		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.Unread == 0 {
+			t.Errorf("got %s and %d unread lanes, want %s and some: no broker runs", got, f.Unread, want)
+		}
+	})
+}
+
+// consumersOf is how many consumers a stream has.
+func consumersOf(t *testing.T, i *Inspector, stream string) int {
+	t.Helper()
+	st, err := i.JetStream.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.CachedInfo().State.Consumers
+}
