@@ -3,12 +3,10 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 )
 
@@ -26,7 +24,8 @@ type AheadLook struct {
 	Target string        // a pattern; empty for all
 	Most   uint64        // messages to read; where there are more, they are counted by their order and sampled
 
-	draw func(n uint64) uint64 // a number below n; nil for chance
+	draw   func(n uint64) uint64 // a number below n; nil for chance
+	sample uint64                // messages in the sample of a stream at most; zero for sampleMost
 }
 
 // Forecast says how many messages are due when. It is of the messages that were pending at Time.
@@ -80,6 +79,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	if look.draw == nil {
 		look.draw = rand.Uint64N
 	}
+	look.sample = cmp.Or(look.sample, sampleMost)
 	f := forecast{
 		Inspector: i, look: look, policy: i.Policy(), slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[string]sample),
@@ -88,7 +88,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	f.tally = make(tally, f.slots.number())
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
-	if err := f.run(allowed, v.Lanes); err != nil {
+	if err := f.run(allowed, v); err != nil {
 		return Forecast{}, Cause(allowed, err)
 	}
 	return f.result(), nil
@@ -108,8 +108,9 @@ type forecast struct {
 }
 
 // run reads what is small, and estimates the rest.
-func (f *forecast) run(ctx context.Context, lanes []Lane) error {
-	lanes = f.known(lanes)
+func (f *forecast) run(ctx context.Context, v Lanes) error {
+	var lanes []Lane
+	lanes, f.all.Silent, f.all.Bare = f.holding(v)
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var strata []*stratum
 	for _, l := range lanes {
@@ -144,23 +145,6 @@ func (f *forecast) run(ctx context.Context, lanes []Lane) error {
 	return f.estimate(ctx, strata[large:])
 }
 
-// known are the lanes that hold something, and are understood.
-func (f *forecast) known(all []Lane) (lanes []Lane) {
-	for _, l := range all {
-		switch {
-		case l.Kind == layout.Dead, l.State == Missing, l.State == Foreign:
-		case l.info == nil, l.State == Newer, l.State == Broken:
-			f.all.Silent = append(f.all.Silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
-		default:
-			f.all.Bare = f.all.Bare || slices.Contains(l.info.Config.Subjects, f.names.Bare(l.Level))
-			if l.Pending > 0 {
-				lanes = append(lanes, l)
-			}
-		}
-	}
-	return lanes
-}
-
 // slot is where a message belongs.
 func (f *forecast) slot(in message.Incoming) int {
 	r, problem := f.policy.Parse(in)
@@ -178,7 +162,8 @@ func (f *forecast) result() Forecast {
 		all.Buckets = append(all.Buckets, Bucket{f.slots.cuts[n].UTC(), f.slots.cuts[n+1].UTC(), f.tally[n+1].round()})
 	}
 	all.Later, all.Unreadable = f.tally[f.slots.later()].round(), f.tally[f.slots.unreadable()].round()
-	all.Exact = all.Sampled == 0 && all.Of == 0 && len(all.Silent) == 0
+	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().Within > 0 })
+	all.Exact = !inexact && all.Unplaced == 0 && len(all.Silent) == 0
 	slices.SortFunc(all.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
 	return all
 }

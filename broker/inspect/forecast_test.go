@@ -115,7 +115,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 		time.Sleep(30 * time.Second) // nothing fires at the border of a minute
 		look := AheadLook{For: 2 * time.Hour, By: time.Minute, Most: 1_000_000}
 		whole := ahead(t, i, look)
-		look.Most = 0
+		look.Most, look.sample = 0, 150
 		rough := ahead(t, i, look)
 		clear(arrived)
 		time.Sleep(2 * time.Hour)

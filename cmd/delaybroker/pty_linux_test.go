@@ -110,6 +110,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"dead", "ls", "--by", "code,target,reason"},
 			{"dead", "show", "1"},
 			{"retrying"},
+			{"ahead"},
+			{"ahead", "--most", "0", "--by", "minute"},
 			{"provision"},
 		} {
 			x := openTerminal(t, uint16(width), 24)
