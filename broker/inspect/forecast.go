@@ -26,6 +26,7 @@ type AheadLook struct {
 
 	draw   func(n uint64) uint64 // a number below n; nil for chance
 	sample uint64                // messages in the sample of a stream at most; zero for sampleMost
+	cuts   int                   // questions for the places of buckets at most; zero for mostCuts
 }
 
 // Forecast says how many messages are due when. It is of the messages that were pending at Time.
@@ -41,17 +42,22 @@ type Forecast struct {
 	Unreadable Amount `json:"unreadable"`
 	Unplaced   uint64 `json:"unplaced"` // it is not known when these are due: no sample met any of them
 
-	Exact     bool   `json:"exact"`
-	Read      uint64 `json:"read"`      // messages whose headers were all read
-	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; sampled too
-	Sampled   uint64 `json:"sampled"`   // messages looked at as a sample
-	Of        uint64 `json:"of"`        // messages that the sample stands for
-	Questions int    `json:"questions"` // counts that the server was asked for
+	Exact bool `json:"exact"`
+	Work
 
 	Parts  []Part   `json:"parts"`
 	Silent []string `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
 	Unread int      `json:"unread"`           // lanes that nobody reads: what is in them will be late
 	Bare   bool     `json:"header_targets"`   // targets may stand in a header, which no pattern finds
+}
+
+// Work is what a forecast rests on.
+type Work struct {
+	Read      uint64 `json:"read"`      // messages whose headers were all read
+	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; sampled too
+	Sampled   uint64 `json:"sampled"`   // messages looked at as a sample
+	Of        uint64 `json:"of"`        // messages that the sample stands for
+	Questions int    `json:"questions"` // counts that the server was asked for
 }
 
 // Amount is a number of messages.
@@ -72,14 +78,14 @@ type Bucket struct {
 // Lanes are looked at from the longest delay to the shortest, so that a message that moves meanwhile is counted twice
 // rather than not at all.
 func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error) {
-	v, err := i.Look(ctx, Handover)
+	v, err := i.Look(ctx, 0)
 	if err != nil {
 		return Forecast{}, err
 	}
 	if look.draw == nil {
 		look.draw = rand.Uint64N
 	}
-	look.sample = cmp.Or(look.sample, sampleMost)
+	look.sample, look.cuts = cmp.Or(look.sample, sampleMost), cmp.Or(look.cuts, mostCuts)
 	f := forecast{
 		Inspector: i, look: look, policy: i.Policy(), slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[string]sample),

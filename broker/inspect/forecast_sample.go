@@ -32,7 +32,7 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 			orders = append(orders, newOrder(s, f.slots.cuts))
 		}
 	}
-	if err := f.settle(ctx, orders, mostCuts); err != nil {
+	if err := f.settle(ctx, orders, f.look.cuts); err != nil {
 		return err
 	}
 	for _, s := range strata {

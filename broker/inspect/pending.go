@@ -57,14 +57,19 @@ type Waiting struct {
 
 // List is messages in the order in which they are due.
 type List struct {
-	Time     time.Time `json:"time"` // by the server's clock
-	Messages []Waiting `json:"messages"`
-	More     bool      `json:"more"`             // there may be more
-	Cursor   string    `json:"cursor,omitempty"` // where to go on; empty for the beginning
-	Read     uint64    `json:"read"`             // headers
-	Short    bool      `json:"short"`            // it stopped because no more headers were to be read
-	Silent   []string  `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
-	Bare     bool      `json:"header_targets"`   // targets may stand in a header, which no pattern finds
+	Messages []Waiting
+	End
+}
+
+// End is what is known of a list where it ends.
+type End struct {
+	Time   time.Time `json:"time"`             // by the server's clock
+	More   bool      `json:"more"`             // there may be more
+	Cursor string    `json:"cursor,omitempty"` // where to go on; empty for the beginning
+	Read   uint64    `json:"read"`             // headers
+	Short  bool      `json:"short"`            // it stopped because no more headers were to be read
+	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
+	Bare   bool      `json:"header_targets"`   // targets may stand in a header, which no pattern finds
 }
 
 // A Cursor is a place in the order of due times. It outlives the moves of messages from lane to lane.
@@ -97,7 +102,7 @@ func (c Cursor) compare(w Waiting) int {
 // Pending lists messages of all lanes in the order in which they are due: none that was there is left out before the
 // last one that is listed. A message that moves to another lane while it looks may be missing.
 func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error) {
-	v, err := i.Look(ctx, Handover)
+	v, err := i.Look(ctx, 0)
 	if err != nil {
 		return List{}, err
 	}
@@ -105,7 +110,7 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	defer cancel()
 	m := merge{
 		Inspector: i, look: look, policy: i.Policy(), after: look.After.time(v.Time), before: look.Before.time(v.Time),
-		all: List{Time: v.Time, Messages: []Waiting{}}, listed: make(map[string]bool),
+		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
 	}
 	var lanes []Lane
 	lanes, m.all.Silent, m.all.Bare = i.holding(v)

@@ -124,7 +124,7 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 		} {
 			l := list(t, i, PendingLook{Target: tt.target, After: tt.after, Before: tt.before})
 			after, before := tt.after.time(l.Time), tt.before.time(l.Time)
-			want := []Waiting{}
+			var want []Waiting
 			for _, w := range all.Messages {
 				if !w.Due.Before(after) && (before.IsZero() || w.Due.Before(before)) &&
 					(tt.target == "" || message.Match(tt.target, w.Target)) {
@@ -208,6 +208,17 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 				moved, len(all))
 		}
 	})
+}
+
+// TestPendingListsOnce: a message that moved on while its page was made is met again in its next lane.
+func TestPendingListsOnce(t *testing.T) {
+	m := merge{listed: make(map[string]bool)}
+	for _, w := range []Waiting{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
+		m.list(w)
+	}
+	if got := m.all.Messages; len(got) != 2 || got[0].Stream != "DELAY_1h" || got[1].ID != "b" {
+		t.Errorf("listed %+v", got)
+	}
 }
 
 // TestPendingOfLateHops: a message that came to its level long after it should have is listed too, where it can leave.

@@ -130,12 +130,12 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
-		const mostRows = 60 // with more, empty ones are left out
+		const mostRows = 25 // with more, empty ones are left out
 		show := b.Messages > 0 || len(f.Buckets) <= mostRows
 		if !show {
 			empty++
 		}
-		c.row(b.From.Format("01-02 15:04"), b.Amount, show)
+		c.row(b.From.Format("01-02 15:04Z"), b.Amount, show)
 	}
 	c.row("later", f.Later, f.Later.Messages > 0)
 	c.row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)

@@ -38,7 +38,7 @@ func newChart(a *app, f inspect.Forecast) *chart {
 	}
 	if width, _, ok := a.screen(); ok {
 		const border, gap = 1, 3
-		others := len("already due") + 2*longest + border + gap*chartColumns
+		others := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
 		c.width = min(widestChart, width-others)
 	}
 	if c.width < narrowChart {

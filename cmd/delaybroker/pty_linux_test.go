@@ -111,6 +111,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"dead", "show", "1"},
 			{"retrying"},
 			{"ahead"},
+			{"pending", "ls"},
 			{"ahead", "--most", "0", "--by", "minute"},
 			{"provision"},
 		} {
