@@ -75,8 +75,7 @@ type Bucket struct {
 
 // Ahead forecasts how many pending messages are due when. It reads no more messages than it may. Where a lane has more,
 // the order of the lane says when its messages leave, and a sample which of them go on from there, and until when.
-// Lanes are looked at from the longest delay to the shortest, so that a message that moves meanwhile is counted twice
-// rather than not at all.
+// A message that moves to another lane meanwhile may be counted twice, or not at all.
 func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error) {
 	v, err := i.Look(ctx, 0)
 	if err != nil {
@@ -142,7 +141,6 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	if large < 0 {
 		large = len(strata)
 	}
-	slices.SortFunc(strata[:large], func(a, b *stratum) int { return cmp.Compare(b.Delay, a.Delay) })
 	for _, s := range strata[:large] {
 		if err := f.read(ctx, s); err != nil {
 			return err

@@ -42,8 +42,8 @@ is counted by the level's order, and of the rest a sample is read. The work is b
 the order of levels, two counts for each lane, and 2000 messages of each large lane as a sample.
 
 It does not know: what is published later; what a target will refuse or a rate will hold back, which comes again later;
-what Delay-Expires will drop. Deleted messages are left out. A message that goes on to another lane while it
-looks may be counted twice. In the order of a level the clocks of its leaders count, as far as they agreed.
+what Delay-Expires will drop. A message that goes on to another lane while it looks may be counted twice, or not at all.
+In the order of a level the clocks of its leaders count, as far as they agreed.
 
 exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 		Example: `  delaybroker ahead
