@@ -192,7 +192,9 @@ func TestForecastOfMany(t *testing.T) {
 				if target == "" && hour >= 24 && hour < 24+hours {
 					want += direct
 				}
-				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within {
+				// What none of a sample has for this target is due in none of these hours.
+				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within ||
+					target != "" && want == 0 && b.Messages > 0 {
 					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.Within, want)
 				}
 			}
@@ -225,6 +227,47 @@ func TestForecastOfMany(t *testing.T) {
 		}
 		if left := consumersOf(t, i, "DELAY_1d"); left != 0 {
 			t.Errorf("left behind: %d consumers", left)
+		}
+	})
+}
+
+// TestForecastOfDelayUntil: a level's order says when its messages leave. Which of them are due later a sample says.
+func TestForecastOfDelayUntil(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		const messages = 6000
+		later := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)
+		all := make([]*nats.Msg, messages)
+		for n := range all {
+			if all[n] = to("delay.1h.shop.a"); n%3 == 0 {
+				all[n].Header.Set(message.HeaderUntil, later)
+			}
+		}
+		store(t, i, all...)
+		time.Sleep(time.Minute)
+		f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour})
+		for what, got := range map[string]struct {
+			Amount
+			want int
+		}{
+			"in an hour": {f.Buckets[1].Amount, messages - messages/3}, "later": {f.Later, messages / 3},
+			"in between": {f.Buckets[2].Amount, 0},
+		} {
+			off := max(int(got.Messages), got.want) - min(int(got.Messages), got.want)
+			if off > int(got.Within) || off > messages/30 || got.Within > messages/15 {
+				t.Errorf("%s: forecast %d±%d, want %d", what, got.Messages, got.Within, got.want)
+			}
+		}
+		if f.Ordered != messages || f.Exact {
+			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
+		}
+
+		store(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
+		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", sample: 50})
+		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
+			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
 		}
 	})
 }

@@ -58,18 +58,20 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 	i = open(t, s, cfg, "")
 	rng := rand.New(rand.NewPCG(11, 11))
 	const rounds = 40
+	atOneTime := fmt.Sprintf("delayat.%d.mill.i", time.Now().Add(5*time.Hour).Unix())
 	for n := range uint64(rounds) {
 		now := time.Now()
 		later := func(d time.Duration) time.Time { return now.Add(d + time.Duration(rng.Int64N(int64(30*time.Hour)))) }
 		store(t, i,
 			to("delay.1d.shop.a"), to("delay.1h.shop.b"), to(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
 			to("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
+			to(atOneTime), to(atOneTime), to(atOneTime),
 			onTheWay(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
 			onTheWay(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
 		waits(t, i, "5s", toRetry(10*n+3, "shop.g").Refused(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
 		time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Minute))))
 	}
-	return i, rounds * 8
+	return i, rounds * 11
 }
 
 // TestPendingInDueOrder: page by page or at once, all messages of all lanes are listed in the order in which they are
