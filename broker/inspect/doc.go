@@ -53,10 +53,10 @@
 //
 // # Tried and rejected
 //
-//   - Cancelling a pending message by its Delay-Id, from outside: delete it at the leader, and answer "cancelled" where no
-//     broker can have read it. No such answer would be certain. A broker reads some hundreds of messages of each lane
-//     ahead, however far from due, and its client as many again, so that in a lane that is not long, all of it is in
-//     memory. What a broker has read only the broker can say, and not to us: see above, whom to believe. One that is
+//   - Cancelling a pending message by its Delay-Id, from outside: delete it at the leader, and answer "cancelled" where
+//     no broker can have read it. No such answer would be certain. A broker reads some hundreds of messages of each
+//     lane ahead, however far from due, and its client as many again, so that in a lane that is not long, all of it is
+//     in memory. What a broker has read only the broker can say, and not to us: see above, whom to believe. One that is
 //     cut off for some seconds says nothing, and delivers. And what is deleted within an epoch may be read afterwards:
 //     a reader's consumer may be on a replica that lags, and a message that is next in sequence is accepted without
 //     asking the leader. It takes the lane's owner, or a message that says it in the lane itself.

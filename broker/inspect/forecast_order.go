@@ -68,7 +68,8 @@ func (f *forecast) settle(ctx context.Context, orders []*order, most int) error 
 		}
 		most -= len(gaps)
 		f.all.Questions += len(gaps)
-		if err := atOnce(ctx, len(gaps), func(ctx context.Context, n int) error { return f.ask(ctx, gaps[n]) }); err != nil {
+		ask := func(ctx context.Context, n int) error { return f.ask(ctx, gaps[n]) }
+		if err := atOnce(ctx, len(gaps), ask); err != nil {
 			return err
 		}
 	}

@@ -84,8 +84,8 @@ func (t tally) inOrder(o *order, seen sample) {
 	}
 }
 
-// sample draws sequences of a stream, one from each of equally long parts of it, so that each has the same chance. Those
-// that hold no message, or one for another target, do not count. It asks the leader, without a consumer.
+// sample draws sequences of a stream, one from each of equally long parts of it, so that each has the same chance.
+// Those that hold no message, or one for another target, do not count. It asks the leader, without a consumer.
 func (f *forecast) sample(ctx context.Context, l Lane) error {
 	if _, done := f.samples[l.Stream]; done {
 		return nil

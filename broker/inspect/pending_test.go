@@ -90,16 +90,8 @@ func TestPendingInDueOrder(t *testing.T) {
 		if !slices.IsSortedFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) }) {
 			t.Error("they are not in the order in which they are due")
 		}
-		for _, limit := range []int{1, 7, 100} {
-			if limit == 1 && testing.Short() {
-				continue
-			}
-			look := PendingLook{Limit: limit}
-			if limit == 1 {
-				look.Before = in(-2 * time.Hour) // of some, or it takes long
-			}
-			paged := pages(t, i, look, func() {})
-			if want := all[:len(paged)]; !slices.Equal(paged, want) || limit > 1 && len(paged) != stored {
+		for _, limit := range []int{17, 100} {
+			if paged := pages(t, i, PendingLook{Limit: limit}, func() {}); !slices.Equal(paged, all) {
 				t.Errorf("%d at a time: listed %d, not as at once", limit, len(paged))
 			}
 		}
@@ -243,8 +235,8 @@ func TestPendingOfLateHops(t *testing.T) {
 	})
 }
 
-// TestDeletingIsNotCancelling is why nothing cancels a message by its Delay-Id: a broker may have read it long before it
-// is due. It is deleted, at the leader, and delivered all the same.
+// TestDeletingIsNotCancelling is why nothing cancels a message by its Delay-Id: a broker may have read it long before
+// it is due. It is deleted, at the leader, and delivered all the same.
 func TestDeletingIsNotCancelling(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")

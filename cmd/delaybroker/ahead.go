@@ -142,7 +142,8 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.print()
 	if empty > 0 {
-		if _, err := fmt.Fprintf(a.stdout, "%s in which nothing is due\n", counted(empty, "more "+unit(look.By))); err != nil {
+		more := counted(empty, "more "+unit(look.By))
+		if _, err := fmt.Fprintf(a.stdout, "%s in which nothing is due\n", more); err != nil {
 			return err
 		}
 	}
@@ -163,8 +164,9 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 		said = append(said, fmt.Sprintf("%s pending%s, exactly", counted(int(f.Pending), "message"),
 			toward(look.Target)))
 	} else {
-		said = append(said, fmt.Sprintf("%s pending%s: %d read, %d counted by the order of their level, a sample of %d for %d",
-			counted(int(f.Pending), "message"), toward(look.Target), f.Read, f.Ordered, f.Sampled, f.Of))
+		const how = "%s pending%s: %d read, %d counted by the order of their level, a sample of %d for %d"
+		said = append(said, fmt.Sprintf(how, counted(int(f.Pending), "message"), toward(look.Target), f.Read, f.Ordered,
+			f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
 		said = append(said, fmt.Sprintf("unknown: no sample met any of %d; read more with --most", f.Unplaced))

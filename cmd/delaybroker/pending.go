@@ -43,17 +43,17 @@ func (a *app) pendingListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List what waits in all lanes, in the order in which it is due",
-		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one for
-the end, which says where to go on.
+		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one
+for the end, which says where to go on.
 
 due in    until it is delivered, or tried again if it was refused; dead: what is about to become a dead letter
 bytes     of the body
 attempts  refused so far
 
 No more than --most headers are read: of a level, those that may be due before the last line; of the intake and the
-retry lanes, which are in no order, all. A page therefore reads again what the pages before it read; --target reads less.
-Where it stops before the end, it prints a cursor to go on from. That is a time and a Delay-Id, and stays good while
-messages move from lane to lane. What moves while it looks may be missing: look again.
+retry lanes, which are in no order, all. A page therefore reads again what the pages before it read; --target reads
+less. Where it stops before the end, it prints a cursor to go on from. That is a time and a Delay-Id, and stays good
+while messages move from lane to lane. What moves while it looks may be missing: look again.
 
 Times are by the server's clock. There is no cancelling by Delay-Id: see OPERATIONS.md.
 
