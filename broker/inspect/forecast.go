@@ -86,7 +86,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	}
 	look.sample, look.cuts = cmp.Or(look.sample, sampleMost), cmp.Or(look.cuts, mostCuts)
 	f := forecast{
-		Inspector: i, look: look, policy: i.Policy(), slots: newSlots(v.Time, look), left: look.Most,
+		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[string]sample),
 		all:     Forecast{Time: v.Time, Until: v.Time.Add(look.For), Unread: v.Totals.Unread, Parts: []Part{}},
 	}
@@ -116,6 +116,7 @@ type forecast struct {
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.all.Silent, f.all.Bare = f.holding(v)
+	f.policy = f.reading(f.all.Bare)
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var strata []*stratum
 	for _, l := range lanes {
@@ -167,7 +168,8 @@ func (f *forecast) result() Forecast {
 	}
 	all.Later, all.Unreadable = f.tally[f.slots.later()].round(), f.tally[f.slots.unreadable()].round()
 	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().Within > 0 })
-	all.Exact = !inexact && all.Unplaced == 0 && len(all.Silent) == 0
+	leftOut := all.Unplaced > 0 || len(all.Silent) > 0 || all.Bare && f.look.Target != ""
+	all.Exact = !inexact && !leftOut
 	slices.SortFunc(all.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
 	return all
 }

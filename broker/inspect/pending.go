@@ -109,11 +109,12 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
 	m := merge{
-		Inspector: i, look: look, policy: i.Policy(), after: look.After.time(v.Time), before: look.Before.time(v.Time),
+		Inspector: i, look: look, after: look.After.time(v.Time), before: look.Before.time(v.Time),
 		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
 	}
 	var lanes []Lane
 	lanes, m.all.Silent, m.all.Bare = i.holding(v)
+	m.policy = i.reading(m.all.Bare)
 	for _, l := range lanes {
 		m.add(ctx, l)
 	}
@@ -140,4 +141,14 @@ func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) 
 		}
 	}
 	return lanes, silent, bare
+}
+
+// reading is the policy by which messages are read. Where targets may stand in headers, any may: for which the broker
+// takes them a person's shell seldom says.
+func (i *Inspector) reading(bare bool) message.Policy {
+	p := i.Policy()
+	if bare && len(p.HeaderTargets) == 0 {
+		p.HeaderTargets = []string{">"}
+	}
+	return p
 }
