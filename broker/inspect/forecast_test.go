@@ -399,14 +399,16 @@ func TestTargetsInHeaders(t *testing.T) {
 
 // TestForecastNeedsItsRights: a question that is refused ends it at once, with the subject.
 func TestForecastNeedsItsRights(t *testing.T) {
-	for _, refused := range []string{"$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.MSG.NEXT.>"} {
+	for refused, most := range map[string]uint64{
+		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
+	} {
 		bubble(t, denied(refused), func(t *testing.T, s *natstest.Server) {
 			cfg := with(t, "", "1s 1h")
 			provision(t, s, cfg)
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
 			i := open(t, s, cfg, tried)
 			began := time.Now()
-			_, err := i.Ahead(t.Context(), AheadLook{For: time.Hour, By: time.Hour, Most: 100})
+			_, err := i.Ahead(t.Context(), AheadLook{For: time.Hour, By: time.Hour, Most: most})
 			_, listing := i.Pending(t.Context(), PendingLook{Limit: 10, Most: 100})
 			for _, err := range []error{err, listing} {
 				if !errors.Is(err, nats.ErrPermissionViolation) {

@@ -52,6 +52,7 @@ func TestScan(t *testing.T) {
 			{"from", func(s *Scan) { s.From = 4 }, []uint64{4, 5}},
 			{"to", func(s *Scan) { s.To = 2 }, []uint64{1, 2}},
 			{"from and to", func(s *Scan) { s.From, s.To = 2, 3 }, []uint64{2, 3}},
+			{"in small batches", func(s *Scan) { s.Batch = 2 }, []uint64{1, 2, 3, 4, 5}},
 			{"backwards", func(s *Scan) { s.From, s.To = 3, 2 }, nil},
 			{"since", func(s *Scan) { s.Since = since }, []uint64{4, 5}},
 			{"nothing there", func(s *Scan) { s.From = 6 }, nil},
