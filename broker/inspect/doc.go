@@ -5,7 +5,9 @@
 //	Session ───▶ Inspector ──┬── Look       Lanes: what each stream holds, and who reads it
 //	one user's   one         ├── Where      Whereabouts of one message
 //	connection   broker's    ├── Retrying   what waits in the retry lanes, by target
-//	             streams     ├── Gather     Facts ───▶ Findings, each with what to do
+//	             streams     ├── Ahead      Forecast: how much is due when
+//	                         ├── Pending    List of what waits, in the order in which it is due
+//	                         ├── Gather     Facts ───▶ Findings, each with what to do
 //	                         ├── Provision  what was created and changed
 //	                         ├── Journal    what became of deliveries, and what that answer is worth
 //	                         └── Letters    the dead letters: count them, resend them, remove them
@@ -42,8 +44,28 @@
 // levels would be missing, or retiring. [Inspector.Adopt] reads the prefix and the levels off the streams, where
 // nobody set them.
 //
+// # What the order of a lane tells
+//
+// In a level all messages wait equally long, so it is in the order in which they leave it. That is all that its order
+// tells: what clients published there is due then, unless Delay-Until says later, and what goes on from there is due
+// when its header says. The intake and the retry lanes are in no order.
+//
+//   - A forecast counts by the order (forecast_order.go), which is exact, and estimates from a sample how much of it is
+//     due later, and when (forecast_sample.go). Each of its numbers has an error (forecast_slots.go).
+//   - A list merges the lanes (pending_merge.go). A message is listed when no lane can have one that comes earlier.
+//
 // # Tried and rejected
 //
+//   - Cancelling a pending message by its Delay-Id, from outside: delete it at the leader, and answer "cancelled" where
+//     no broker can have read it. No such answer would be certain. A broker reads some hundreds of messages of each
+//     lane ahead, however far from due, and its client as many again, so that in a lane that is not long, all of it is
+//     in memory. What a broker has read only the broker can say, and not to us: see above, whom to believe. One that is
+//     cut off for some seconds says nothing, and delivers. And what is deleted within an epoch may be read afterwards:
+//     a reader's consumer may be on a replica that lags, and a message that is next in sequence is accepted without
+//     asking the leader. It takes the lane's owner, or a message that says it in the lane itself.
+//   - Finding the places of buckets by reading messages in the middle of a level, again and again: seventeen questions
+//     for each instead of one, and deleted messages and other targets would count.
+//   - Reading some messages in a row as a sample: those that were published together are due together.
 //   - One question for each stream, one after the other: seconds for forty streams across an ocean. They are asked at
 //     once.
 //   - Asking the instances once. They hand lanes to each other, and a lane between two of them would be reported as

@@ -36,6 +36,7 @@ type Scan struct {
 	Since       time.Time // the time of the first message, if From is zero
 	To          uint64    // the last sequence; zero for the end
 	HeadersOnly bool      // without bodies; Nats-Msg-Size is the size of the body
+	Batch       int       // messages in one batch, if the caller may want few; zero for a thousand
 }
 
 // All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
@@ -49,17 +50,26 @@ func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	}
 }
 
+// Count is how many messages there are for All, up to the end of the stream: To does not count. The server that holds
+// the consumer counts them, without reading them one by one, and deleted ones do not count. If its replica lags, the
+// last messages are missing.
+func (s Scan) Count(ctx context.Context) (uint64, error) {
+	name := s.For + "-" + rand.Text()
+	info, err := s.create(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	s.remove(ctx, name)
+	return info.NumPending, nil
+}
+
 // run ends without an error when take returns false.
 func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	name := s.For + "-" + rand.Text()
-	if err := s.create(ctx, name); err != nil {
+	if _, err := s.create(ctx, name); err != nil {
 		return err
 	}
-	defer func() { // if that fails, the threshold does it
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = s.JetStream.DeleteConsumer(ctx, s.Stream, name)
-	}()
+	defer s.remove(ctx, name)
 	b := batches{
 		Scan: s, name: name, take: take, api: s.APIPrefix + ".CONSUMER.MSG.NEXT." + s.Stream + "." + name,
 		// a batch, and what the server says
@@ -77,7 +87,14 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	}
 }
 
-func (s Scan) create(ctx context.Context, name string) error {
+// remove deletes the consumer. If that fails, the threshold does it.
+func (s Scan) remove(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = s.JetStream.DeleteConsumer(ctx, s.Stream, name)
+}
+
+func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
 	config := jetstream.ConsumerConfig{
 		Name: name, Description: "delaybroker " + s.For, FilterSubjects: s.Filters,
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: s.HeadersOnly, MemoryStorage: true, Replicas: 1,
@@ -91,10 +108,11 @@ func (s Scan) create(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanPatience)
 	defer cancel()
-	if _, err := s.JetStream.CreateConsumer(ctx, s.Stream, config); err != nil {
-		return fmt.Errorf("create a consumer: %w", err)
+	c, err := s.JetStream.CreateConsumer(ctx, s.Stream, config)
+	if err != nil {
+		return nil, fmt.Errorf("create a consumer: %w", err)
 	}
-	return nil
+	return c.CachedInfo(), nil
 }
 
 // batches are the requests of a scan, one after the other.
@@ -108,13 +126,21 @@ type batches struct {
 	last  uint64 // the consumer's number of its last message
 }
 
+// batch is how many messages are asked for at once.
+func (s Scan) batch() int {
+	if s.Batch > 0 {
+		return min(s.Batch, scanBatch)
+	}
+	return scanBatch
+}
+
 // next takes one batch. More is false when no message is behind it, or the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	body, err := json.Marshal(struct {
 		Batch    int  `json:"batch"`
 		MaxBytes int  `json:"max_bytes"`
 		NoWait   bool `json:"no_wait"`
-	}{scanBatch, max(scanBytes, int(b.Conn.MaxPayload())+8<<10), true})
+	}{b.batch(), max(scanBytes, int(b.Conn.MaxPayload())+8<<10), true})
 	if err != nil {
 		return false, fmt.Errorf("bug: encode the request: %w", err)
 	}
@@ -123,7 +149,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	}
 	silence := time.NewTimer(scanPatience)
 	defer silence.Stop()
-	for got := 0; got < scanBatch; {
+	for got := 0; got < b.batch(); {
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)

@@ -52,6 +52,7 @@ func TestScan(t *testing.T) {
 			{"from", func(s *Scan) { s.From = 4 }, []uint64{4, 5}},
 			{"to", func(s *Scan) { s.To = 2 }, []uint64{1, 2}},
 			{"from and to", func(s *Scan) { s.From, s.To = 2, 3 }, []uint64{2, 3}},
+			{"in small batches", func(s *Scan) { s.Batch = 2 }, []uint64{1, 2, 3, 4, 5}},
 			{"backwards", func(s *Scan) { s.From, s.To = 3, 2 }, nil},
 			{"since", func(s *Scan) { s.Since = since }, []uint64{4, 5}},
 			{"nothing there", func(s *Scan) { s.From = 6 }, nil},
@@ -177,5 +178,52 @@ func TestScanSaysWhenItFails(t *testing.T) {
 			t.Error("no server: got no error")
 		}
 		s.Start()
+	})
+}
+
+// TestScanCounts: the server counts what a scan would yield, without deleted messages, and nothing is left behind.
+func TestScanCounts(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.publish(1, 3)
+		time.Sleep(time.Hour)
+		since := time.Now()
+		r.publish(4, 9)
+		st, err := r.js.Stream(context.Background(), r.spec.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []uint64{2, 5} {
+			if err := st.DeleteMsg(context.Background(), gone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range []struct {
+			name string
+			edit func(*Scan)
+			want uint64
+		}{
+			{"all", func(*Scan) {}, 7},
+			{"since", func(s *Scan) { s.Since = since }, 5},
+			{"since before all", func(s *Scan) { s.Since = since.Add(-24 * time.Hour) }, 7},
+			{"since later", func(s *Scan) { s.Since = since.Add(24 * time.Hour) }, 0},
+			{"from a deleted one", func(s *Scan) { s.From = 5 }, 4},
+			{"of another subject", func(s *Scan) { s.Filters = []string{"delay.30m.nobody"} }, 0},
+			{"of some subjects", func(s *Scan) { s.Filters = []string{"delay.30m.x", "delaysys.hop.30m.>"} }, 7},
+		} {
+			scan := r.scan()
+			tt.edit(&scan)
+			if got, err := scan.Count(context.Background()); err != nil || got != tt.want {
+				t.Errorf("%s: got %d and %v, want %d", tt.name, got, err, tt.want)
+			}
+		}
+		if left := r.consumers(); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		missing := r.scan()
+		missing.Stream = "DELAY_99m"
+		if n, err := missing.Count(context.Background()); err == nil {
+			t.Errorf("no stream: got %d", n)
+		}
 	})
 }

@@ -110,6 +110,9 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
+// Toward narrows one of these filters to the targets of a pattern.
+func Toward(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
+
 // SysFilter is all that travels between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 

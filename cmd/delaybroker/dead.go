@@ -64,8 +64,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		f.Codes = append(f.Codes, message.Code(code))
 	}
 	if f.Target = c.target; f.Target != "" && !message.ValidPattern(f.Target) {
-		return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest",
-			errUsage, c.target)
+		return f, errPattern(c.target)
 	}
 	var err error
 	if f.Since, err = pastTime("--since", c.since, now); err != nil {

@@ -131,6 +131,16 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	if err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
 		return fmt.Errorf("retrying: %v", err)
 	}
+	if len(without) == 0 { // they need no more than the verbs before
+		out, _, err = o.run("ahead", "--json", "--most", "0", "--target", "orders.>")
+		if err != nil || !strings.Contains(out, `"exact":true`) || strings.Contains(out, `"pending":0`) {
+			return fmt.Errorf("ahead: %v", err)
+		}
+		out, _, err = o.run("pending", "ls", "--target", "orders.>")
+		if err != nil || !strings.Contains(out, accepted) {
+			return fmt.Errorf("pending ls: %v", err)
+		}
+	}
 	if out, _, err = o.run("journal", "--json"); err != nil || !strings.Contains(out, `"kept_seconds":3600`) {
 		return fmt.Errorf("journal: %v", err)
 	}

@@ -112,6 +112,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"dead", "ls", "--by", "code,target,reason"},
 			{"dead", "show", "1"},
 			{"retrying"},
+			{"ahead"},
+			{"pending", "ls"},
+			{"ahead", "--most", "0", "--by", "minute"},
 			{"provision"},
 		} {
 			x := openTerminal(t, uint16(width), 24)

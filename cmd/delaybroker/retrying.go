@@ -67,8 +67,7 @@ func (o retryingOptions) look() (inspect.RetryLook, error) {
 	look := inspect.RetryLook{Target: o.target, Most: o.most}
 	switch {
 	case o.target != "" && !message.ValidPattern(o.target):
-		return look, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest",
-			errUsage, o.target)
+		return look, errPattern(o.target)
 	case o.most == 0:
 		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
 	case o.limit < 0:

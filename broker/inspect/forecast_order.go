@@ -1,0 +1,115 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// mostCuts is how many counts a forecast asks the server for, to find the places in its levels where buckets begin.
+const mostCuts = 300
+
+// An order is how many messages of a level leave it from each cut on. In a level all wait equally long: whatever leaves
+// it from a time on was stored from that time less the delay on, and the server counts what was stored since a time. So
+// a count is exact, deleted messages or not, as far as the clocks of the stream's leaders agreed.
+//
+//	from[0]      all of them
+//	from[n+1]    those that leave at cuts[n] or later
+//	the last     zero
+type order struct {
+	*stratum
+	cuts  []time.Time
+	from  []uint64
+	known []bool
+}
+
+func newOrder(s *stratum, cuts []time.Time) *order {
+	o := &order{stratum: s, cuts: cuts, from: make([]uint64, len(cuts)+2), known: make([]bool, len(cuts)+2)}
+	o.from[0], o.known[0], o.known[len(cuts)+1] = s.messages, true, true
+	return o
+}
+
+// gap is two places in an order between which it is not known where the messages leave.
+type gap struct {
+	*order
+	low, high int
+}
+
+func (g gap) width() uint64 { return g.from[g.low] - g.from[g.high] }
+func (g gap) middle() int   { return (g.low + g.high) / 2 }
+
+// gaps are those that hold messages. Where there are none, there is nothing to ask.
+func (o *order) gaps() (all []gap) {
+	low := 0
+	for high := 1; high < len(o.from); high++ {
+		if !o.known[high] {
+			continue
+		}
+		if g := (gap{o, low, high}); high-low > 1 && g.width() > 0 {
+			all = append(all, g)
+		}
+		low = high
+	}
+	return all
+}
+
+// settle halves the gaps of all orders, the widest first, until there are none, or after so many questions.
+func (f *forecast) settle(ctx context.Context, orders []*order, most int) error {
+	for most > 0 {
+		var gaps []gap
+		for _, o := range orders {
+			gaps = append(gaps, o.gaps()...)
+		}
+		slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.width(), a.width()) })
+		gaps = gaps[:min(len(gaps), askedAtOnce, most)]
+		if len(gaps) == 0 {
+			break
+		}
+		most -= len(gaps)
+		f.all.Questions += len(gaps)
+		ask := func(ctx context.Context, n int) error { return f.ask(ctx, gaps[n]) }
+		if err := atOnce(ctx, len(gaps), ask); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for the place in the middle of a gap. What comes and goes meanwhile must not turn the order around.
+func (f *forecast) ask(ctx context.Context, g gap) error {
+	at := g.middle()
+	scan := f.scan(g.stratum)
+	scan.Since = g.cuts[at-1].Add(-g.spec.Delay)
+	n, err := scan.Count(ctx)
+	if err != nil {
+		return of(g.Stream, err)
+	}
+	g.from[at], g.known[at] = min(max(n, g.from[g.high]), g.from[g.low]), true
+	return nil
+}
+
+// leave are how many leave in each slot. Within a gap they are spread evenly, and that may be wrong by all of the gap.
+func (o *order) leave() []estimate {
+	at, off := make([]float64, len(o.from)), make([]float64, len(o.from))
+	for n := range o.from {
+		at[n] = float64(o.from[n])
+	}
+	for _, g := range o.gaps() {
+		for n := g.low + 1; n < g.high; n++ {
+			at[n] = at[g.low] - float64(g.width())*float64(n-g.low)/float64(g.high-g.low)
+			off[n] = max(at[n]-at[g.high], at[g.low]-at[n])
+		}
+	}
+	// Where nothing lies between two known places, all places between them are known.
+	for n := 1; n < len(at)-1; n++ {
+		if !o.known[n] && off[n] == 0 {
+			at[n] = at[n-1]
+		}
+	}
+	all := make([]estimate, len(o.from)-1)
+	for n := range all {
+		all[n] = estimate{number: at[n] - at[n+1], bound: off[n] + off[n+1]}
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+package inspect
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestOrderIsWithinItsBound: however few questions were asked, an order is off by no more than it says, and it is right
+// once all gaps are settled.
+func TestOrderIsWithinItsBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 200 {
+		cuts := make([]time.Time, 50)
+		truth := make([]uint64, len(cuts)+2) // from each place on
+		for n := len(truth) - 2; n >= 0; n-- {
+			truth[n] = truth[n+1] + rng.Uint64N(100)*rng.Uint64N(2)*rng.Uint64N(2)
+		}
+		o := newOrder(&stratum{Lane: Lane{info: new(jetstream.StreamInfo)}, messages: truth[0]}, cuts)
+		for {
+			for n, e := range o.leave() {
+				want := float64(truth[n] - truth[n+1])
+				if math.Abs(e.number-want) > e.bound+1e-6 {
+					t.Fatalf("slot %d: %v±%v, want %v", n, e.number, e.bound, want)
+				}
+			}
+			gaps := o.gaps()
+			if len(gaps) == 0 {
+				break
+			}
+			at := gaps[rng.IntN(len(gaps))].middle()
+			o.from[at], o.known[at] = truth[at], true
+		}
+		for n, e := range o.leave() {
+			if e.bound != 0 || e.number != float64(truth[n]-truth[n+1]) {
+				t.Fatalf("settled: slot %d is %+v, want %d", n, e, truth[n]-truth[n+1])
+			}
+		}
+	}
+}
+
+// TestDoubtCovers: a share that was estimated from a sample is within its error in 95 of 100 cases, rare shares and
+// small samples included, and a sample of all has none.
+func TestDoubtCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	const tries = 2000
+	for _, sampled := range []int{10, 100, 1000} {
+		for _, have := range []int{0, 1, 20, 500, 5000, 9999} {
+			const all = 10_000
+			outside := 0
+			for range tries {
+				seen := uint64(0)
+				for n := range sampled { // without taking one twice
+					if rng.IntN(all-n) < have-int(seen) {
+						seen++
+					}
+				}
+				t := make(tally, 2)
+				t.shares(all, []uint64{seen, uint64(sampled) - seen})
+				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.Within) {
+					outside++
+				}
+			}
+			if outside > tries/20 {
+				t.Errorf("%d of %d, sampled %d: off by more in %d of %d cases", have, all, sampled, outside, tries)
+			}
+		}
+	}
+	whole := make(tally, 2)
+	whole.shares(100, []uint64{30, 70})
+	if a := whole[0].round(); a != (Amount{Messages: 30}) {
+		t.Errorf("a sample of all: got %+v", a)
+	}
+}

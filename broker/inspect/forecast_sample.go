@@ -1,0 +1,139 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// A sample of a stream is so many messages, or fewer where they are large: the server sends their bodies too.
+const (
+	sampleMost  = 2000
+	sampleLeast = 50
+	sampleBytes = 32 << 20
+)
+
+// A sample is messages of one stream that chance has chosen.
+type sample struct {
+	direct  []uint64 // that clients published to a level, by slot, without those that are due when they leave
+	onTime  uint64   // those
+	further []uint64 // all others, by slot
+}
+
+// estimate places what is too much to be read.
+func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
+	var orders []*order
+	for _, s := range strata {
+		if s.ordered {
+			orders = append(orders, newOrder(s, f.slots.cuts))
+		}
+	}
+	if err := f.settle(ctx, orders, f.look.cuts); err != nil {
+		return err
+	}
+	for _, s := range strata {
+		if err := f.sample(ctx, s.Lane); err != nil {
+			return of(s.Stream, err)
+		}
+		if s.ordered {
+			continue
+		}
+		further := f.samples[s.Stream].further
+		looked := sum64(further)
+		if looked == 0 {
+			f.all.Unplaced += s.messages
+		}
+		f.tally.shares(s.messages, further)
+		f.add(Part{Stream: s.Stream, How: Sampled, Messages: s.messages, Looked: looked})
+	}
+	for _, o := range orders {
+		seen := f.samples[o.Stream]
+		f.tally.inOrder(o, seen)
+		f.add(Part{Stream: o.Stream, How: Ordered, Messages: o.messages, Looked: seen.onTime + sum64(seen.direct)})
+	}
+	return nil
+}
+
+// inOrder adds the messages of an order. Of those that a header delays further the order says only when they leave.
+func (t tally) inOrder(o *order, seen sample) {
+	late := sum64(seen.direct)
+	looked := seen.onTime + late
+	stay := 1.0
+	if looked > 0 {
+		stay = float64(seen.onTime) / float64(looked)
+	}
+	doubtful := doubt(late, looked, o.messages)
+	all, begun := float64(o.messages), false
+	for slot, e := range o.leave() {
+		t[slot].number += e.number * stay
+		t[slot].bound += e.bound
+		t[slot].variance += e.number * e.number * doubtful
+		// None is due before the first that leaves.
+		if begun = begun || e.number > 0 || seen.direct[slot] > 0; begun && looked > 0 {
+			t[slot].number += all * float64(seen.direct[slot]) / float64(looked)
+			t[slot].variance += all * all * doubt(seen.direct[slot], looked, o.messages)
+		}
+	}
+	if bad := len(seen.direct) - 1; looked > 0 { // those that nobody can read
+		t[bad].number += all * float64(seen.direct[bad]) / float64(looked)
+		t[bad].variance += all * all * doubt(seen.direct[bad], looked, o.messages)
+	}
+}
+
+// sample draws sequences of a stream, one from each of equally long parts of it, so that each has the same chance.
+// Those that hold no message, or one for another target, do not count. It asks the leader, without a consumer.
+func (f *forecast) sample(ctx context.Context, l Lane) error {
+	if _, done := f.samples[l.Stream]; done {
+		return nil
+	}
+	first, span := l.info.State.FirstSeq, l.info.State.LastSeq-l.info.State.FirstSeq+1
+	n := min(max(sampleBytes/(l.Bytes/l.Pending+1), sampleLeast), f.look.sample, span)
+	drawn := make([]uint64, n)
+	for k := range n {
+		low, high := share(span, k, n), share(span, k+1, n)
+		drawn[k] = first + low + f.look.draw(high-low)
+	}
+	got := make([]message.Incoming, n)
+	if err := atOnce(ctx, int(n), func(ctx context.Context, k int) (err error) {
+		got[k], err = f.Stored(ctx, l.Stream, drawn[k])
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			err = nil
+		}
+		got[k].Data, got[k].BodyLeft = nil, true // whoever asks may not know the secret of its seal
+		return err
+	}); err != nil {
+		return err
+	}
+	s := sample{direct: make([]uint64, f.slots.number()), further: make([]uint64, f.slots.number())}
+	for _, in := range got {
+		if in.Sequence > 0 {
+			f.class(&s, l, in)
+		}
+	}
+	f.samples[l.Stream] = s
+	return nil
+}
+
+// share is where the part k of n begins.
+func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
+
+// class counts one message of a sample.
+func (f *forecast) class(s *sample, l Lane, in message.Incoming) {
+	a := f.names.Parse(in.Subject)
+	if f.look.Target != "" && !message.Match(f.look.Target, a.Target) {
+		return
+	}
+	if l.Kind != layout.Level || a.Form != message.FormLevel {
+		s.further[f.slot(in)]++
+		return
+	}
+	if r, problem := f.policy.Parse(in); problem == nil && r.When().Equal(in.At.Add(l.spec.Delay)) {
+		s.onTime++
+		return
+	}
+	s.direct[f.slot(in)]++
+}

@@ -1,0 +1,173 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// How a part of a forecast was found.
+type How string
+
+// The ways.
+const (
+	Read    How = "read"   // each header
+	Ordered How = "order"  // counted by the order of the level, and sampled for those that Delay-Until delays further
+	Sampled How = "sample" // when they are due is in their headers, of which a sample was read
+)
+
+// askedAtOnce is how many questions of a forecast are open at the same time.
+const askedAtOnce = 16
+
+// Part is what a forecast knows of some messages of one stream.
+type Part struct {
+	Stream   string `json:"stream"`
+	How      How    `json:"how"`
+	Messages uint64 `json:"messages"`
+	Looked   uint64 `json:"looked"` // at so many of them
+}
+
+// A stratum is the messages of a lane that are counted in the same way.
+type stratum struct {
+	Lane
+	filters  []string // their subjects; none for all of the lane
+	ordered  bool     // due when they leave the lane, unless a header says later
+	messages uint64
+}
+
+// filters are the subjects of a lane that lead to the targets; none for all.
+func (f *forecast) filters(l Lane) []string {
+	if f.look.Target == "" {
+		return nil
+	}
+	return subjectsOf(f.names, l, f.look.Target)
+}
+
+// subjectsOf are the subjects on which a lane has messages for the targets of a pattern. They are several rather than
+// one, which would take another permission to filter by, wherever a lane has more than one.
+func subjectsOf(names message.Names, l Lane, pattern string) []string {
+	var filters []string
+	switch l.Kind {
+	case layout.Level:
+		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
+	case layout.Retry:
+		filters = []string{names.RetryFilter(l.Level)}
+	default:
+		filters = []string{names.InFilter(), names.AtFilter(), names.LevelFilter("*")}
+	}
+	for at := range filters {
+		filters[at] = message.Toward(filters[at], pattern)
+	}
+	return filters
+}
+
+// strata divides a lane. In a level, what clients published there is due in the order of the level, and what goes on
+// from there is due whenever its header says.
+func (f *forecast) strata(l Lane) []*stratum {
+	all := f.filters(l)
+	if l.Kind != layout.Level {
+		return []*stratum{{Lane: l, filters: all}}
+	}
+	direct := []string{f.names.LevelFilter(l.Level), f.names.Bare(l.Level)}
+	onTheWay := []string{f.names.HopFilter(l.Level)}
+	if all != nil {
+		direct, onTheWay = all[:1], all[1:]
+	}
+	return []*stratum{{Lane: l, filters: direct, ordered: true}, {Lane: l, filters: onTheWay}}
+}
+
+// count asks the server how many messages each stratum has.
+func (f *forecast) count(ctx context.Context, strata []*stratum) error {
+	f.all.Questions += len(strata)
+	return atOnce(ctx, len(strata), func(ctx context.Context, n int) (err error) {
+		strata[n].messages, err = f.scan(strata[n]).Count(ctx)
+		return of(strata[n].Stream, err)
+	})
+}
+
+func (f *forecast) scan(s *stratum) lane.Scan {
+	return lane.Scan{
+		Conn: f.Conn, JetStream: f.JetStream, APIPrefix: f.api.API, Stream: s.Stream, For: "ahead",
+		To: s.info.State.LastSeq, Filters: s.filters, HeadersOnly: true,
+	}
+}
+
+// read reads the headers of a stratum, of the messages that were there when the lanes were looked at.
+func (f *forecast) read(ctx context.Context, s *stratum) error {
+	var n uint64
+	for m, err := range f.scan(s).All(ctx) {
+		if err != nil {
+			return of(s.Stream, err)
+		}
+		n++
+		f.tally[f.slot(incoming(s.Stream, m))].number++
+	}
+	if s.messages == 0 { // not counted before
+		f.left -= min(f.left, n)
+	}
+	f.add(Part{Stream: s.Stream, How: Read, Messages: n, Looked: n})
+	return nil
+}
+
+func (f *forecast) add(p Part) {
+	if p.Messages == 0 {
+		return
+	}
+	f.all.Parts = append(f.all.Parts, p)
+	f.all.Pending += p.Messages
+	switch p.How {
+	case Read:
+		f.all.Read += p.Messages
+		return
+	case Ordered:
+		f.all.Ordered += p.Messages
+	}
+	f.all.Sampled += p.Looked
+	f.all.Of += p.Messages
+}
+
+// incoming is a message of a scan, as the policy reads it.
+func incoming(stream string, m lane.Stored) message.Incoming {
+	return message.Incoming{
+		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header,
+		Undecodable: m.Undecodable, BodyLeft: true,
+	}
+}
+
+func of(stream string, err error) error {
+	if err != nil {
+		return fmt.Errorf("look through %s: %w", stream, err)
+	}
+	return nil
+}
+
+// atOnce runs f for each number below n, some at the same time, and returns the first error. After that it begins no
+// more.
+func atOnce(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	queue := make(chan int)
+	var asking sync.WaitGroup
+	for range min(n, askedAtOnce) {
+		asking.Go(func() {
+			for k := range queue {
+				if err := f(ctx, k); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for k := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		queue <- k
+	}
+	close(queue)
+	asking.Wait()
+	return context.Cause(ctx)
+}

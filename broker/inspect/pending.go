@@ -1,0 +1,154 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// ErrCursor is returned for text that is no cursor of a list.
+var ErrCursor = errors.New("this is not where a list stopped")
+
+// Border is a time, or a duration from now on by the server's clock. The zero value is no border.
+type Border struct {
+	At time.Time
+	In *time.Duration
+}
+
+func (b Border) time(now time.Time) time.Time {
+	if b.In != nil {
+		return now.Add(*b.In)
+	}
+	return b.At
+}
+
+// PendingLook says what to list.
+type PendingLook struct {
+	Target string // a pattern; empty for all
+	After  Border // due then or later
+	Before Border // due before
+	Limit  int    // messages to list
+	Most   uint64 // headers to read
+	Cursor Cursor // where an earlier list stopped; the zero value for the beginning
+}
+
+// Waiting is a message that waits in a lane.
+type Waiting struct {
+	ID       string    `json:"id"`
+	Target   string    `json:"target,omitempty"`
+	Due      time.Time `json:"due,omitzero"` // its next attempt, if it was refused
+	Accepted time.Time `json:"accepted"`
+	Stream   string    `json:"stream"`
+	Sequence uint64    `json:"sequence"`
+	Bytes    int       `json:"bytes"`    // of its body
+	Attempts int       `json:"attempts"` // deliveries refused so far
+	Problem  string    `json:"problem,omitempty"`
+
+	place time.Time // in the list
+}
+
+// List is messages in the order in which they are due.
+type List struct {
+	Messages []Waiting
+	End
+}
+
+// End is what is known of a list where it ends.
+type End struct {
+	Time   time.Time `json:"time"`             // by the server's clock
+	More   bool      `json:"more"`             // there may be more
+	Cursor string    `json:"cursor,omitempty"` // where to go on; empty for the beginning
+	Read   uint64    `json:"read"`             // headers
+	Short  bool      `json:"short"`            // it stopped because no more headers were to be read
+	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or cannot be understood
+	Bare   bool      `json:"header_targets"`   // targets may stand in a header, which no pattern finds
+}
+
+// A Cursor is a place in the order of due times. It outlives the moves of messages from lane to lane.
+type Cursor struct {
+	Due time.Time
+	ID  string
+}
+
+func (c Cursor) String() string {
+	if c.ID == "" {
+		return ""
+	}
+	return strconv.FormatInt(c.Due.UnixNano(), 10) + "/" + c.ID
+}
+
+// ParseCursor reads the result of String.
+func ParseCursor(s string) (Cursor, error) {
+	due, id, ok := strings.Cut(s, "/")
+	n, err := strconv.ParseInt(due, 10, 64)
+	if _, bad := message.ParseID(id); !ok || err != nil || bad != nil {
+		return Cursor{}, fmt.Errorf("%w: %q", ErrCursor, Printable(s, 100))
+	}
+	return Cursor{Due: time.Unix(0, n).UTC(), ID: id}, nil
+}
+
+func (c Cursor) compare(w Waiting) int {
+	return cmp.Or(c.Due.Compare(w.place), strings.Compare(c.ID, w.ID))
+}
+
+// Pending lists messages of all lanes in the order in which they are due: none that was there is left out before the
+// last one that is listed. A message that moves to another lane while it looks may be missing.
+func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error) {
+	v, err := i.Look(ctx, 0)
+	if err != nil {
+		return List{}, err
+	}
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	m := merge{
+		Inspector: i, look: look, after: look.After.time(v.Time), before: look.Before.time(v.Time),
+		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
+	}
+	var lanes []Lane
+	lanes, m.all.Silent, m.all.Bare = i.holding(v)
+	m.policy = i.reading(m.all.Bare)
+	for _, l := range lanes {
+		m.add(ctx, l)
+	}
+	defer m.stop()
+	if err := m.run(); err != nil {
+		return List{}, Cause(ctx, err)
+	}
+	return m.all, nil
+}
+
+// holding are the lanes that hold messages. Silent are those of which nothing is known, and bare says that targets may
+// stand in a header.
+func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) {
+	for _, l := range v.Lanes {
+		switch {
+		case l.Kind == layout.Dead, l.State == Missing, l.State == Foreign:
+		case l.info == nil, l.State == Newer, l.State == Broken:
+			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
+		default:
+			bare = bare || slices.Contains(l.info.Config.Subjects, i.names.Bare(l.Level))
+			if l.Pending > 0 {
+				lanes = append(lanes, l)
+			}
+		}
+	}
+	return lanes, silent, bare
+}
+
+// reading is the policy by which messages are read. Where targets may stand in headers, any may: for which the broker
+// takes them a person's shell seldom says.
+func (i *Inspector) reading(bare bool) message.Policy {
+	p := i.Policy()
+	if bare && len(p.HeaderTargets) == 0 {
+		p.HeaderTargets = []string{">"}
+	}
+	return p
+}

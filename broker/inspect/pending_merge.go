@@ -1,0 +1,186 @@
+package inspect
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+const (
+	// listBatch is how many headers of a lane are asked for at a time: often the first few of many lanes are enough.
+	listBatch = 100
+	// lateInLane is how much too late a message may come to its level, and still be listed by when it is due.
+	lateInLane = time.Minute
+)
+
+// A source is one lane in a merge. In a level no message is due before it leaves, or not long before: where hops were
+// late, because no level took them, it is due earlier, but the broker will not have read it by then. So its place in
+// the list is when it is due, or lateInLane before it leaves if that is later. What waits in the intake or in a retry
+// lane is in no order, and all of it is read before the first is listed.
+type source struct {
+	Lane
+	next func() (lane.Stored, error, bool)
+	end  func()
+	from time.Time // no message that was not read has an earlier place
+	done bool
+}
+
+// A merge puts the lanes of a broker into one order.
+type merge struct {
+	*Inspector
+	look          PendingLook
+	policy        message.Policy
+	after, before time.Time // zero is no border
+	sources       []*source
+	read          waitings
+	listed        map[string]bool // ids: one that moved on meanwhile is met again
+	all           List
+}
+
+// add makes a lane part of it. No question is asked before the first message is needed.
+func (m *merge) add(ctx context.Context, l Lane) {
+	scan := lane.Scan{
+		Conn: m.Conn, JetStream: m.JetStream, APIPrefix: m.api.API, Stream: l.Stream, For: "pending",
+		To: l.info.State.LastSeq, HeadersOnly: true, Batch: listBatch,
+	}
+	if m.look.Target != "" {
+		scan.Filters = subjectsOf(m.names, l, m.look.Target)
+	}
+	s := &source{Lane: l}
+	s.from = s.leaves(l.info.State.FirstTime)
+	s.next, s.end = iter.Pull2(scan.All(ctx))
+	m.sources = append(m.sources, s)
+}
+
+// stop ends the scans.
+func (m *merge) stop() {
+	for _, s := range m.sources {
+		s.end()
+	}
+}
+
+// leaves is the earliest place of a message that was stored at a time, or later.
+func (s *source) leaves(stored time.Time) time.Time {
+	if s.Kind != layout.Level {
+		return time.Time{}
+	}
+	return stored.Add(s.spec.Delay - lateInLane)
+}
+
+// run lists what is certain to come next, and reads on in the lane that may have something earlier.
+func (m *merge) run() error {
+	for len(m.all.Messages) < m.look.Limit {
+		s := m.first()
+		if len(m.read) > 0 && (s == nil || m.read[0].place.Before(s.from)) {
+			m.list(heap.Pop(&m.read).(Waiting))
+			continue
+		}
+		switch {
+		case s == nil:
+			return nil
+		case m.all.Read >= m.look.Most:
+			m.all.Short = true
+			m.stopped()
+			return nil
+		}
+		if err := m.readOne(s); err != nil {
+			return of(s.Stream, err)
+		}
+	}
+	if len(m.read) > 0 || m.first() != nil {
+		m.stopped()
+	}
+	return nil
+}
+
+// first is the lane that may have the message that is due first, of those that were not read. What is due too late is
+// not read.
+func (m *merge) first() *source {
+	var first *source
+	for _, s := range m.sources {
+		if s.done || !m.before.IsZero() && !s.from.Before(m.before) {
+			continue
+		}
+		if first == nil || s.from.Before(first.from) {
+			first = s
+		}
+	}
+	return first
+}
+
+// stopped says where to go on.
+func (m *merge) stopped() {
+	m.all.More, m.all.Cursor = true, m.look.Cursor.String()
+	if n := len(m.all.Messages); n > 0 {
+		last := m.all.Messages[n-1]
+		m.all.Cursor = Cursor{last.place, last.ID}.String()
+	}
+}
+
+func (m *merge) list(w Waiting) {
+	if !m.listed[w.ID] {
+		m.listed[w.ID] = true
+		m.all.Messages = append(m.all.Messages, w)
+	}
+}
+
+// readOne reads the next header of a lane.
+func (m *merge) readOne(s *source) error {
+	stored, err, ok := s.next()
+	if !ok || err != nil {
+		s.done = true
+		return err
+	}
+	m.all.Read++
+	if from := s.leaves(stored.At); from.After(s.from) { // clocks of leaders may go back
+		s.from = from
+	}
+	w := m.waiting(s, stored)
+	switch {
+	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.look.Cursor.compare(w) >= 0:
+		return nil
+	}
+	heap.Push(&m.read, w)
+	return nil
+}
+
+// waiting is a message as the list shows it.
+func (m *merge) waiting(s *source, stored lane.Stored) Waiting {
+	r, problem := m.policy.Parse(incoming(s.Stream, stored))
+	w := Waiting{
+		ID: r.ID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
+		Sequence: stored.Sequence, Attempts: r.Attempts, place: r.When(),
+	}
+	w.Bytes, _ = strconv.Atoi(nats.Header(stored.Header).Get("Nats-Msg-Size"))
+	if problem != nil {
+		w.Problem, w.Due, w.place = string(problem.Code), time.Time{}, stored.At
+	}
+	if w.place.Before(s.from) {
+		w.place = s.from
+	}
+	return w
+}
+
+// waitings is a heap.
+type waitings []Waiting
+
+func (w waitings) Len() int           { return len(w) }
+func (w waitings) Less(a, b int) bool { return Cursor{w[a].place, w[a].ID}.compare(w[b]) < 0 }
+func (w waitings) Swap(a, b int)      { w[a], w[b] = w[b], w[a] }
+func (w *waitings) Push(x any)        { *w = append(*w, x.(Waiting)) }
+
+func (w *waitings) Pop() any {
+	last := len(*w) - 1
+	x := (*w)[last]
+	*w = slices.Delete(*w, last, last+1)
+	return x
+}

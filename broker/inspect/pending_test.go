@@ -1,0 +1,260 @@
+package inspect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// list asks for one page.
+func list(t *testing.T, i *Inspector, look PendingLook) List {
+	t.Helper()
+	look.Limit, look.Most = cmp.Or(look.Limit, 1000), cmp.Or(look.Most, 100_000)
+	l, err := i.Pending(t.Context(), look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// pages lists all, so many at a time, by the cursor that each page prints.
+func pages(t *testing.T, i *Inspector, look PendingLook, between func()) (all []Waiting) {
+	t.Helper()
+	for {
+		l := list(t, i, look)
+		all = append(all, l.Messages...)
+		if !l.More {
+			return all
+		}
+		var err error
+		if look.Cursor, err = ParseCursor(l.Cursor); err != nil {
+			t.Fatal(err)
+		}
+		between()
+	}
+}
+
+// in is a border so long from now.
+func in(d time.Duration) Border { return Border{In: &d} }
+
+// pendingWorld stores messages of every kind, some minutes apart: as clients publish them to levels and the intake, on
+// their way in levels, refused, and resent.
+func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
+	cfg := with(t, "", "1s 10m 1h 1d")
+	provision(t, s, cfg)
+	i = open(t, s, cfg, "")
+	rng := rand.New(rand.NewPCG(11, 11))
+	const rounds = 40
+	atOneTime := fmt.Sprintf("delayat.%d.mill.i", time.Now().Add(5*time.Hour).Unix())
+	for n := range uint64(rounds) {
+		now := time.Now()
+		later := func(d time.Duration) time.Time { return now.Add(d + time.Duration(rng.Int64N(int64(30*time.Hour)))) }
+		store(t, i,
+			to("delay.1d.shop.a"), to("delay.1h.shop.b"), to(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
+			to("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
+			to(atOneTime), to(atOneTime), to(atOneTime),
+			onTheWay(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
+			onTheWay(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
+		waits(t, i, "5s", toRetry(10*n+3, "shop.g").Refused(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
+		time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Minute))))
+	}
+	return i, rounds * 11
+}
+
+// TestPendingInDueOrder: page by page or at once, all messages of all lanes are listed in the order in which they are
+// due, each once.
+func TestPendingInDueOrder(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		i, stored := pendingWorld(t, s)
+		all := pages(t, i, PendingLook{}, func() {})
+		ids := make(map[string]bool)
+		for _, w := range all {
+			ids[w.ID] = true
+		}
+		if len(all) != stored || len(ids) != stored {
+			t.Fatalf("listed %d with %d ids, want %d", len(all), len(ids), stored)
+		}
+		if !slices.IsSortedFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) }) {
+			t.Error("they are not in the order in which they are due")
+		}
+		for _, limit := range []int{17, 100} {
+			if paged := pages(t, i, PendingLook{Limit: limit}, func() {}); !slices.Equal(paged, all) {
+				t.Errorf("%d at a time: listed %d, not as at once", limit, len(paged))
+			}
+		}
+	})
+}
+
+// TestPendingBetweenTwoTimes: with a range and a target, it lists those and no others, and does not read lanes in which
+// nothing can be due so soon.
+func TestPendingBetweenTwoTimes(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		i, _ := pendingWorld(t, s)
+		all := list(t, i, PendingLook{})
+		for _, tt := range []struct {
+			target        string
+			after, before Border
+		}{
+			{"", in(0), in(3 * time.Hour)},
+			{"", Border{}, in(0)},
+			{"", in(20 * time.Hour), Border{}},
+			{"", Border{At: all.Time.Add(time.Hour)}, Border{At: all.Time.Add(2 * time.Hour)}},
+			{"mill.*", in(5 * time.Hour), in(20 * time.Hour)},
+			{"shop.b", Border{}, Border{}},
+			{"nobody.>", Border{}, Border{}},
+		} {
+			l := list(t, i, PendingLook{Target: tt.target, After: tt.after, Before: tt.before})
+			after, before := tt.after.time(l.Time), tt.before.time(l.Time)
+			var want []Waiting
+			for _, w := range all.Messages {
+				if !w.Due.Before(after) && (before.IsZero() || w.Due.Before(before)) &&
+					(tt.target == "" || message.Match(tt.target, w.Target)) {
+					want = append(want, w)
+				}
+			}
+			if !slices.Equal(l.Messages, want) || l.More {
+				t.Errorf("%+v: %d listed, want %d", tt, len(l.Messages), len(want))
+			}
+		}
+		soon := list(t, i, PendingLook{Before: in(time.Minute)})
+		if all.Read != uint64(len(all.Messages)) || soon.Read > all.Read-40 {
+			t.Errorf("read %d of %d for what is due soon", soon.Read, all.Read)
+		}
+	})
+}
+
+// TestPendingIsBounded: it reads no more than it may, lists only what is certain by then, and goes on from the cursor.
+func TestPendingIsBounded(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		i, stored := pendingWorld(t, s)
+		all := list(t, i, PendingLook{})
+		first := list(t, i, PendingLook{Most: 20})
+		if len(first.Messages) != 0 || !first.Short || !first.More || first.Cursor != "" || first.Read != 20 {
+			t.Errorf("after 20 headers: %d listed, short is %v, cursor %q", len(first.Messages), first.Short, first.Cursor)
+		}
+		second := list(t, i, PendingLook{Most: uint64(stored) - 60})
+		n := len(second.Messages)
+		if n == 0 || n == stored || !second.Short || !slices.Equal(second.Messages, all.Messages[:n]) {
+			t.Errorf("after most headers: listed %d of %d", n, stored)
+		}
+		cursor, err := ParseCursor(second.Cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := list(t, i, PendingLook{Cursor: cursor})
+		if !slices.Equal(rest.Messages, all.Messages[n:]) || rest.More || rest.Short {
+			t.Errorf("from the cursor: listed %d, want %d", len(rest.Messages), stored-n)
+		}
+		if _, err := ParseCursor("DELAY_1h-1"); !errors.Is(err, ErrCursor) {
+			t.Errorf("no cursor: got %v", err)
+		}
+		for _, stream := range []string{"DELAY_1d", "DELAY_10m", "DELAY_INTAKE"} {
+			if left := consumersOf(t, i, stream); left != 0 {
+				t.Errorf("left behind: %d consumers of %s", left, stream)
+			}
+		}
+	})
+}
+
+// TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. None is listed twice, and
+// none that is still pending at the end was left out.
+func TestPendingWhileMessagesMove(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 10s 1m 10m 1h")
+		provision(t, s, cfg)
+		serving(t, s, cfg)
+		i := open(t, s, cfg, "")
+		rng := rand.New(rand.NewPCG(13, 13))
+		var all []*nats.Msg
+		for range 200 {
+			all = append(all, to(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
+		}
+		store(t, i, all...)
+		time.Sleep(30 * time.Second)
+		seen := make(map[string]int)
+		moved := 0
+		for _, w := range pages(t, i, PendingLook{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
+			seen[w.ID]++
+			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(all)) {
+				moved++ // for the second time
+			}
+		}
+		for id, n := range seen {
+			if n != 1 {
+				t.Errorf("%s was listed %d times", id, n)
+			}
+		}
+		if len(seen) != len(all) || moved == 0 {
+			t.Errorf("listed %d, of which %d moved, want %d and some: all were due later than their page", len(seen),
+				moved, len(all))
+		}
+	})
+}
+
+// TestPendingListsOnce: a message that moved on while its page was made is met again in its next lane.
+func TestPendingListsOnce(t *testing.T) {
+	m := merge{listed: make(map[string]bool)}
+	for _, w := range []Waiting{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
+		m.list(w)
+	}
+	if got := m.all.Messages; len(got) != 2 || got[0].Stream != "DELAY_1h" || got[1].ID != "b" {
+		t.Errorf("listed %+v", got)
+	}
+}
+
+// TestPendingOfLateHops: a message that came to its level long after it should have is listed too, where it can leave.
+func TestPendingOfLateHops(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h")
+		provision(t, s, cfg)
+		i := open(t, s, cfg, "")
+		began := time.Now()
+		store(t, i, to("delay.1h.shop.first"))
+		time.Sleep(30 * time.Minute)
+		store(t, i, to("delay.1h.shop.last"), onTheWay(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
+		var got []string
+		for _, w := range pages(t, i, PendingLook{Limit: 1}, func() {}) {
+			got = append(got, w.Target)
+		}
+		if want := "shop.first shop.late shop.last"; strings.Join(got, " ") != want {
+			t.Errorf("listed %s, want %s", got, want)
+		}
+	})
+}
+
+// TestDeletingIsNotCancelling is why nothing cancels a message by its Delay-Id: a broker may have read it long before
+// it is due. It is deleted, at the leader, and delivered all the same.
+func TestDeletingIsNotCancelling(t *testing.T) {
+	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "", "1s 1h")
+		provision(t, s, cfg)
+		arrived := serving(t, s, cfg)
+		i := open(t, s, cfg, "")
+		publish(t, i, "delay.1h.shop.a")
+		time.Sleep(time.Second)
+		if err := i.api.Delete(t.Context(), "DELAY_1h", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := i.Stored(t.Context(), "DELAY_1h", 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
+			t.Errorf("deleted: got %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if len(arrived) != 1 {
+			t.Errorf("got %v, want that it arrived: if it no longer does, it can be cancelled", arrived)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/inspect"
+)
+
+// TestAheadShows a line for each hour, with what is due before and after, and says how exact it is.
+func TestAheadShows(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "1s,1h,2h,2d")
+	o.must("provision")
+	const exact = "not known: what is published later, refused, held back or expires\n"
+	out, errs, err := o.run("ahead", "--target", "shop.>")
+	if err != nil || out != "nothing is pending for shop.>\n" || !strings.HasSuffix(errs, exact) {
+		t.Errorf("got %v, %q and %q", err, out, errs)
+	}
+	for subject, n := range map[string]int{
+		"delay.1h.shop.a": 3, "delay.2d.shop.b": 2, "delay.2h.mill.c": 4, "delayin.soon.shop.d": 1,
+	} {
+		for range n {
+			o.publish(subject, "")
+		}
+	}
+	out, errs, err = o.run("ahead", "--for", "4h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"DUE", "MESSAGES", "3", "4", "later", "unreadable", strings.Repeat("█", elsewhere)} {
+		if !strings.Contains(out, part) {
+			t.Errorf("got no %q in\n%s", part, out)
+		}
+	}
+	if strings.Contains(out, "±") {
+		t.Errorf("an exact forecast shows an error:\n%s", out)
+	}
+	if want := "10 messages pending, exactly\n"; !strings.HasPrefix(errs, want) ||
+		!strings.Contains(errs, "lanes that nobody reads") {
+		t.Errorf("said %q, want %q and that nobody reads", errs, want)
+	}
+	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "20h", "--by", "minute"))
+	if len(f.Buckets) < 1200 || f.Pending != 10 || f.Later.Messages != 2 || f.Unreadable.Messages != 1 || !f.Exact {
+		t.Errorf("as JSON: got %+v", f)
+	}
+	out = o.must("ahead", "--for", "20h", "--by", "minute")
+	if lines := strings.Count(out, "\n"); lines > 12 || !strings.Contains(out, "more minutes in which nothing is due") {
+		t.Errorf("%d lines, want empty ones left out:\n%s", lines, out)
+	}
+	const many = 5000
+	for range many {
+		if err := o.nc.Publish("delay.2h.mill.c", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "room for all", func() bool { return o.held("DELAY_2h") == many+4 })
+	out, errs, err = o.run("ahead", "--most", "1000")
+	const how = "5010 messages pending: 6 read, 5004 counted by the order of their level, a sample of 2000 for 5004\n"
+	if err != nil || !strings.Contains(out, "±") || !strings.Contains(out, " 5004 ") || !strings.HasPrefix(errs, how) {
+		t.Errorf("sampled: %v, said %q\n%s", err, errs, out)
+	}
+}
+
+func TestAheadRefusesWords(t *testing.T) {
+	operateOn(t, server.Options{})
+	for args, part := range map[string]string{
+		"--for soon":               "--for: ",
+		"--for 0s":                 "want more than 0 and at most 1d by the minute",
+		"--for 25h --by minute":    "at most 1d by the minute",
+		"--for 61d":                "at most 60d by the hour",
+		"--by day":                 `--by "day": want minute or hour`,
+		"--target a..b":            `--target "a..b"`,
+		"--for 24h --by hour what": "takes no arguments",
+	} {
+		wantVerbError(t, 2, []string{part}, append([]string{"ahead"}, strings.Fields(args)...)...)
+	}
+}

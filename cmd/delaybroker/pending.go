@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+const (
+	defaultPending     = 100
+	mostPending        = 100_000
+	defaultPendingRead = 200_000
+)
+
+func (a *app) pendingCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pending",
+		Short: "Find messages that wait, by target and by when they are due",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.pendingListCommand())
+	return c
+}
+
+// pendingOptions are the flags of pending ls.
+type pendingOptions struct {
+	target, after, before, cursor string
+
+	limit int
+	most  uint64
+}
+
+func (a *app) pendingListCommand() *cobra.Command {
+	var o pendingOptions
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List what waits in all lanes, in the order in which it is due",
+		Long: `List what waits in all lanes, in the order in which it is due. With --json, a line for each message and one
+for the end, which says where to go on.
+
+due in    until it is delivered, or tried again if it was refused; dead: what is about to become a dead letter
+bytes     of the body
+attempts  refused so far
+
+No more than --most headers are read: of a level, those that may be due before the last line; of the intake and the
+retry lanes, which are in no order, all. A page therefore reads again what the pages before it read; --target reads
+less. Where it stops before the end, it prints a cursor to go on from. That is a time and a Delay-Id, and stays good
+while messages move from lane to lane. What moves while it looks may be missing: look again.
+
+Times are by the server's clock. There is no cancelling by Delay-Id: see OPERATIONS.md.
+
+exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
+		Example: `  delaybroker pending ls --target 'orders.>' --due-before 10m
+  delaybroker pending ls --due-after 2026-12-24T18:00:00Z --limit 1000 --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			look, err := o.look()
+			if err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.pending(ctx, look, o)
+		},
+	}
+	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
+	c.Flags().StringVar(&o.after, "due-after", "", "due then or later: a duration from now (10m), or a time with a zone")
+	c.Flags().StringVar(&o.before, "due-before", "", "due before: likewise")
+	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where an earlier list stopped")
+	c.Flags().IntVar(&o.limit, "limit", defaultPending, "list so many at most")
+	c.Flags().Uint64Var(&o.most, "most", defaultPendingRead, "read so many headers at most")
+	return c
+}
+
+// look is what the flags ask for.
+func (o pendingOptions) look() (inspect.PendingLook, error) {
+	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
+	switch {
+	case o.target != "" && !message.ValidPattern(o.target):
+		return look, errPattern(o.target)
+	case o.limit < 1 || o.limit > mostPending:
+		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, mostPending)
+	case o.most == 0:
+		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
+	}
+	var err error
+	if look.After, err = border("--due-after", o.after); err != nil {
+		return look, err
+	}
+	if look.Before, err = border("--due-before", o.before); err != nil {
+		return look, err
+	}
+	if o.cursor != "" {
+		if look.Cursor, err = inspect.ParseCursor(o.cursor); err != nil {
+			return look, fmt.Errorf("%w: --cursor: %w", errUsage, err)
+		}
+	}
+	return look, nil
+}
+
+// border is none for an empty value.
+func border(flag, value string) (inspect.Border, error) {
+	if value == "" {
+		return inspect.Border{}, nil
+	}
+	if ahead, err := levels.ParseDuration(value); err == nil {
+		return inspect.Border{In: &ahead}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return inspect.Border{}, fmt.Errorf("%w: %s %q: want a duration from now (10m), or a time with a zone"+
+			" (2026-11-20T10:00:00Z)", errUsage, flag, value)
+	}
+	return inspect.Border{At: t}, nil
+}
+
+func (a *app) pending(ctx context.Context, look inspect.PendingLook, o pendingOptions) error {
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	l, err := i.Pending(ctx, look)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printPending(l)
+	}
+	return a.showPending(l, o)
+}
+
+// printPending prints a line for each message, and one for the end.
+func (a *app) printPending(l inspect.List) error {
+	for _, w := range l.Messages {
+		if err := a.printJSON(w); err != nil {
+			return err
+		}
+	}
+	return a.printJSON(l.End)
+}
+
+func (a *app) showPending(l inspect.List, o pendingOptions) error {
+	t := a.sheet(
+		column{name: "due in"}, column{name: "target", least: 10}, column{name: "delay-id", drop: 2, least: 12},
+		column{name: "lane", drop: 1, least: 8}, column{name: "bytes", drop: 4}, column{name: "attempts", drop: 3},
+	)
+	for _, w := range l.Messages {
+		due := "now"
+		switch {
+		case w.Problem != "":
+			due = "dead: " + w.Problem
+		case w.Due.After(l.Time):
+			due = inspect.Span(w.Due.Sub(l.Time))
+		}
+		t.add(due, orDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256), w.Stream, w.Bytes, w.Attempts)
+	}
+	if len(l.Messages) > 0 {
+		t.print()
+	}
+	return a.sayPending(l, o)
+}
+
+// sayPending says what the list leaves out, and how to go on.
+func (a *app) sayPending(l inspect.List, o pendingOptions) error {
+	said := []string{fmt.Sprintf("%s, %s read", counted(len(l.Messages), "message"), counted(int(l.Read), "header"))}
+	if len(l.Silent) > 0 {
+		said = append(said, "left out: "+strings.Join(l.Silent, ", "))
+	}
+	if l.Bare && o.target != "" {
+		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
+	}
+	if l.More {
+		said = append(said, "there may be more: "+o.goOn(l))
+	}
+	_, err := fmt.Fprintln(a.stderr, strings.Join(said, "\n"))
+	return err
+}
+
+// goOn are the flags of the next page. Where too few headers were read, the same number would end at the same place.
+func (o pendingOptions) goOn(l inspect.List) string {
+	if l.Short {
+		o.most *= 2
+	}
+	var flags []string
+	for _, f := range []struct {
+		name, value string
+		given       bool
+	}{
+		{"--target", o.target, o.target != ""},
+		{"--due-after", o.after, o.after != ""},
+		{"--due-before", o.before, o.before != ""},
+		{"--limit", fmt.Sprint(o.limit), o.limit != defaultPending},
+		{"--most", fmt.Sprint(o.most), o.most != defaultPendingRead},
+		{"--cursor", l.Cursor, l.Cursor != ""},
+	} {
+		if f.given {
+			flags = append(flags, f.name+" "+quoted(f.value))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, "*> ") {
+		return "'" + word + "'"
+	}
+	return word
+}

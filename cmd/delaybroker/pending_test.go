@@ -1,0 +1,111 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+)
+
+// TestPendingShows a line for each message, the first due first, and how to go on, in words that the verb takes.
+func TestPendingShows(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "1s,1h,2h")
+	o.must("provision")
+	out, errs, err := o.run("pending", "ls")
+	if err != nil || out != "" || errs != "0 messages, 0 headers read\n" {
+		t.Errorf("nothing: got %v, %q and %q", err, out, errs)
+	}
+	for _, subject := range []string{"delay.2h.mill.c", "delay.1h.shop.a", "delayin.90m.shop.b", "delayin.soon.shop.d"} {
+		o.publish(subject, "four")
+	}
+	refused := o.waits(0, "30s", "shop.mail", "no stock")
+
+	out, errs, err = o.run("pending", "ls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	if want := "5 messages, 5 headers read\n"; len(rows) != 6 || !strings.HasPrefix(rows[0], "DUE IN") || errs != want {
+		t.Fatalf("said %q, want %q, and got\n%s", errs, want, out)
+	}
+	for at, want := range [][]string{
+		{"dead: bad_time", "shop.d", "DELAY_INTAKE-2-", " 4  "},
+		{"59m", "shop.a", "DELAY_1h-1-", "DELAY_1h ", " 4  ", "0"},
+		{"59m", "shop.mail", refused, "DELAY_RETRY_30s", " 0  ", "1"},
+		{"1h29m", "shop.b", "DELAY_INTAKE-1-"},
+		{"1h59m", "mill.c", "DELAY_2h-1-"},
+	} {
+		for _, part := range want {
+			if !strings.Contains(rows[at+1], part) {
+				t.Errorf("line %d: got no %q in %q", at+1, part, rows[at+1])
+			}
+		}
+	}
+	var paged []string
+	flags := "--limit 2 --target shop.>"
+	for flags != "" {
+		out, errs, err := o.run(append([]string{"pending", "ls"}, strings.Fields(strings.ReplaceAll(flags, "'", ""))...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paged = append(paged, strings.Split(strings.TrimSpace(out), "\n")[1:]...)
+		_, flags, _ = strings.Cut(strings.TrimSpace(errs), "there may be more: ")
+	}
+	if len(paged) != 4 || !strings.Contains(paged[3], "shop.b") {
+		t.Errorf("in pages of two:\n%s", strings.Join(paged, "\n"))
+	}
+	const short = "0 messages, 1 header read\nthere may be more: --most 2\n"
+	if _, errs, _ := o.run("pending", "ls", "--most", "1"); errs != short {
+		t.Errorf("one header: said %q", errs)
+	}
+	lines := decodeLines[map[string]any](t, o.must("pending", "ls", "--json", "--due-after", "1h20m"))
+	if len(lines) != 3 || lines[0]["target"] != "shop.b" || lines[2]["more"] != false {
+		t.Errorf("as JSON: got %v", lines)
+	}
+}
+
+func TestPendingRefusesWords(t *testing.T) {
+	operateOn(t, server.Options{})
+	for args, part := range map[string]string{
+		"ls --limit 0":        "--limit 0: want 1 to 100000",
+		"ls --most 0":         "--most 0: want 1 or more",
+		"ls --target a..b":    `--target "a..b"`,
+		"ls --due-after soon": `--due-after "soon": want a duration from now`,
+		"ls --due-before 1":   "--due-before",
+		"ls --cursor DELAY-1": "--cursor: this is not where a list stopped",
+		"ls x":                "takes no arguments",
+		"cancel x":            "takes no arguments",
+	} {
+		wantVerbError(t, 2, []string{part}, append([]string{"pending"}, strings.Fields(args)...)...)
+	}
+}
+
+// TestPendingWhileServing: what a broker holds is listed, until it is delivered.
+func TestPendingWhileServing(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.serve()
+	if _, err := o.nc.Subscribe("orders.*", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	o.publish("delayin.2h.orders.expire", "")
+	o.publish("delayin.300ms.orders.soon", "")
+	eventually(t, "delivery", func() bool {
+		out := o.must("pending", "ls", "--target", "orders.*")
+		return strings.Contains(out, "orders.expire") && !strings.Contains(out, "orders.soon")
+	})
+	f := decode[inspect.Forecast](t, o.must("ahead", "--json", "--for", "3h"))
+	if f.Pending != 1 || !f.Exact || f.Unread != 0 {
+		t.Errorf("ahead: got %+v", f)
+	}
+	for _, b := range f.Buckets {
+		due := f.Time.Add(2 * time.Hour)
+		if in := !due.Add(-time.Minute).Before(b.From) && due.Before(b.To); in && b.Messages != 1 {
+			t.Errorf("got %+v, want one message", b)
+		}
+	}
+}
