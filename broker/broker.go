@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/pause"
 	"delaybroker/broker/ratelog"
 )
 
@@ -35,11 +36,16 @@ type Broker struct {
 	muster    muster
 	tally     *tally
 	roster    roster
+	pauses    *pause.Keeper
 	log       *slog.Logger
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
+
+	deliverer    *deliver.Deliverer     // set by Run
+	said         map[string]pause.State // of the pauses that were logged; belongs to applyPauses
+	owningPauses atomic.Bool            // this instance has the lease of the stream of what is paused
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -60,8 +66,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 	b := &Broker{
 		streams: streams, conns: links, links: newLinkStates(links), reading: reading, log: cfg.Log, tally: newTally(),
 		jetstream: newJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
-		ready:     make(chan struct{}), stop: make(chan error, 1),
+		ready:     make(chan struct{}), stop: make(chan error, 1), said: make(map[string]pause.State),
 	}
+	b.pauses = b.newKeeper()
 	streams.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
 		found, _, err := streams.Provisioner(js).Find(ctx)
 		return found, err
@@ -97,7 +104,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
+	b.deliverer = deliverer
 	b.links.look()
+	b.pauses.Load(ctx)
 
 	// The services that the workers use outlive the workers.
 	defer b.streams.keys.wg.Wait()
@@ -107,6 +116,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stop()
 	for _, run := range []func(context.Context){
 		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run,
+		b.pauses.Run,
 	} {
 		services.Go(func() { run(base) })
 	}
@@ -128,6 +138,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	err = b.work(ctx, lanes, budget, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		pauses:   b.pauses,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {

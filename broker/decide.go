@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/pause"
 	"delaybroker/levels"
 )
 
@@ -36,10 +37,14 @@ const (
 	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of them
 	// counts as a refusal.
 	silentTries = 3
+	// haltWait is how soon a message is looked at again that was about to leave the lane of a pause.
+	haltWait = time.Second
 	// mostDeferred is longer than any retry lane.
 	mostDeferred = forever
 	// stalled is why a message waits that its target did not refuse.
 	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
+	// pausedOut is why a message for a paused target waits in a retry lane.
+	pausedOut = "its target is paused, and the stream for what is paused takes nothing"
 )
 
 // next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message,
@@ -65,7 +70,7 @@ func next(p plan, m moment, f *flight) step {
 	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
 	left := when.Sub(m.now)
 	if left <= 0 && m.proven {
-		return step{kind: fire}
+		return due(p, m, f)
 	}
 	horizon := p.ladder.Horizon() + lookahead
 	if left <= horizon || when.Sub(leaves) <= horizon {
@@ -79,6 +84,26 @@ func next(p plan, m moment, f *flight) step {
 		return holdOrSpill(p, m, f, when)
 	}
 	return step{kind: hop, level: p.smaller(level, f.refused)}
+}
+
+// due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waits in such a
+// lane goes out when the pause is resumed, unless another pause matches its target too.
+func due(p plan, m moment, f *flight) step {
+	if own, ok := m.pauses.Get(p.pause); ok && own.State == pause.Paused {
+		return step{kind: hold, at: m.now.Add(haltWait)} // paused again: the worker of the lane is about to stop
+	}
+	id, state := m.pauses.Of(f.request.Target, p.pause)
+	switch {
+	case state == pause.Over:
+		return step{kind: fire}
+	case state == pause.Closing:
+		return step{kind: halt}
+	case !m.parks:
+		return deferred(p, m, f, mostDeferred, pausedOut)
+	}
+	as := f.request
+	as.RetryAt, as.Paced, as.Deferred = time.Time{}, "", "" // they go out by their due times, and take new turns
+	return step{kind: park, pause: id, as: &as}
 }
 
 // stillHere is the problem of a message that expired before it was delivered.
@@ -206,6 +231,10 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		}
 		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}
+	case park:
+		s = deferred(p, m, f, mostDeferred, pausedOut)
+		s.note = &note{slog.LevelWarn, "the stream for what is paused takes nothing; waiting in a retry lane",
+			[]any{"stream", sent.stream, "reason", no.Description}}
 	case dead:
 		s.note = &note{slog.LevelError, "dead letters are not stored; trying again",
 			[]any{"code", sent.why.Code, "reason", no.Description}}
@@ -253,6 +282,9 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 	case deliver.Delivered:
 		return step{kind: arrive}
 	case deliver.Unknown: // the target did not refuse it: repeat under the same id
+		if errors.Is(r.Err, deliver.ErrHalted) {
+			return step{kind: hold, at: m.now} // its target has just been paused
+		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request

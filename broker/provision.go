@@ -39,15 +39,15 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 		provisioner.Create = false
 		found, drift, err = b.asTheyAre(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
 	}
-	if errors.Is(err, layout.ErrMissingStreams) && b.streams.cfg.MaxOwners > 0 {
-		// If only the stream of owners is missing, the instances can do without it.
+	if errors.Is(err, layout.ErrMissingStreams) {
+		// If only streams are missing that the instances can do without, they do.
 		missing := err
 		lanes := b.streams.specs(maxPayload, replicas)
-		lanes = slices.DeleteFunc(lanes, func(s layout.Spec) bool { return s.Kind == layout.Owners })
+		lanes = slices.DeleteFunc(lanes, optional)
 		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
 			return nil, missing
 		}
-		b.log.Error("a stream is missing that instances need to share the work; going on without it. "+
+		b.log.Error("a stream is missing that instances need to share the work or to pause targets; going on without it. "+
 			"Create it with delaybroker provision", "err", missing)
 	}
 	if err != nil {
@@ -65,6 +65,9 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 	}
 	return b.served(found), nil
 }
+
+// optional reports whether messages are delivered also without a stream.
+func optional(s layout.Spec) bool { return s.Kind == layout.Owners || s.Kind == layout.Paused }
 
 // asTheyAre takes the streams as they are, for a user who may not create or change them: refused says which right he
 // lacks. If a stream is missing, that is why. If the streams are only to change, as when the levels do, all of them are
@@ -104,7 +107,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
 				"stream", s.Stream, "err", s.Broken)
 		case s.Kind == layout.Dead, s.Kind == layout.Owners:
-		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
+		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry && s.Kind != layout.Paused:
 			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
 				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > layout.Format:

@@ -48,7 +48,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	dead := base
 	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
 	dead.Subjects = []string{s.names.DeadFilter()}
-	all = append(all, intake, dead)
+	all = append(all, intake, s.pausedSpec(maxPayload, replicas), dead)
 	if s.cfg.MaxOwners > 0 {
 		all = append(all, s.ownersSpec(replicas))
 	}
@@ -83,6 +83,16 @@ const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
+}
+
+// pausedSpec is the stream in which what is due waits while its target is paused.
+func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
+	return layout.Spec{
+		Kind: layout.Paused, Stream: s.names.PausedStream(),
+		Subjects: []string{s.names.PausedFilter(), s.names.PausesRecord()},
+		Prefix:   s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow,
+		MaxMsgSize: int32(maxPayload - levelReserve),
+	}
 }
 
 // ownersSpec is the stream in which instances agree on the owners of lanes.

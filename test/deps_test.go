@@ -14,13 +14,13 @@ import (
 //	5  broker/inspect   broker/metrics
 //	4  broker
 //	3  broker/deliver   broker/deadletter
-//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
+//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
 var floors = [][]string{
 	{"levels", "wheel", "broker/message", "broker/ratelog"},
 	{"broker/jsapi", "broker/attempts"},
-	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
+	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics"},

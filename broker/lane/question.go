@@ -29,9 +29,10 @@ func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample S
 }
 
 // listDeleted asks the stream's leader for the sequences that are deleted in the middle of the stream. It asks only if
-// a look has shown that there are any.
+// a look has shown that there are any, and the lane is the whole stream: in a part of one, what other parts hold or have
+// held lies between, and may be too much for an answer.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
-	if look.State.NumDeleted == 0 {
+	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil
 	}
 	err = r.request(ctx, func(ctx context.Context) error {
@@ -62,7 +63,7 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 // tell: that message may have been deleted. Nor does a direct get, which any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
-		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, ">")
+		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -105,7 +105,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	if targetProblem == nil {
 		r.Target = addr.Target
 	}
-	internal := addr.Form == FormHop || addr.Form == FormRetry
+	internal := addr.Form == FormHop || addr.Form == FormRetry || addr.Form == FormPaused
 	s, problem := splitHeader(in.Header, internal)
 	r.User = s.user
 	if internal {
