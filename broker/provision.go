@@ -39,6 +39,16 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 		provisioner.Create = false
 		found, drift, err = b.asTheyAre(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
 	}
+	if full := (*jetstream.APIError)(nil); errors.As(err, &full) && !isTransient(err) {
+		// What there was before targets could be paused may be all that the account allows.
+		lanes := slices.DeleteFunc(b.streams.specs(maxPayload, replicas),
+			func(s layout.Spec) bool { return s.Kind == layout.Paused })
+		refused := err
+		if found, drift, err = provisioner.Provision(ctx, lanes); err != nil {
+			return nil, refused
+		}
+		b.log.Error("no target can be paused, since the stream for that cannot be created", "err", refused)
+	}
 	if errors.Is(err, layout.ErrMissingStreams) {
 		// If only streams are missing that the instances can do without, they do.
 		missing := err

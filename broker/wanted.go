@@ -48,11 +48,11 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	dead := base
 	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
 	dead.Subjects = []string{s.names.DeadFilter()}
-	all = append(all, intake, s.pausedSpec(maxPayload, replicas), dead)
+	all = append(all, intake, dead)
 	if s.cfg.MaxOwners > 0 {
 		all = append(all, s.ownersSpec(replicas))
 	}
-	return all
+	return append(all, s.pausedSpec(maxPayload, replicas)) // the last: if there is room for no more, all others are there
 }
 
 // clientSubjects are the subjects on which clients publish for one level or plain duration.

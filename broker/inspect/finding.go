@@ -29,14 +29,14 @@ type Finding struct {
 // the facts that it needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
-	checkStorage, checkOwners, checkClocks, checkDurability, checkDeadLetters, checkMemory,
+	checkStorage, checkOwners, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,
 }
 
 // CheckNames are what findings are filed under.
 func CheckNames() []string {
 	return []string{
 		"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
-		"lanes", "clock", "durability", "dead letters", "memory",
+		"lanes", "clock", "paused", "durability", "dead letters", "memory",
 	}
 }
 

@@ -45,12 +45,12 @@ type Pause struct {
 	Waiting *uint64     `json:"waiting,omitempty"` // messages; nil if that was not asked
 }
 
-// String says it in a few words.
-func (p Pause) String() string {
+// words say how far it is.
+func (p Pause) words() string {
 	if p.State == pause.Paused {
-		return fmt.Sprintf("%s is paused since %s", p.Pattern, Moment(p.Since.Truncate(time.Second)))
+		return fmt.Sprintf("is paused since %s (%s)", Moment(p.Since.Truncate(time.Second)), p.Pattern)
 	}
-	return p.Pattern + " was paused, and what waited is going out"
+	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }
 
 // PauseChange is what came of a change.
@@ -115,8 +115,8 @@ func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
 	return n, i.JetStream.DeleteConsumer(ctx, stream, name)
 }
 
-// Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from then
-// on nothing is sent there.
+// Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from
+// then on nothing is sent there.
 func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
 	return i.changePauses(ctx, true, func(l *pause.List) (*pause.List, error) { return l.Pause(pattern, time.Now()) })
 }

@@ -53,6 +53,9 @@ var (
 			"Must stay 0.")
 	earlyChecks = desc("early_checks_total",
 		"Looks at a leader's clock that could have proved that; most commits make one.")
+	pausedPatterns = desc("paused_patterns",
+		"Patterns of targets that are paused or being resumed, the same on all instances.")
+	pausedMessages = desc("paused_messages", "Messages that wait for them, the same on all instances.")
 )
 
 // A laneMetric is a figure of each lane.
@@ -123,7 +126,7 @@ var lanes = []laneMetric{
 		}),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",
 		func(l broker.LaneStatus) uint64 { return l.Delivered }),
-	counter("hops_total", "Messages moved from the lane into a level.",
+	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",
 		func(l broker.LaneStatus) uint64 { return l.Hops }),
 	counter("retries_total",
 		"Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.",
@@ -146,6 +149,7 @@ type collector struct{ Source }
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
+		pausedPatterns, pausedMessages,
 	} {
 		out <- d
 	}
@@ -184,6 +188,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
+	send(pausedPatterns, prometheus.GaugeValue, float64(len(s.Paused)))
+	send(pausedMessages, prometheus.GaugeValue, float64(s.Waiting))
 	for _, l := range s.Lanes {
 		for _, m := range lanes {
 			if value, ok := m.value(l); ok {

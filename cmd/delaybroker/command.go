@@ -57,8 +57,8 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
 	root.AddCommand(
-		a.levelsCommand(), a.retryingCommand(), a.whereCommand(), a.deadCommand(), a.streamsCommand(), a.provisionCommand(),
-		a.doctorCommand(),
+		a.levelsCommand(), a.retryingCommand(), a.whereCommand(), a.deadCommand(), a.pauseCommand(), a.resumeCommand(),
+		a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 	)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root

@@ -114,7 +114,7 @@ func TestDoctorEmbedded(t *testing.T) {
 func TestDoctorNobodyReads(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	d := o.doctor()
-	d.want("streams", "critical", "8 of 8 are missing", "DELAY_1s")
+	d.want("streams", "critical", "9 of 9 are missing", "DELAY_1s")
 	d.wantOnly("streams")
 	o.must("provision")
 	d = o.doctor()
@@ -214,7 +214,7 @@ func TestDoctorFullStreamAndAccount(t *testing.T) {
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 1100 })
 	o.publish("delay.1s.x", strings.Repeat("x", 1040))
 	limits := map[string]server.JetStreamAccountLimits{
-		"": {MaxStore: 1300, MaxMemory: -1, MaxStreams: 8, MaxConsumers: -1},
+		"": {MaxStore: 1300, MaxMemory: -1, MaxStreams: 9, MaxConsumers: -1},
 	}
 	if err := o.server.GlobalAccount().UpdateJetStreamLimits(limits); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestDoctorFullStreamAndAccount(t *testing.T) {
 	d := o.doctor()
 	d.want("storage", "critical", "DELAY_1s is full")
 	d.want("storage", "warn", "of 1300 bytes")
-	d.want("JetStream", "critical", "8 streams of 8 allowed, and 2 are missing")
+	d.want("JetStream", "critical", "9 streams of 9 allowed, and 2 are missing")
 }
 
 func TestDoctorDeadLetters(t *testing.T) {
