@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -89,11 +90,18 @@ func next(p plan, m moment, f *flight) step {
 // due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waits in such a
 // lane goes out when the pause is resumed, unless another pause matches its target too.
 func due(p plan, m moment, f *flight) step {
-	if own, ok := m.pauses.Get(p.pause); ok && own.State == pause.Paused {
-		return step{kind: hold, at: m.now.Add(haltWait)} // paused again: the worker of the lane is about to stop
+	released := cmp.Or(p.pause, f.request.Released)
+	again, ok := m.pauses.Get(released)
+	if again.State != pause.Paused {
+		ok = false
 	}
-	id, state := m.pauses.Of(f.request.Target, p.pause)
+	id, state := m.pauses.Of(f.request.Target, released)
+	if ok {
+		id, state = again.ID, again.State
+	}
 	switch {
+	case ok && p.pause != "":
+		return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
 	case state == pause.Over:
 		return step{kind: fire}
 	case state == pause.Closing:
@@ -102,7 +110,7 @@ func due(p plan, m moment, f *flight) step {
 		return deferred(p, m, f, mostDeferred, pausedOut)
 	}
 	as := f.request
-	as.RetryAt, as.Paced, as.Deferred = time.Time{}, "", "" // they go out by their due times, and take new turns
+	as.RetryAt, as.Paced, as.Deferred, as.Released = time.Time{}, "", "", "" // it goes out by its due time, and takes a turn
 	return step{kind: park, pause: id, as: &as}
 }
 

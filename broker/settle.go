@@ -101,6 +101,9 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	if s.as != nil {
 		p.as = *s.as
 	}
+	if w.plan.pause != "" && s.kind != park {
+		p.as.Released = w.plan.pause
+	}
 	names, target := w.shared.names, f.request.Target
 	switch s.kind {
 	case hop:

@@ -2,13 +2,19 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 	"delaybroker/test/natstest"
 )
 
@@ -36,8 +42,36 @@ func mustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// TestPausedWaitsAndGoesOutInOrder: what becomes due for a paused target waits, also over a crash, and goes out in the
-// order of its due times when the target is resumed. Meanwhile other targets get everything when it is due.
+// checkInOrder expects these many arrivals whose bodies are numbers in order.
+func checkInOrder(t *testing.T, got []arrival, count int) {
+	t.Helper()
+	if len(got) != count {
+		t.Fatalf("%d arrived, want %d", len(got), count)
+	}
+	for i, m := range got {
+		if want := fmt.Sprintf("%06d", i); m.Body != want {
+			t.Fatalf("number %d is %s", i, m.Body)
+		}
+	}
+}
+
+// checkPunctual expects the arrivals at their due times.
+func checkPunctual(t *testing.T, got []arrival, count int) {
+	t.Helper()
+	if len(got) != count {
+		t.Errorf("%d arrived for the other target, want %d", len(got), count)
+	}
+	for _, m := range got {
+		if !m.At.Equal(m.Due) {
+			t.Fatalf("%s for the other target came at %s, due %s", m.Body, m.At, m.Due)
+		}
+	}
+}
+
+// TestPausedWaitsAndGoesOutInOrder: at 1,000 messages a second for each of two targets, one of them is paused. What
+// becomes due for it waits, also while the broker and the server are restarted, and goes out in the order of the due
+// times when the target is resumed; what becomes due meanwhile goes out behind it, and then on time. The other target
+// gets everything when it is due, and a moment of memory holds all that waits.
 func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -46,48 +80,338 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		c.target("ORDERS", "orders.>")
 		c.target("MAIL", "mail.>")
 		mustPause(t, o, "orders.>")
-		const count = 300
-		for i := range count {
-			c.publish("delay.1s.orders.x", fmt.Sprintf("%04d", i))
-			c.publish("delay.1s.mail.x", fmt.Sprintf("%04d", i))
-			time.Sleep(10 * time.Millisecond)
+		count, others := 0, 0
+		send := func(n int, delay string, both bool) {
+			for range n {
+				body := fmt.Appendf(nil, "%06d", count)
+				if err := c.nc.Publish(delay+".orders.x", body); err != nil {
+					t.Fatal(err)
+				}
+				if count++; both {
+					if err := c.nc.Publish(delay+".mail.x", body); err != nil {
+						t.Fatal(err)
+					}
+					others++
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		send(3000, "delay.1s", true)
+		for _, l := range a.broker.Status().Lanes {
+			if l.Held > 2100 {
+				t.Errorf("%s holds %d messages: what waits should take no memory", l.Stream, l.Held)
+			}
 		}
 		time.Sleep(2 * time.Second)
+		checkPunctual(t, c.arrivals("MAIL"), others)
+		send(500, "delay.1s", false)
 		a.crash()
+		s.Restart(time.Second)
 		a = startBroker(t, s, broker.Config{})
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := c.arrivals("ORDERS"); len(got) > 0 {
 			t.Fatalf("%d arrived while paused", len(got))
 		}
-		for _, m := range c.arrivals("MAIL") {
-			if !m.At.Equal(m.Due) {
-				t.Fatalf("%s for the other target came at %s, due %s", m.Body, m.At, m.Due)
-			}
+		st := a.broker.Status()
+		if !st.Ready || len(st.Paused) != 1 || st.Paused[0].Pattern != "orders.>" || st.Waiting != uint64(count) {
+			t.Errorf("ready %v, paused %+v, %d wait; want ready, orders.> and %d", st.Ready, st.Paused, st.Waiting, count)
 		}
 		mustResume(t, o, "orders.>")
-		for i := range 100 { // these become due while the others go out
-			c.publish("delayin.500ms.orders.x", fmt.Sprintf("%04d", count+i))
-			time.Sleep(20 * time.Millisecond)
-		}
+		send(3000, "delayin.500ms", false) // these become due while the others go out
 		time.Sleep(time.Minute)
 		got := c.arrivals("ORDERS")
-		if len(got) != count+100 {
-			t.Fatalf("%d arrived, want %d", len(got), count+100)
+		checkInOrder(t, got, count)
+		checkPunctual(t, got[count-500:], 500)
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestNothingToPausedFromReturn: when pause returns, also what was on its way to the target has been answered or taken
+// back, whatever waits in the deliverer for a slow service.
+func TestNothingToPausedFromReturn(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c, o := newClient(t, s), operator(t, s)
+		in := c.subscribe("svc.>") // answers nothing
+		c.many("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
+		time.Sleep(900 * time.Millisecond) // the first are sent while the pause is made
+		mustPause(t, o, "svc.>")
+		synctest.Wait()
+		before := len(in.all())
+		time.Sleep(time.Hour)
+		if after := len(in.all()); after != before || before == 0 || before == 3000 {
+			t.Errorf("%d had been sent when pause returned, %d an hour later", before, after)
 		}
-		for i, m := range got {
-			if want := fmt.Sprintf("%04d", i); m.Body != want {
-				t.Fatalf("number %d is %s", i, m.Body)
+		c.checkNoDead()
+	})
+}
+
+// TestPausedByAllInstances: two instances share the lanes; what either of them has waits. One that is stopped by a
+// crash and started again goes by the list from its first message on.
+func TestPausedByAllInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: ladder(t, "1s 5s 10s"), MaxOwners: 3}
+		a, _ := startBroker(t, s, cfg), startBroker(t, s, cfg)
+		time.Sleep(12 * time.Second)
+		c, o := newClient(t, s), operator(t, s)
+		c.target("ORDERS", "orders.>")
+		change, err := o.Pause(context.Background(), "orders.>")
+		if err != nil || len(change.Told) != 2 || len(change.Untold) != 0 {
+			t.Fatalf("%+v, %v, want two instances told", change, err)
+		}
+		count := 0
+		send := func(n int) {
+			for range n {
+				for _, delay := range []string{"delay.1s", "delay.5s", "delayin.3s"} {
+					c.publish(delay+".orders.x", "")
+					count++
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
-		if last := got[len(got)-1]; !last.At.Equal(last.Due) {
-			t.Errorf("the last came at %s, due %s: the pause should be over", last.At, last.Due)
+		send(100)
+		a.crash()
+		send(100)
+		startBroker(t, s, cfg)
+		send(100)
+		time.Sleep(time.Hour)
+		if got := c.arrivals("ORDERS"); len(got) > 0 {
+			t.Fatalf("%d arrived while paused", len(got))
 		}
-		if n := len(c.arrivals("MAIL")); n != count {
-			t.Errorf("%d for the other target, want %d", n, count)
+		mustResume(t, o, "orders.>")
+		send(300)
+		time.Sleep(time.Minute)
+		got := c.arrivals("ORDERS")
+		if len(got) != count {
+			t.Fatalf("%d arrived, want %d", len(got), count)
+		}
+		var latest time.Time
+		for i, m := range got {
+			if latest.Sub(m.Due) > 50*time.Millisecond {
+				t.Fatalf("number %d was due %s, one before it %s", i, m.Due, latest)
+			}
+			if m.Due.After(latest) {
+				latest = m.Due
+			}
 		}
 		c.checkNoDead()
 		c.checkEmpty()
-		_ = a
+	})
+}
+
+// TestPausedCountsNoAttempts: a message that was refused waits with its attempts, also if it waited in a retry lane
+// when its target was paused.
+func TestPausedCountsNoAttempts(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 3})
+		c, o := newClient(t, s), operator(t, s)
+		ack := c.publish("delay.1s.orders.x", "refused", message.HeaderDeliver, "stream")
+		time.Sleep(1500 * time.Millisecond) // nobody listens, and it waits for its second attempt
+		mustPause(t, o, "orders.>")
+		time.Sleep(time.Hour)
+		w, err := o.Where(context.Background(), mustWanted(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence)), 100,
+			func(uint64, uint64) {})
+		if err != nil || w.Stream != "DELAY_PAUSED" || w.Attempts != 1 || !strings.Contains(w.Answer, "paused since") {
+			t.Errorf("after an hour it is %+v, %v, want one attempt, in DELAY_PAUSED", w, err)
+		}
+		c.checkNoDead()
+		c.target("ORDERS", "orders.>")
+		mustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		got := c.arrivals("ORDERS")
+		if len(got) != 1 || got[0].Header.Get(message.HeaderAttempts) != "1" {
+			t.Errorf("got %+v, want one delivery after one refusal", got)
+		}
+	})
+}
+
+func mustWanted(t *testing.T, id string) inspect.Wanted {
+	t.Helper()
+	w, err := inspect.ParseWanted(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestPausedExpires: Delay-Expires is looked at when the target is resumed. What is past it becomes a dead letter.
+func TestPausedExpires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c, o := newClient(t, s), operator(t, s)
+		c.target("ORDERS", "orders.>")
+		mustPause(t, o, "orders.>")
+		c.publish("delay.1s.orders.x", "short", message.HeaderExpires, "10m")
+		c.publish("delay.1s.orders.x", "long", message.HeaderExpires, "2h")
+		time.Sleep(time.Hour)
+		c.checkNoDead()
+		mustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		if got := bodies(c.arrivals("ORDERS")); got != "long" {
+			t.Errorf("%q arrived, want long", got)
+		}
+		if got := bodies(c.dead()["expired"]); got != "short" {
+			t.Errorf("%q are dead letters for having expired, want short", got)
+		}
+	})
+}
+
+// TestOverlappingPauses: a target is paused as long as one pattern matches it, and its messages stay in order whichever
+// is resumed first. A part of a pattern cannot be resumed, and the error says what can.
+func TestOverlappingPauses(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"orders.>", "orders.eu.*"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				startBroker(t, s, broker.Config{})
+				c, o := newClient(t, s), operator(t, s)
+				c.target("EU", "orders.eu.>")
+				c.target("US", "orders.us.>")
+				count := 0
+				send := func() {
+					for range 100 {
+						for _, land := range []string{"eu", "us"} {
+							c.publish("delay.1s.orders."+land+".x", fmt.Sprintf("%06d", count))
+						}
+						count++
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				mustPause(t, o, "orders.>")
+				send()
+				mustPause(t, o, "orders.eu.*")
+				send()
+				_, err := o.Resume(context.Background(), "orders.eu.x")
+				if !errors.Is(err, pause.ErrNotPaused) || !strings.Contains(err.Error(), "orders.>, orders.eu.*") {
+					t.Errorf("resume of a part: %v, want the two patterns", err)
+				}
+				mustResume(t, o, first)
+				send()
+				time.Sleep(time.Minute)
+				us := count
+				if first == "orders.eu.*" {
+					us = 0
+				}
+				checkInOrder(t, c.arrivals("US"), us)
+				checkInOrder(t, c.arrivals("EU"), 0)
+				for _, pattern := range []string{"orders.>", "orders.eu.*"} {
+					if pattern != first {
+						mustResume(t, o, pattern)
+					}
+				}
+				send()
+				time.Sleep(time.Minute)
+				checkInOrder(t, c.arrivals("US"), count)
+				checkInOrder(t, c.arrivals("EU"), count)
+				c.checkEmpty()
+			})
+		})
+	}
+}
+
+// TestResumedAtItsRate: what waited goes out at the target's rate. It took its turns before it waited, and takes new
+// ones.
+func TestResumedAtItsRate(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", PerSecond: 10}}})
+		c, o := newClient(t, s), operator(t, s)
+		c.target("ORDERS", "orders.>")
+		for i := range 200 {
+			c.publish("delay.1s.orders.x", fmt.Sprintf("%06d", i))
+		}
+		time.Sleep(2 * time.Second) // all have their turns by now
+		mustPause(t, o, "orders.>")
+		before := len(c.arrivals("ORDERS"))
+		time.Sleep(time.Hour)
+		if got := len(c.arrivals("ORDERS")); got != before || got > 20 {
+			t.Errorf("%d arrived before, %d an hour later", before, got)
+		}
+		mustResume(t, o, "orders.>")
+		time.Sleep(time.Hour)
+		got := c.arrivals("ORDERS")
+		checkInOrder(t, got, 200)
+		for i := before + 1; i < len(got); i++ {
+			if apart := got[i].At.Sub(got[i-1].At); apart < 99*time.Millisecond {
+				t.Fatalf("number %d came %s behind the one before it", i, apart)
+			}
+		}
+	})
+}
+
+// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. What is not out yet waits
+// on, and everything goes out in order.
+func TestPausedAgainWhileResumed(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{})
+		c, o := newClient(t, s), operator(t, s)
+		c.target("ORDERS", "orders.>")
+		ctx, cancel := context.WithCancel(context.Background())
+		count, ended := 0, make(chan struct{})
+		go func() {
+			defer close(ended)
+			for ; ctx.Err() == nil; count++ {
+				if err := c.nc.Publish("delay.1s.orders.x", fmt.Appendf(nil, "%06d", count)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		for after := 0; after < 3000; after += 300 {
+			mustPause(t, o, "orders.>")
+			before := len(c.arrivals("ORDERS"))
+			time.Sleep(5 * time.Second)
+			if got := len(c.arrivals("ORDERS")); got != before {
+				t.Fatalf("paused %dms after it was resumed, %d came", after-300, got-before)
+			}
+			mustResume(t, o, "orders.>")
+			time.Sleep(time.Duration(after) * time.Millisecond)
+		}
+		cancel()
+		<-ended
+		time.Sleep(time.Minute)
+		checkInOrder(t, c.arrivals("ORDERS"), count)
+		c.checkEmpty()
+	})
+}
+
+// TestDeadResentToPaused: a dead letter that is resent to a paused target waits like any other message.
+func TestDeadResentToPaused(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, broker.Config{Attempts: 1})
+		c, o := newClient(t, s), operator(t, s)
+		c.publish("delay.1s.orders.x", "again", message.HeaderDeliver, "stream")
+		time.Sleep(time.Minute)
+		c.target("ORDERS", "orders.>")
+		mustPause(t, o, "orders.>")
+		letters, err := o.Letters(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l, err := range letters.List(context.Background(), deadletter.Query{}) {
+			if err == nil {
+				err = letters.Resend(context.Background(), l, deadletter.Change{}, letters.Time())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		checkInOrder(t, c.arrivals("ORDERS"), 0)
+		mustResume(t, o, "orders.>")
+		time.Sleep(time.Minute)
+		if got := bodies(c.arrivals("ORDERS")); got != "again" {
+			t.Errorf("%q arrived, want again", got)
+		}
+		c.checkEmpty()
 	})
 }

@@ -135,11 +135,13 @@ func (d *Deliverer) Recall(o Owner) {
 // that wait for them, and returns when those that were sent have their results, or ctx ends.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
+	before := d.halted
 	d.halted = halted
 	if halted == nil {
 		d.mu.Unlock()
 		return
 	}
+	d.targets.halt(func(target string) bool { return halted(target) && (before == nil || !before(target)) }, time.Now())
 	back := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
 	d.mu.Unlock()
 	giveBack(back, ErrHalted)
