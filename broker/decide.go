@@ -87,21 +87,18 @@ func next(p plan, m moment, f *flight) step {
 	return step{kind: hop, level: p.smaller(level, f.refused)}
 }
 
-// due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waits in such a
-// lane goes out when the pause is resumed, unless another pause matches its target too.
+// due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited for a
+// pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
 func due(p plan, m moment, f *flight) step {
 	released := cmp.Or(p.pause, f.request.Released)
-	again, ok := m.pauses.Get(released)
-	if again.State != pause.Paused {
-		ok = false
-	}
 	id, state := m.pauses.Of(f.request.Target, released)
-	if ok {
+	if again, ok := m.pauses.Get(released); ok && again.State == pause.Paused {
+		if p.pause != "" {
+			return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
+		}
 		id, state = again.ID, again.State
 	}
 	switch {
-	case ok && p.pause != "":
-		return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
 	case state == pause.Over:
 		return step{kind: fire}
 	case state == pause.Closing:
@@ -109,8 +106,8 @@ func due(p plan, m moment, f *flight) step {
 	case !m.parks:
 		return deferred(p, m, f, mostDeferred, pausedOut)
 	}
-	as := f.request
-	as.RetryAt, as.Paced, as.Deferred, as.Released = time.Time{}, "", "", "" // it goes out by its due time, and takes a turn
+	as := f.request // it goes out by its due time then, and takes a turn at its target's rate
+	as.RetryAt, as.Paced, as.Deferred, as.Released = time.Time{}, "", "", ""
 	return step{kind: park, pause: id, as: &as}
 }
 
@@ -291,7 +288,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return step{kind: arrive}
 	case deliver.Unknown: // the target did not refuse it: repeat under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
-			return step{kind: hold, at: m.now} // its target has just been paused
+			return step{kind: hold, at: f.when()} // its target has just been paused, or just been resumed: in its place
 		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:

@@ -151,6 +151,9 @@ func (l *pauseLanes) run(ctx context.Context) error {
 // hold what an instance put there that did not know it yet. While nothing is paused, no lane is to hold anything.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.pauses.List(), sweepRarely
+	if list != nil && l.pauses.Applied() < list.Version {
+		return nil, drainGlance // what would go out first would be held up
+	}
 	for _, p := range list.All() {
 		switch p.State {
 		case pause.Resuming, pause.Closing:
