@@ -79,7 +79,8 @@ func (b *Broker) newWorker(
 	from, log := by.From(), b.log.With("stream", l.Stream)
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
-		Stream: l.Stream, Filter: laneFilter(b.streams.names, l), Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: room.buffer, Log: b.log,
+		Stream: l.Stream, Filter: laneFilter(b.streams.names, l), Delay: l.Delay, From: from.Next,
+		FromCreated: from.Created, Buffer: room.buffer, Log: b.log,
 	})
 	share := freeShare
 	if l.Kind == layout.Retry {

@@ -242,8 +242,8 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 	})
 }
 
-// TestForgedPauses: a tenant has acknowledgements of its own messages, and another's earlier list, put where the list of
-// pauses and the messages are that wait. Nothing of it is believed, before and after a restart.
+// TestForgedPauses: a tenant has acknowledgements of its own messages, and another's earlier list, put where the list
+// of pauses and the messages are that wait. Nothing of it is believed, before and after a restart.
 func TestForgedPauses(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *client) {

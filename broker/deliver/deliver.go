@@ -46,8 +46,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 	listing.Wait()
 }
 
-// Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not block.
-// The messages for one target are sent in the order of the calls.
+// Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not
+// block. The messages for one target are sent in the order of the calls.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	dl := &delivery{Message: m, done: done}
 	dl.Size = max(m.Size, len(m.Data))
@@ -131,8 +131,8 @@ func (d *Deliverer) Recall(o Owner) {
 	d.sendReady()
 }
 
-// Halt sends nothing more to some targets, until it is called again; nil is for none of them. It gives back the messages
-// that wait for them, and returns when those that were sent have their results, or ctx ends.
+// Halt sends nothing more to some targets, until it is called again; nil is for none of them. It gives back the
+// messages that wait for them, and returns when those that were sent have their results, or ctx ends.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
 	before := d.halted

@@ -63,7 +63,7 @@ type Result struct {
 	Outcome Outcome
 	Code    int       // of a refusal: see jsapi.Ack
 	Reason  string    // for people: why it was refused, or what the silence of the target may mean
-	Err     error     // of silence or an unknown outcome: from package outbox, from the connection, ErrDraining or ErrHalted
+	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
 	Pacer   string    // when paced: the name of the deliverer that gave the turn
 }
@@ -83,7 +83,7 @@ type delivery struct {
 	wait time.Duration // how long an answer is awaited
 	sent time.Time
 
-	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function that
-	// the outbox calls uses it, and the outbox makes one call at a time.
+	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function
+	// that the outbox calls uses it, and the outbox makes one call at a time.
 	ignored string
 }

@@ -263,8 +263,9 @@ func (k *Keeper) read(ctx context.Context) error {
 	return err
 }
 
-// Move moves a pause from one state to the next, and stores that: the other instances read it within busyEvery. If it cannot be stored, it counts all the
-// same: the record is written when it can be, and until then a restart goes on with the state before.
+// Move moves a pause from one state to the next, and stores that: the other instances read it within busyEvery. If it
+// cannot be stored, it counts all the same: the record is written when it can be, and until then a restart goes on
+// with the state before.
 func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 	for range moveTries {
 		read, err := k.cfg.Store.Read(ctx)
@@ -293,8 +294,8 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 	}
 }
 
-// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it, and
-// all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
+// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
+// and all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
 func (s Store) Announce(l *List, reply string) error {
 	r := s.Seal(l)
 	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}

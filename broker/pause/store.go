@@ -105,8 +105,8 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	return found, nil
 }
 
-// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if somebody was faster. After any other
-// error it may be stored or not.
+// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if somebody
+// was faster. After any other error it may be stored or not.
 func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
