@@ -61,12 +61,12 @@
 //
 //	an operator, before the record is stored         nothing has happened
 //	after it is stored, before all are told          each reads it in time: 5 minutes at most, at once when it starts
-//	an instance, parked and not committed            its successor parks it again, under the same id: stored once, within
-//	                                                 the duplicate window; a copy under its Delay-Id, after
-//	an instance, fired from a lane and not committed as in all lanes: delivered again under the same id
+//	an instance, parked and not committed            its successor parks it again, under the same id: stored once
+//	                                                 within the duplicate window; a copy, after
+//	an instance, fired from a lane, not committed    as in all lanes: delivered again under the same id
 //	the owner, while a lane drains                   its successor drains on, from the first message that is stored
-//	the owner, before or after it stores "closing"   the others hold what becomes due for CloseMost, and then it joins the
-//	                                                 lane again; its successor drains that, and closes
+//	the owner, before or after it stores "closing"   the others hold what becomes due for CloseMost; then it
+//	                                                 joins the lane, which the successor drains, and closes
 //	the owner, before it stores "over"               likewise
 //	an instance that parks for a pause that is over  its lane is looked at every 5 s for a minute, every minute for an
 //	                                                 hour, and whenever nothing is paused: it drains then
@@ -75,7 +75,7 @@
 //	the stream purged                                what waited is gone; the list is written back by any instance
 //	the stream deleted                               likewise, once it is created again
 //	the stream full, silent, gone                    what would be parked goes round in a retry lane
-//	the record unreadable at a start                 waited for 15 s; then all targets are delivered to, and the log says so
+//	the record unreadable at a start                 waited for 15 s; then all targets are delivered to, and logged
 //
 // # Tried and rejected
 //

@@ -27,7 +27,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	want := "INTAKE serving, 1s serving, 5s serving, 7s retiring, 13s serving, " +
-		"RETRY_2s serving, RETRY_9s serving, DEAD serving"
+		"RETRY_2s serving, RETRY_9s serving, PAUSED serving, DEAD serving"
 	if got := states(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
