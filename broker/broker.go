@@ -17,7 +17,6 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/outbox"
-	"delaybroker/broker/pause"
 	"delaybroker/broker/ratelog"
 )
 
@@ -36,16 +35,12 @@ type Broker struct {
 	muster    muster
 	tally     *tally
 	roster    roster
-	pauses    *pause.Keeper
+	pauses    pausing
 	log       *slog.Logger
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
-
-	deliverer    *deliver.Deliverer     // set by Run
-	said         map[string]pause.State // of the pauses that were logged; belongs to applyPauses
-	owningPauses atomic.Bool            // this instance has the lease of the stream of what is paused
 }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
@@ -66,9 +61,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 	b := &Broker{
 		streams: streams, conns: links, links: newLinkStates(links), reading: reading, log: cfg.Log, tally: newTally(),
 		jetstream: newJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
-		ready:     make(chan struct{}), stop: make(chan error, 1), said: make(map[string]pause.State),
+		ready:     make(chan struct{}), stop: make(chan error, 1),
 	}
-	b.pauses = b.newKeeper()
+	b.pauses.Keeper = b.newKeeper()
 	streams.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
 		found, _, err := streams.Provisioner(js).Find(ctx)
 		return found, err
@@ -104,9 +99,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
-	b.deliverer = deliverer
 	b.links.look()
-	b.pauses.Load(ctx)
+	b.pauses.begin(ctx, deliverer)
 
 	// The services that the workers use outlive the workers.
 	defer b.streams.keys.wg.Wait()
@@ -115,8 +109,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer services.Wait()
 	defer stop()
 	for _, run := range []func(context.Context){
-		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run,
-		b.pauses.Run,
+		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run, b.pauses.Run,
 	} {
 		services.Go(func() { run(base) })
 	}
@@ -130,15 +123,14 @@ func (b *Broker) Run(ctx context.Context) error {
 		case <-base.Done():
 		}
 	})
-	release := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		deliverer.Drain()
-	})
-	defer release()
+	})()
 	err = b.work(ctx, lanes, budget, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		pauses:   b.pauses,
+		pauses:   b.pauses.Keeper,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {

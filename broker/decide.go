@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
-	"delaybroker/broker/pause"
 	"delaybroker/levels"
 )
 
@@ -19,7 +17,7 @@ import (
 // the worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps
 // are taken in settle.go.
 //
-//	read, or its time has come    next
+//	read, or its time has come    next, and due in parking.go
 //	a stream of ours answered     afterStore
 //	a stream's copy was read      afterCheck
 //	a delivery ended              afterDelivery
@@ -38,14 +36,10 @@ const (
 	// silentTries is how many deliveries in a row a target that should acknowledge may leave unanswered: the last of them
 	// counts as a refusal.
 	silentTries = 3
-	// haltWait is how soon a message is looked at again that was about to leave the lane of a pause.
-	haltWait = time.Second
 	// mostDeferred is longer than any retry lane.
 	mostDeferred = forever
 	// stalled is why a message waits that its target did not refuse.
 	stalled = "its target takes no more at the moment: it is slow or silent, or much waits for it"
-	// pausedOut is why a message for a paused target waits in a retry lane.
-	pausedOut = "its target is paused, and the stream for what is paused takes nothing"
 )
 
 // next decides about a message that was just read, or whose time on the wheel has come. Due travels with the message,
@@ -85,30 +79,6 @@ func next(p plan, m moment, f *flight) step {
 		return holdOrSpill(p, m, f, when)
 	}
 	return step{kind: hop, level: p.smaller(level, f.refused)}
-}
-
-// due decides about a message that is due: it goes to its target, or waits in the lane of a pause. What waited for a
-// pause goes out when that is resumed, whatever way it takes then, unless another pause matches its target too.
-func due(p plan, m moment, f *flight) step {
-	released := cmp.Or(p.pause, f.request.Released)
-	id, state := m.pauses.Of(f.request.Target, released)
-	if again, ok := m.pauses.Get(released); ok && again.State == pause.Paused {
-		if p.pause != "" {
-			return step{kind: hold, at: m.now.Add(haltWait)} // the worker of its lane is about to stop
-		}
-		id, state = again.ID, again.State
-	}
-	switch {
-	case state == pause.Over:
-		return step{kind: fire}
-	case state == pause.Closing:
-		return step{kind: halt}
-	case !m.parks:
-		return deferred(p, m, f, mostDeferred, pausedOut)
-	}
-	as := f.request // it goes out by its due time then, and takes a turn at its target's rate
-	as.RetryAt, as.Paced, as.Deferred, as.Released = time.Time{}, "", "", ""
-	return step{kind: park, pause: id, as: &as}
 }
 
 // stillHere is the problem of a message that expired before it was delivered.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
@@ -31,6 +33,20 @@ const (
 	// that are over: in the first minute, in the first hour, and after.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
+
+// pausing is what an instance knows of pauses, and does about them.
+type pausing struct {
+	*pause.Keeper
+	deliverer *deliver.Deliverer     // set by begin
+	said      map[string]pause.State // of the pauses that were logged; belongs to applyPauses
+	owning    atomic.Bool            // this instance has the lease of the stream
+}
+
+// begin finds out what is paused, before lanes are worked.
+func (p *pausing) begin(ctx context.Context, d *deliver.Deliverer) {
+	p.deliverer, p.said = d, make(map[string]pause.State)
+	p.Load(ctx)
+}
 
 // newKeeper makes what knows of the pauses.
 func (b *Broker) newKeeper() *pause.Keeper {
@@ -61,12 +77,12 @@ func (b *Broker) newKeeper() *pause.Keeper {
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.sayPauses(l)
 	if len(l.Present()) == 0 {
-		b.deliverer.Halt(ctx, nil)
+		b.pauses.deliverer.Halt(ctx, nil)
 		return
 	}
 	halting, cancel := context.WithTimeout(ctx, haltPatience)
 	defer cancel()
-	b.deliverer.Halt(halting, l.Stops)
+	b.pauses.deliverer.Halt(halting, l.Stops)
 	flushing, cancelFlush := context.WithTimeout(ctx, haltPatience)
 	defer cancelFlush()
 	if err := b.conns.Deliver.FlushWithContext(flushing); err != nil {
@@ -77,10 +93,10 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 // sayPauses logs what has changed.
 func (b *Broker) sayPauses(l *pause.List) {
 	for _, p := range l.Pauses {
-		if b.said[p.ID] == p.State {
+		if b.pauses.said[p.ID] == p.State {
 			continue
 		}
-		b.said[p.ID] = p.State
+		b.pauses.said[p.ID] = p.State
 		switch p.State {
 		case pause.Paused:
 			b.log.Info("a target is paused: what is due for it waits", "pattern", p.Pattern, "since", p.Since)
@@ -115,8 +131,8 @@ func (b *Broker) newPauseLanes(
 
 // run drains the lanes of pauses that are resumed, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
-	l.owningPauses.Store(true)
-	defer l.owningPauses.Store(false)
+	l.pauses.owning.Store(true)
+	defer l.pauses.owning.Store(false)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

@@ -125,7 +125,7 @@ func (b *Broker) Status() Status {
 			w.gauge.fill(&l, now)
 		}
 		if l.Kind == string(layout.Paused) {
-			l.Owned, l.Live, l.Level = b.owningPauses.Load(), b.owningPauses.Load(), ""
+			l.Owned, l.Live, l.Level = b.pauses.owning.Load(), b.pauses.owning.Load(), ""
 			l.Pending = b.pauses.Waiting()
 		}
 		s.Lanes = append(s.Lanes, l)

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/ratelog"
@@ -293,20 +292,6 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 		return
 	}
 }
-
-// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
-// and all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
-func (s Store) Announce(l *List, reply string) error {
-	r := s.Seal(l)
-	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
-	if r.Seal != "" {
-		m.Header.Set(sealHeader, r.Seal)
-	}
-	return s.Conn.PublishMsg(m)
-}
-
-// Announced is the record in an announcement.
-func Announced(m *nats.Msg) Record { return Record{Body: m.Data, Seal: m.Header.Get(sealHeader)} }
 
 func signal(c chan struct{}) {
 	select {

@@ -139,6 +139,20 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	}
 }
 
+// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
+// and all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
+func (s Store) Announce(l *List, reply string) error {
+	r := s.Seal(l)
+	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
+	if r.Seal != "" {
+		m.Header.Set(sealHeader, r.Seal)
+	}
+	return s.Conn.PublishMsg(m)
+}
+
+// Announced is the record in an announcement.
+func Announced(m *nats.Msg) Record { return Record{Body: m.Data, Seal: m.Header.Get(sealHeader)} }
+
 // untidy reports whether there is much on the subject that nobody needs.
 func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > mostForeign }
 
