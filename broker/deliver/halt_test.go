@@ -1,0 +1,95 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestHalt: nothing more is sent to a target from the moment it is halted, whatever waits; Halt returns when what was
+// sent has been answered, and no later than its context ends. Others get theirs meanwhile.
+func TestHalt(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc.>", func(m *nats.Msg) {
+			time.AfterFunc(time.Second, func() { _ = m.Respond([]byte("ok")) })
+		})
+		others := k.subscribe("mail.>", nil)
+		results := make(map[string]int)
+		send := func(target string, mode message.Mode) {
+			k.Deliver(Message{Target: target, Mode: mode}, func(r Result) {
+				switch {
+				case errors.Is(r.Err, ErrHalted):
+					results["halted"]++
+				default:
+					results[r.Outcome.String()]++
+				}
+			})
+		}
+		send("svc.x", message.ModeRequest)
+		synctest.Wait()
+		start := time.Now()
+		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
+		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || results["delivered"] != 1 {
+			t.Errorf("it took %s, with %v, want the second in which the target answers", took, results)
+		}
+		send("svc.x", message.ModeRequest)
+		send("mail.x", message.ModeCore)
+		time.Sleep(time.Minute)
+		if seen.get() != 1 || results["halted"] != 1 || others.get() != 1 {
+			t.Errorf("halted: %d seen, %v, %d for others", seen.get(), results, others.get())
+		}
+		k.Halt(context.Background(), nil)
+		send("svc.x", message.ModeRequest)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		start = time.Now()
+		k.Halt(ctx, func(string) bool { return true })
+		if took := time.Since(start); took < 100*time.Millisecond || seen.get() != 2 {
+			t.Errorf("it took %s, and %d were seen, want the time it was given, and 2", took, seen.get())
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestHaltTakesTurnsBack: turns that were given before a target was halted do not count after, and the first turn is
+// free at once.
+func TestHaltTakesTurnsBack(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{"slow.>", 1}}
+		k.subscribe("slow.>", nil)
+		var last Result
+		deliver := func(target, paced string) {
+			last = Result{}
+			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) { last = r })
+		}
+		for range 10 {
+			deliver("slow.a", "")
+			deliver("slow.b", "")
+		}
+		pacer := last.Pacer
+		k.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
+		k.Halt(context.Background(), nil)
+		deliver("slow.a", pacer) // takes the first turn, which is now
+		if last.Outcome == Paced {
+			t.Errorf("the first turn is in %s", time.Until(last.Turn))
+		}
+		deliver("slow.a", pacer)
+		if wait := time.Until(last.Turn); last.Outcome != Paced || wait != time.Second || last.Pacer == pacer {
+			t.Errorf("%v in %s of %s, want a new turn in a second", last.Outcome, wait, last.Pacer)
+		}
+		if deliver("slow.b", pacer); last.Outcome == Paced {
+			t.Error("a turn of another target is taken back too")
+		}
+		time.Sleep(time.Minute)
+	})
+}
