@@ -251,6 +251,9 @@ func TestLatePauseIsFound(t *testing.T) {
 				startBroker(t, s, broker.Config{})
 				c, o := newClient(t, s), operator(t, s)
 				c.target("ORDERS", "orders.>")
+				if after == time.Second { // then it is not enough to look while nothing is paused
+					mustPause(t, o, "mail.>")
+				}
 				mustPause(t, o, "orders.>")
 				list, err := o.Pauses(context.Background())
 				if err != nil {
@@ -262,7 +265,7 @@ func TestLatePauseIsFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				parked, err := st.GetLastMsgForSubject(context.Background(), "delaysys.paused."+list[0].ID+".orders.x")
+				parked, err := st.GetLastMsgForSubject(context.Background(), "delaysys.paused."+list[len(list)-1].ID+".orders.x")
 				if err != nil {
 					t.Fatal(err)
 				}

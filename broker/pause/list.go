@@ -53,8 +53,11 @@ func Parse(data []byte) (*List, error) {
 	if err := json.Unmarshal(data, l); err != nil {
 		return nil, fmt.Errorf("read the list of pauses: %w", err)
 	}
+	if l.Version < 1 {
+		return nil, fmt.Errorf("read the list of pauses: version %d is none", l.Version)
+	}
 	for _, p := range l.Pauses {
-		if !message.ValidPattern(p.Pattern) || p.ID == "" || l.Version < 1 {
+		if !message.ValidPattern(p.Pattern) || p.ID == "" {
 			return nil, fmt.Errorf("read the list of pauses: %+v is none", p)
 		}
 	}

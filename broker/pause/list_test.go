@@ -95,7 +95,8 @@ func TestListChanges(t *testing.T) {
 	if err != nil || read.Version != l.Version || !slices.Equal(read.Pauses, l.Pauses) {
 		t.Errorf("read back: %+v, %v", read, err)
 	}
-	for _, bad := range []string{"", "{}x", `{"version":0,"pauses":[{"id":"a","pattern":"x"}]}`,
+	for _, bad := range []string{"", "{}x", `{"stream":"DELAY_1m","seq":7}`,
+		`{"version":0,"pauses":[{"id":"a","pattern":"x"}]}`,
 		`{"version":1,"pauses":[{"id":"","pattern":"x"}]}`, `{"version":1,"pauses":[{"id":"a","pattern":"x..y"}]}`} {
 		if got, err := Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is the list %+v", bad, got)
