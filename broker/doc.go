@@ -26,7 +26,7 @@
 //	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
 //	  ▼
 //	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
-//	  │                         pause/… knows whether its target is paused: then it is parked, as by a hop
+//	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
 //	  ▼
 //	settle.go                   takes the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
