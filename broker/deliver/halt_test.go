@@ -3,6 +3,8 @@ package deliver
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,13 +24,15 @@ func TestHalt(t *testing.T) {
 			time.AfterFunc(time.Second, func() { _ = m.Respond([]byte("ok")) })
 		})
 		others := k.subscribe("mail.>", nil)
+		var mu sync.Mutex // guards results
 		results := make(map[string]int)
 		send := func(target string, mode message.Mode) {
 			k.Deliver(Message{Target: target, Mode: mode}, func(r Result) {
-				switch {
-				case errors.Is(r.Err, ErrHalted):
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(r.Err, ErrHalted) {
 					results["halted"]++
-				default:
+				} else {
 					results[r.Outcome.String()]++
 				}
 			})
@@ -70,7 +74,11 @@ func TestHaltTakesTurnsBack(t *testing.T) {
 		var last Result
 		deliver := func(target, paced string) {
 			last = Result{}
-			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) { last = r })
+			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
+				if r.Outcome == Paced { // which is told at once
+					last = r
+				}
+			})
 		}
 		for range 10 {
 			deliver("slow.a", "")
@@ -91,5 +99,39 @@ func TestHaltTakesTurnsBack(t *testing.T) {
 			t.Error("a turn of another target is taken back too")
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+// TestHaltGivesBackWhatWaits: what waits in memory for a slow target that is halted is given back at once, and none of
+// it is sent when the target answers.
+func TestHaltGivesBackWhatWaits(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc.>", func(m *nats.Msg) {
+			time.AfterFunc(200*time.Millisecond, func() { _ = m.Respond([]byte("ok")) })
+		})
+		const count = 20_000
+		var halted, others atomic.Int64
+		for range count {
+			k.Deliver(Message{Target: "svc.x", Mode: message.ModeRequest}, func(r Result) {
+				if errors.Is(r.Err, ErrHalted) {
+					halted.Add(1)
+				} else {
+					others.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		sent := seen.get()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+		defer cancel()
+		k.Halt(ctx, func(string) bool { return true })
+		if sent == 0 || sent == count || int(halted.Load()) != count-sent {
+			t.Errorf("%d of %d were sent, and %d given back, want all others", sent, count, halted.Load())
+		}
+		time.Sleep(time.Minute)
+		if seen.get() != sent || int(others.Load()) != sent {
+			t.Errorf("%d were sent in the end, and %d have an answer, want %d", seen.get(), others.Load(), sent)
+		}
 	})
 }
