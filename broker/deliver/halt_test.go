@@ -37,18 +37,24 @@ func TestHalt(t *testing.T) {
 				}
 			})
 		}
+		got := func(what string) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return results[what]
+		}
 		send("svc.x", message.ModeRequest)
 		synctest.Wait()
 		start := time.Now()
 		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
-		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || results["delivered"] != 1 {
-			t.Errorf("it took %s, with %v, want the second in which the target answers", took, results)
+		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || got("delivered") != 1 {
+			t.Errorf("it took %s, with %d delivered, want the second in which the target answers", took,
+				got("delivered"))
 		}
 		send("svc.x", message.ModeRequest)
 		send("mail.x", message.ModeCore)
 		time.Sleep(time.Minute)
-		if seen.get() != 1 || results["halted"] != 1 || others.get() != 1 {
-			t.Errorf("halted: %d seen, %v, %d for others", seen.get(), results, others.get())
+		if seen.get() != 1 || got("halted") != 1 || others.get() != 1 {
+			t.Errorf("halted: %d seen, %d given back, %d for others", seen.get(), got("halted"), others.get())
 		}
 		k.Halt(context.Background(), nil)
 		send("svc.x", message.ModeRequest)
