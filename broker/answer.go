@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 )
 
 const (
@@ -19,6 +22,7 @@ const (
 
 // Answer is what a running instance reports of itself to an operator who asks on message.Names.StatusCall. It is for
 // display only: in an account where other clients may publish below StatusAnswers, such a client may have written it.
+// Whoever does something on its account looks at its seal.
 type Answer struct {
 	Instance string       `json:"instance"` // unique among the running instances
 	Ready    bool         `json:"ready"`
@@ -26,6 +30,14 @@ type Answer struct {
 	Journal  bool         `json:"journal,omitempty"` // it keeps one
 	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
 	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
+	// Pauses is by which list of paused targets the instance acts. A broker that knows nothing of pauses says nothing.
+	Pauses *PausesAnswer `json:"pauses,omitempty"`
+}
+
+// PausesAnswer is the list of paused targets as an instance knows it.
+type PausesAnswer struct {
+	Applied int64        `json:"applied"`         // the version by which it acts for certain
+	Record  pause.Record `json:"record,omitzero"` // the list that it knows
 }
 
 // LaneAnswer is a lane as its owner sees it.
@@ -45,7 +57,8 @@ func (b *Broker) Answer() Answer {
 	s := b.Status()
 	a := Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.streams.cfg.MaxOwners == 0,
-		Lanes: []LaneAnswer{},
+		Lanes:  []LaneAnswer{},
+		Pauses: &PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
 	}
 	for _, l := range s.Lanes {
 		if l.Owned {
@@ -67,6 +80,9 @@ func (b *Broker) Answer() Answer {
 func (b *Broker) answer(ctx context.Context) {
 	asked := make(chan string, answersWaiting)
 	sub, err := b.conns.Control.Subscribe(b.streams.names.StatusCall(), func(m *nats.Msg) {
+		if len(m.Data) > 0 {
+			b.pauses.Hear(pause.Announced(m))
+		}
 		if !strings.HasPrefix(m.Reply, b.streams.names.StatusAnswers()) {
 			return
 		}
@@ -102,5 +118,9 @@ func (b *Broker) tell(subject string) error {
 	if err != nil {
 		return err
 	}
-	return b.conns.Control.Publish(subject, body)
+	m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}}
+	if seal := b.streams.keys.policy.Keys.Seal(subject, body); seal != "" {
+		m.Header.Set(message.HeaderSeal, seal)
+	}
+	return b.conns.Control.PublishMsg(m)
 }

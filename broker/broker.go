@@ -38,6 +38,7 @@ type Broker struct {
 	muster    muster.Muster
 	tally     *tally
 	roster    roster
+	pauses    pausing
 	log       *slog.Logger
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
@@ -65,6 +66,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		jetstream: newJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		ready:     make(chan struct{}), stop: make(chan error, 1),
 	}
+	b.pauses.Keeper = b.newKeeper()
 	streams.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
 		found, _, err := streams.Provisioner(js).Find(ctx)
 		return found, err
@@ -101,6 +103,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
 	b.links.look()
+	b.pauses.begin(ctx, deliverer)
 
 	// The services that the workers use outlive the workers.
 	defer b.streams.keys.wg.Wait()
@@ -109,7 +112,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer services.Wait()
 	defer stop()
 	for _, run := range []func(context.Context){
-		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run,
+		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run, b.pauses.Run,
 	} {
 		services.Go(func() { run(base) })
 	}
@@ -130,7 +133,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	err = b.work(ctx, lanes, room, &instance{
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records,
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
 	})
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)

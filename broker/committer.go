@@ -37,6 +37,7 @@ const (
 // carryOut may run on any goroutine.
 type committer struct {
 	stream string
+	filter string // the subjects of a lane that is only a part of the stream; empty for all
 	api    jsapi.Client
 	sample sampler
 
@@ -69,8 +70,8 @@ type commitAnswer struct {
 	err    error
 }
 
-func newCommitter(stream string, api jsapi.Client, sample sampler) *committer {
-	return &committer{stream: stream, api: api, sample: sample, judge: new(lane.Judge)}
+func newCommitter(stream, filter string, api jsapi.Client, sample sampler) *committer {
+	return &committer{stream: stream, filter: filter, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
 // reset forgets all commits: the stream has another history.
@@ -155,12 +156,20 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		a.err = lane.ErrUnsure
 		return a
 	}
-	if a.err = c.api.Purge(ctx, c.stream, todo.upTo+1); a.err != nil {
+	if a.err = c.purge(ctx, todo.upTo+1); a.err != nil {
 		return a
 	}
 	a.took = time.Since(start)
 	a.err = c.removeAll(ctx, todo.ahead)
 	return a
+}
+
+// purge removes the messages of the lane below a sequence.
+func (c *committer) purge(ctx context.Context, below uint64) error {
+	if c.filter != "" {
+		return c.api.PurgeBelow(ctx, c.stream, c.filter, below)
+	}
+	return c.api.Purge(ctx, c.stream, below)
 }
 
 // confirm returns lane.ErrHistory when the stream is not the one that was read. It returns lane.ErrUnsure when that

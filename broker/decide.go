@@ -18,7 +18,7 @@ import (
 // the worker knows at this moment, the message, and an answer. They return the next step, and change nothing. The steps
 // are taken in settle.go.
 //
-//	read, or its time has come    next
+//	read, or its time has come    next, and due in parking.go
 //	a stream of ours answered     afterStore
 //	a stream's copy was read      afterCheck
 //	a delivery ended              afterDelivery
@@ -66,7 +66,7 @@ func next(p plan, m moment, f *flight) step {
 	when, leaves := f.when(), f.storedAt().Add(p.delay-lookahead)
 	left := when.Sub(m.now)
 	if left <= 0 && m.proven {
-		return step{kind: fire}
+		return due(p, m, f)
 	}
 	horizon := p.ladder.Horizon() + lookahead
 	if left <= horizon || when.Sub(leaves) <= horizon {
@@ -207,6 +207,10 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		}
 		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}
+	case park:
+		s = deferred(p, m, f, mostDeferred, pausedOut)
+		s.note = &note{slog.LevelWarn, "the stream for what is paused takes nothing; waiting in a retry lane",
+			[]any{"stream", sent.stream, "reason", no.Description}}
 	case dead:
 		s.note = &note{slog.LevelError, "dead letters are not stored; trying again",
 			[]any{"code", sent.why.Code, "reason", no.Description}}
@@ -254,6 +258,9 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 	case deliver.Delivered:
 		return step{kind: arrive}
 	case deliver.Unknown: // the target did not refuse it: repeat under the same id
+		if errors.Is(r.Err, deliver.ErrHalted) {
+			return step{kind: hold, at: f.when()} // its target has just been paused, or just been resumed: in its place
+		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request

@@ -8,6 +8,7 @@
 //	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
 //	step      the next thing to do with a flight: hold, hop, fire, retry, …
+//	park      to store what is due in the lane of a pause; see package pause
 //	horizon   the remaining time below which a message waits on the wheel
 //	cursor    the sequence below which all messages have arrived elsewhere; a commit is a purge up to it
 //	lease     the ownership of a lane; see package lease
@@ -24,8 +25,8 @@
 //	  │
 //	  ├─▶ backlog.go            after an outage: wait until all earlier messages have been read
 //	  ▼
-//	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go
-//	  │
+//	decide.go                   the next step, a pure function of the lane's plan, the moment and the flight.go;
+//	  │  parking.go             what is due: pause/… knows whether its target is paused; then it is parked, as by a hop
 //	  ▼
 //	settle.go                   takes the step:
 //	  ├─ hold ─▶ flights.go     on the wheel/… until the next decision
@@ -61,6 +62,9 @@
 //
 // The loop, the flights and the reading know no kinds.
 //
+// The lanes of pauses are parts of one stream. Its owner reads one only while it drains: pauses.go. So serve.go has two
+// ways to work a stream that is ours.
+//
 // # Invariants
 //
 //   - A message is removed from a lane only after the stream or target that it went to has acknowledged it. Core
@@ -75,6 +79,8 @@
 //     The due time was stamped by the leader of the first stream. Leaders' clocks are taken to agree, as NTP keeps
 //     them.
 //   - A commit removes messages only of the history that its sequences were read from (see lane.Epoch).
+//   - What is due for a paused target is not sent. That is asked for each message when it is due (decide.go), and once
+//     more, under its lock, by the deliverer: what was decided before a pause is given back, and decided anew.
 //   - An attempt counts when it is stored: a message that no lane takes stays as it was. A lack of room in JetStream
 //     counts as no refusal by the target. A stream that should acknowledge a delivery and is silent has not refused it;
 //     three such silences count as one refusal. A service that does not reply in time has refused.

@@ -43,7 +43,7 @@ func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 // publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or with
 // other headers, nobody could tell that it is a copy.
 type publish struct {
-	kind    stepKind         // hop, retry or dead
+	kind    stepKind         // hop, retry, park or dead
 	level   levels.Level     // of a hop or a retry
 	as      message.Request  // the message's request there
 	why     *message.Problem // of a dead letter

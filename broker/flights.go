@@ -15,6 +15,7 @@ import (
 //	on the wheel      until something is to be decided about it
 //	untimed           until the leader's time is known; kept in the order of reading
 //	underway          its publish, or a question about it, is not answered yet
+//	halted            until a pause that is closing is over; kept in the order of due times
 //	unchecked         until one of the questions about copies has ended
 //
 // It belongs to the lane's loop.
@@ -22,6 +23,7 @@ type flights struct {
 	wheel     *wheel.Wheel[*flight]
 	overdue   *wheel.Wheel[struct{}] // when messages that are on their way should have left
 	untimed   []*flight
+	halted    []*flight
 	unchecked []*flight
 	account   *budget.Account // the lane's part of the instance's memory
 
@@ -67,7 +69,14 @@ func (f *flights) next() (leader.Time, bool) {
 }
 
 // waiting is how many messages wait on the wheel or for the time.
-func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) }
+func (f *flights) waiting() int { return f.wheel.Len() + len(f.untimed) + len(f.halted) }
+
+// takeHalted takes the messages that waited for the end of a pause, in the order of their due times.
+func (f *flights) takeHalted() []*flight {
+	all := f.halted
+	f.halted = nil
+	return all
+}
 
 // takeUntimed takes the messages that waited for the time, in the order of reading.
 func (f *flights) takeUntimed() []*flight {

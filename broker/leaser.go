@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 )
 
@@ -48,14 +49,17 @@ func instanceOf(o lease.Leaser) string {
 	return nuid.Next()
 }
 
-// createOwners creates the stream of owners. Another instance may have been faster.
-func (b *Broker) createOwners(ctx context.Context) error {
+// createOwners creates the stream of owners.
+func (b *Broker) createOwners(ctx context.Context) error { return b.create(ctx, b.streams.ownersSpec) }
+
+// create creates a stream that is gone, with so many replicas. Another instance may have been faster.
+func (b *Broker) create(ctx context.Context, spec func(replicas int) layout.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	replicas := b.streams.cfg.replicas(b.conns.Control.ConnectedClusterName() != "")
-	_, err := b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(b.streams.ownersSpec(replicas)).Config())
+	_, err := b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(spec(replicas)).Config())
 	if b.streams.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
-		_, err = b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(b.streams.ownersSpec(1)).Config())
+		_, err = b.jetstream.js.CreateStream(ctx, b.streams.keys.marked(spec(1)).Config())
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil

@@ -82,6 +82,7 @@ func (b *Broker) watchLinks(ctx context.Context) {
 		for _, w := range b.roster.enlisted() {
 			w.mail.Put(linkBack{})
 		}
+		b.pauses.Look()
 	})
 }
 
@@ -96,6 +97,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 			return
 		case <-b.jetstream.back:
 			b.leaser.Probe()
+			b.pauses.Look()
 			if probe == nil {
 				probe = time.After(time.Until(probed.Add(probeEvery)))
 			}

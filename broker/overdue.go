@@ -8,7 +8,8 @@ import (
 
 // overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
 // message that waits in a retry lane, refused or deferred, is late from its due time on, however often it waits. A
-// message that waits because of its target's rate is late from its turn on.
+// message that waits because of its target's rate is late from its turn on, and one that waited because its target was
+// paused is late from the resumption on.
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	again := f.request.Attempts > 0 || p.kind == layout.Retry
 	if s.kind == hold && (!again || f.request.Paced != "") {
@@ -18,9 +19,14 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	case f.request.Due.IsZero(): // it could not be read
 		return f.storedAt(), true
 	case again:
-		return leader.At(f.request.Due), true
+		since = leader.At(f.request.Due)
+	default:
+		since = p.leaves(f.storedAt(), f.request)
 	}
-	return p.leaves(f.storedAt(), f.request), true
+	if p.resumed.After(since) {
+		since = p.resumed
+	}
+	return since, true
 }
 
 // leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -75,37 +76,55 @@ func (b *Broker) asTheyAre(
 	return found, drift, err
 }
 
-// without does without the streams that messages can do without: the journal, whatever is wrong with it, and the stream
-// of owners if it is missing. Lasting is the error that is returned if something else is wrong.
+// spare is a stream that messages can do without, and what the log says then.
+type spare struct {
+	kind layout.Kind
+	says string
+}
+
+// spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
+// of paused targets, whatever is wrong with them, and that of the owners if it is missing.
+func (b *Broker) spares(lasting error) []spare {
+	var all []spare
+	if b.streams.cfg.Journal > 0 {
+		all = append(all, spare{layout.Journal, "the journal's stream cannot be made or used; going on without it: no " +
+			"record is kept of deliveries until it is there. Create it with delaybroker provision"})
+	}
+	all = append(all, spare{layout.Paused, "no target can be paused, since the stream for that cannot be made or used; " +
+		"going on without it. Create it with delaybroker provision"})
+	if b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
+		all = append(all, spare{layout.Owners, "a stream is missing that instances need to share the work; going on " +
+			"without it. Create it with delaybroker provision"})
+	}
+	return all
+}
+
+// without does without as few spare streams as possible. Lasting is the error that is returned if something else is
+// wrong.
 func (b *Broker) without(
 	ctx context.Context, p layout.Provisioner, want []layout.Spec, lasting error,
 ) ([]layout.Spec, []layout.Drift, error) {
-	const noJournal = "the journal's stream cannot be made or used; going on without it: no record is kept of " +
-		"deliveries until it is there. Create it with delaybroker provision"
-	const noOwners = "a stream is missing that instances need to share the work; going on without it. " +
-		"Create it with delaybroker provision"
-	owners := b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams)
-	for _, try := range []struct {
-		worth bool
-		kinds []layout.Kind
-		says  []string
-	}{
-		{b.streams.cfg.Journal > 0, []layout.Kind{layout.Journal}, []string{noJournal}},
-		{owners, []layout.Kind{layout.Owners}, []string{noOwners}},
-		{owners && b.streams.cfg.Journal > 0, []layout.Kind{layout.Journal, layout.Owners}, []string{noJournal, noOwners}},
-	} {
-		if !try.worth {
-			continue
+	all := b.spares(lasting)
+	for count := 1; count <= len(all); count++ {
+		for set := range 1 << len(all) {
+			if bits.OnesCount(uint(set)) != count {
+				continue
+			}
+			left := func(s layout.Spec) bool {
+				n := slices.IndexFunc(all, func(o spare) bool { return o.kind == s.Kind })
+				return n >= 0 && set&(1<<n) != 0
+			}
+			found, drift, err := p.Provision(ctx, slices.DeleteFunc(slices.Clone(want), left))
+			if err != nil {
+				continue
+			}
+			for n, o := range all {
+				if set&(1<<n) != 0 {
+					b.log.Error(o.says, "err", lasting)
+				}
+			}
+			return found, drift, nil
 		}
-		rest := slices.DeleteFunc(slices.Clone(want), func(s layout.Spec) bool { return slices.Contains(try.kinds, s.Kind) })
-		found, drift, err := p.Provision(ctx, rest)
-		if err != nil {
-			continue
-		}
-		for _, says := range try.says {
-			b.log.Error(says, "err", lasting)
-		}
-		return found, drift, nil
 	}
 	return nil, nil, lasting
 }
@@ -131,7 +150,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
 				"stream", s.Stream, "err", s.Broken)
 		case s.Kind == layout.Dead, s.Kind == layout.Owners, s.Kind == layout.Journal:
-		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
+		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry && s.Kind != layout.Paused:
 			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
 				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > layout.Format:

@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
 )
 
 // work runs one worker for each lane until ctx ends.
@@ -38,18 +39,26 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 	defer known()
 	counts := b.roster.countOf(l)
 	for {
-		lease, err := b.leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
+		held, err := b.leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
 		if err != nil {
 			return nil // ctx ended
 		}
 		b.log.Debug("owner of a lane", "stream", l.Stream)
-		w := b.newWorker(i, l, lease, room, counts, settled)
-		known()
-		b.roster.enlist(w)
-		err = w.run(ctx)
-		b.roster.dismiss(w)
+		var left lease.Cursor
+		if l.Kind == layout.Paused {
+			known()
+			settled()
+			err = b.newPauseLanes(i, l, held, room, counts).run(ctx)
+		} else {
+			w := b.newWorker(i, l, held, room, counts, settled)
+			known()
+			b.roster.enlist(w)
+			err = w.run(ctx)
+			b.roster.dismiss(w)
+			left = w.leftOff()
+		}
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
-		if e := lease.Release(release, w.leftOff()); e != nil {
+		if e := held.Release(release, left); e != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, e))
 		}
 		cancel()
@@ -71,7 +80,8 @@ func (b *Broker) newWorker(
 	from, log := by.From(), b.log.With("stream", l.Stream)
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
-		Stream: l.Stream, Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log,
+		Stream: l.Stream, Filter: laneFilter(b.streams.names, l), Delay: l.Delay, From: from.Next,
+		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log,
 	})
 	share := budget.FreeShare
 	if l.Kind == layout.Retry {
@@ -81,4 +91,12 @@ func (b *Broker) newWorker(
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w
+}
+
+// laneFilter is the subjects of a lane that is only a part of its stream; it is empty for the others.
+func laneFilter(names message.Names, l layout.Spec) string {
+	if l.Kind != layout.Paused {
+		return ""
+	}
+	return names.PauseFilter(l.Name)
 }

@@ -43,7 +43,7 @@ func (w *worker) proceed(f *flight, m moment) {
 // nothing.
 func (w *worker) date(f *flight, s step) {
 	switch s.kind {
-	case hold, hop, fire, dead:
+	case hold, hop, fire, park, dead:
 		since, overdue := overdueSince(w.plan, f, s)
 		w.flights.date(f, since, overdue)
 	}
@@ -70,8 +70,13 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.proceed(f, m)
 	case awaitKey:
 		w.awaitKey(f, m)
-	case hop, retry, dead:
+	case halt:
+		w.flights.halted = append(w.flights.halted, f)
+	case hop, retry, park, dead:
 		f.sent = w.publishOf(f, s)
+		if s.kind == park {
+			w.parking.begin(time.Now())
+		}
 		w.store(f)
 	case repeat:
 		w.store(f)
@@ -97,12 +102,17 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	if s.as != nil {
 		p.as = *s.as
 	}
+	if w.plan.pause != "" && s.kind != park {
+		p.as.Released = w.plan.pause
+	}
 	names, target := w.shared.names, f.request.Target
 	switch s.kind {
 	case hop:
 		p.stream, p.subject, p.header = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target), p.as.HopHeader()
 	case retry:
 		p.stream, p.subject, p.header = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target), p.as.HopHeader()
+	case park:
+		p.stream, p.subject, p.header = names.PausedStream(), names.Paused(s.pause, target), p.as.HopHeader()
 	case dead:
 		p.stream, p.subject, p.header = names.DeadStream(), names.Dead(s.why.Code, target), p.as.DeadHeader(s.why)
 	}
@@ -154,6 +164,9 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 	case a.err == nil && a.ack.Duplicate:
 		sent.found = a.ack.Sequence
 	}
+	if sent.kind == park {
+		w.parking.answered(a, time.Now())
+	}
 	s := afterStore(w.plan, m, f, sent, a)
 	if s.kind == arrive {
 		w.countMove(f, m)
@@ -167,7 +180,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 // countMove counts a message that one of our streams has stored.
 func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
-	case hop:
+	case hop, park:
 		w.counts.hops.Add(1)
 	case retry:
 		w.counts.retries.Add(1)
@@ -263,7 +276,7 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if r.Outcome == deliver.Refused {
 		f.silent = 0
 	}
-	if !errors.Is(r.Err, deliver.ErrDraining) {
+	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
 		w.shared.tally.outcomes[r.Outcome].Add(1)
 	}
 	if r.Outcome == deliver.Delivered {
@@ -278,11 +291,15 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 
 // lateness of a delivery is what the lane saw of it: from the due time until the loop takes in the target's answer, by
 // the leader's clock. So the answer's way back is included, and the lag of the clock is not. A message that waited
-// because of its target's rate is late from its turn on: such a wait should wake no operator.
+// because of its target's rate is late from its turn on, and one that waited because its target was paused is late from
+// the resumption on: such waits should wake no operator.
 func (w *worker) lateness(f *flight, now leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {
 		since = f.when()
+	}
+	if w.plan.resumed.After(since) {
+		since = w.plan.resumed
 	}
 	return max(0, now.Sub(since))
 }

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 )
 
 // Status is what the broker is doing and has done since it started.
@@ -33,6 +34,8 @@ type Status struct {
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Journal     JournalStatus             `json:"journal"`
+	Paused      []PauseStatus             `json:"paused"`          // the targets that are paused or being resumed
+	Waiting     uint64                    `json:"paused_messages"` // and how many messages wait for them
 }
 
 // JournalStatus counts the records of deliveries, if a journal is kept.
@@ -40,6 +43,13 @@ type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
 	Dropped uint64 `json:"dropped"` // the journal's stream took nothing, or too little
+}
+
+// PauseStatus is a pattern of targets that are paused.
+type PauseStatus struct {
+	Pattern string      `json:"pattern"`
+	State   pause.State `json:"state"`
+	Since   time.Time   `json:"since"` // when it was paused
 }
 
 // LaneStatus is the state of one lane. For a lane that another instance works, only the owner and the counts are set,
@@ -109,6 +119,10 @@ func (b *Broker) Status() Status {
 	for kind, h := range b.tally.lateness {
 		s.Lateness[kind] = h.read()
 	}
+	s.Paused, s.Waiting = []PauseStatus{}, b.pauses.Waiting()
+	for _, p := range b.pauses.List().Present() {
+		s.Paused = append(s.Paused, PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
+	}
 	now := time.Now()
 	owned := make(map[string]*worker)
 	for _, w := range b.roster.enlisted() {
@@ -121,15 +135,20 @@ func (b *Broker) Status() Status {
 			l.Owned, l.InDoubt, l.Live = true, !w.lease.Held(), w.reading.Live() != 0
 			w.gauge.fill(&l, now)
 		}
+		if l.Kind == string(layout.Paused) {
+			l.Owned, l.Live, l.Level = b.pauses.owning.Load(), b.pauses.owning.Load(), ""
+			l.Pending = b.pauses.Waiting()
+		}
 		s.Lanes = append(s.Lanes, l)
 	}
 	slices.SortFunc(s.Lanes, byWay)
 	return s
 }
 
-// byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries.
+// byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries, what is
+// paused.
 func byWay(a, b LaneStatus) int {
-	kinds := []string{string(layout.Intake), string(layout.Level), string(layout.Retry)}
+	kinds := []string{string(layout.Intake), string(layout.Level), string(layout.Retry), string(layout.Paused)}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

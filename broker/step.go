@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
 	"delaybroker/levels"
 )
 
@@ -21,6 +22,9 @@ type plan struct {
 
 	retryRules   attempts.Waits // before retries
 	attemptRules attempts.Limits
+
+	pause   string      // in the lane of a pause: its id
+	resumed leader.Time // and since when its messages may go out
 }
 
 // waits are those between the attempts to deliver to a target.
@@ -43,6 +47,8 @@ type moment struct {
 	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
 	inFlight int  // messages in memory
 	crowded  bool // many messages are in memory already: see holdOrSpill
+	pauses   *pause.List
+	parks    bool // the stream for what is paused takes messages, as far as is known: see parking
 }
 
 // step is the next thing to do with a message.
@@ -52,6 +58,7 @@ type step struct {
 	level levels.Level     // hop, retry: where to
 	as    *message.Request // retry, dead, pace: the message's request from then on
 	why   *message.Problem // dead
+	pause string           // park: the pause to wait for
 	note  *note            // to be logged, if not too often
 	about string           // the target that the note is told apart by; empty if its text does that
 }
@@ -65,8 +72,10 @@ const (
 	backOff                  // as hold; the wait grows each time
 	pace                     // wait for a turn at the target's rate
 	awaitKey                 // wait until its seal can be judged
+	halt                     // wait until a pause is over, which is a matter of moments
 	hop                      // into a level
 	retry                    // into a retry lane
+	park                     // into the lane of a pause
 	dead                     // to the dead letters
 	repeat                   // the same publish once more
 	check                    // read the copy that a stream says it has

@@ -77,8 +77,12 @@ func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time
 
 // plan is by what the messages of a lane are decided about.
 func (s Streams) plan(l layout.Spec) plan {
-	return plan{
+	p := plan{
 		kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, retryRules: s.cfg.RetryRules,
 		attempts: s.cfg.Attempts, attemptRules: s.cfg.AttemptRules,
 	}
+	if l.Kind == layout.Paused {
+		p.pause = l.Name
+	}
+	return p
 }

@@ -28,7 +28,7 @@ func newTally() *tally {
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
-	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
+	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Paused} {
 		t.lateness[kind] = new(latencies)
 	}
 	return t

@@ -59,7 +59,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	if s.cfg.Journal > 0 {
 		all = append(all, s.journalSpec(replicas))
 	}
-	return all
+	return append(all, s.pausedSpec(maxPayload, replicas)) // the last: if there is room for no more, all others are there
 }
 
 // clientSubjects are the subjects on which clients publish for one level or plain duration.
@@ -90,6 +90,16 @@ const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
+}
+
+// pausedSpec is the stream in which what is due waits while its target is paused.
+func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
+	return layout.Spec{
+		Kind: layout.Paused, Stream: s.names.PausedStream(),
+		Subjects: []string{s.names.PausedFilter(), s.names.PausesRecord()},
+		Prefix:   s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow,
+		MaxMsgSize: int32(maxPayload - levelReserve),
+	}
 }
 
 // ownersSpec is the stream in which instances agree on the owners of lanes.

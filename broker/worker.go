@@ -18,6 +18,7 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/pause"
 	"delaybroker/broker/ratelog"
 )
 
@@ -29,6 +30,9 @@ const (
 	// time, and one more: subjects with ids in them would fill the log.
 	refusalsEvery = time.Minute
 	mostRefusing  = 64
+
+	// haltGlance is how often messages that wait for the end of a pause are looked at.
+	haltGlance = 20 * time.Millisecond
 
 	forever = time.Duration(1<<63 - 1)
 )
@@ -43,6 +47,7 @@ type instance struct {
 	links     *linkStates
 	muster    *muster.Muster
 	tally     *tally
+	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
 
@@ -66,6 +71,7 @@ type worker struct {
 	commits *committer
 	clock   *leaderClock
 	early   early
+	parking parking
 	gauge   *gauge     // read by Status
 	counts  *laneCount // read by Status
 
@@ -105,7 +111,7 @@ func newWorker(
 	w := &worker{
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, i.jetstream.api, i.jetstream.sample),
+		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.api, i.jetstream.sample),
 		gauge:   &gauge{base: clock.Base()}, counts: counts,
 		loop: loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
@@ -171,6 +177,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	wait, kept := w.commitSoon(local), forever
 	if m.proven && able {
 		w.decideUntimed(m)
+		w.decideHalted(m)
 		kept = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && able {
@@ -194,6 +201,7 @@ func (w *worker) moment(local time.Time) moment {
 	return moment{
 		now: now, proven: proven, inFlight: w.flights.count,
 		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.Half(),
+		pauses:  w.shared.pauses.At(local), parks: w.parking.able(local),
 	}
 }
 
@@ -245,6 +253,18 @@ func (w *worker) decideUntimed(m moment) {
 	}
 }
 
+// decideHalted decides about the messages that wait for the end of a pause, before those that became due later.
+func (w *worker) decideHalted(m moment) {
+	waited := w.flights.takeHalted()
+	for i, f := range waited {
+		if !w.lease.Held() {
+			w.flights.halted = append(w.flights.halted, waited[i:]...)
+			return
+		}
+		w.proceed(f, m)
+	}
+}
+
 // send acts on the due messages, as far as the backlog allows, and returns how long the backlog may keep messages back.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
@@ -281,5 +301,9 @@ func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}
-	return w.flights.next()
+	next, any := w.flights.next()
+	if soon := now.Add(haltGlance); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
+		return soon, true
+	}
+	return next, any
 }

@@ -15,7 +15,7 @@ import (
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal
-//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
+//	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
 //	   broker/muster ──▶ broker/leader
@@ -25,7 +25,7 @@ var floors = [][]string{
 		"broker/muster",
 	},
 	{"broker/jsapi", "broker/attempts", "broker/client", "broker/client/clienttest"},
-	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
+	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{"broker/deliver", "broker/deadletter", "broker/journal"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},

@@ -235,6 +235,9 @@ func (c *client) checkEmptyBut(stream string) {
 	list := c.js.ListStreams(context.Background())
 	for info := range list.Info() {
 		kind := info.Config.Metadata["delaybroker.kind"]
+		if kind == "paused" && info.State.Msgs > 0 {
+			info.State.Msgs-- // the list of pauses
+		}
 		if kind != "" && kind != "owners" && info.State.Msgs > 0 && info.Config.Name != stream {
 			c.t.Errorf("%s still holds %d messages", info.Config.Name, info.State.Msgs)
 		}

@@ -15,9 +15,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// manyLevels is the ladder of these tests; with it there are many lanes, the intake and the retry lanes included.
+// manyLevels is the ladder of these tests; with it there are many lanes, the intake, the retry lanes and what
+// is paused included.
 const (
-	manyLevels = "1s 5s 10s 30s 1m 10m"
+	manyLevels = "1s 5s 10s 1m 10m"
 	many       = 10
 )
 

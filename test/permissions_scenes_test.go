@@ -12,7 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error instead of failing the
@@ -66,10 +68,46 @@ func brokerWorks(s *stage) error {
 	if kept := b.Status().Journal; kept.Stored != 7 || kept.Dropped > 0 {
 		return fmt.Errorf("the journal has %+v, want six deliveries and a dead letter", kept)
 	}
+	if err := s.pauseAndResume(ctx, heard); err != nil {
+		return err
+	}
 	if err := s.shareLanes(b, stop); err != nil {
 		return err
 	}
 	return s.checkClean(ctx)
+}
+
+// pauseAndResume pauses a target, and expects the broker to note when it is over.
+func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int) error {
+	cfg, err := s.config()
+	if err != nil {
+		return err
+	}
+	o, err := inspect.Open(s.Connect(natstest.Everything()), cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := o.Pause(ctx, "payments.paused"); err != nil {
+		return err
+	}
+	if _, err := s.js.Publish(ctx, "delayin.1s.payments.paused", nil); err != nil {
+		return err
+	}
+	time.Sleep(time.Minute)
+	if heard()["payments.paused"] > 0 {
+		return errors.New("it was delivered while paused")
+	}
+	if _, err := o.Resume(ctx, "payments.paused"); err != nil {
+		return err
+	}
+	time.Sleep(time.Minute)
+	if heard()["payments.paused"] != 1 {
+		return errors.New("it was not delivered when resumed")
+	}
+	if left, err := o.Pauses(ctx); err != nil || len(left) > 0 {
+		return fmt.Errorf("a minute after it was resumed, these are not over: %v, %v", left, err)
+	}
+	return nil
 }
 
 // shareLanes starts a second instance. The two divide the lanes; when the first one stops, the second owns them all at
@@ -152,6 +190,9 @@ func (s *stage) checkClean(ctx context.Context) error {
 		switch info.Config.Metadata["delaybroker.kind"] {
 		case "", "dead", "owners", "journal":
 			continue
+		}
+		if info.Config.Metadata["delaybroker.kind"] == "paused" {
+			info.State.Msgs -= min(info.State.Msgs, 1) // the list of pauses
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
 			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs,

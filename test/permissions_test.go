@@ -46,7 +46,7 @@ var roles = []role{
 	}},
 	{"orders", "o", clientWorks, []string{
 		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x",
-		"$JS.API.STREAM.LIST",
+		"delaysys.pauses", "delaysys.paused.x.orders.x", "delayctl.status", "$JS.API.STREAM.LIST",
 	}},
 	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x",
 		"$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},

@@ -111,7 +111,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 				if !errors.Is(err, layout.ErrMissingStreams) || !errors.Is(err, layout.ErrForbidden) {
 					t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)
 				}
-				for _, want := range []string{"1 of 9: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {
+				for _, want := range []string{"1 of 10: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {
 					if !strings.Contains(fmt.Sprint(err), want) {
 						t.Errorf("got %v, want %q in it", err, want)
 					}

@@ -189,8 +189,8 @@ func TestStatusInSeconds(t *testing.T) {
 				t.Errorf("got %+v, want seconds beside all that is counted", l)
 			}
 		}
-		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_30s DELAY_1m DELAY_10m " +
-			"DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_1m DELAY_10m " +
+			"DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED"
 		if got := strings.Join(order, " "); got != want {
 			t.Errorf("lanes are %s, want %s", got, want)
 		}

@@ -9,6 +9,9 @@ import (
 	"delaybroker/broker/outbox"
 )
 
+// haltGlance is how often Halt looks whether all results are there.
+const haltGlance = 10 * time.Millisecond
+
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
 // Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending
@@ -21,9 +24,10 @@ type Deliverer struct {
 	mu      sync.Mutex // guards what follows; never held while publishing or while a result is given
 	targets *targets
 	groups  *groups
-	sending bool  // a goroutine is in sendReady
-	closed  bool  // nothing is sent any more
-	heard   error // the last error of the connection that Heard was told
+	sending bool                     // a goroutine is in sendReady
+	closed  bool                     // nothing is sent any more
+	halted  func(target string) bool // to which nothing is sent; nil for none
+	heard   error                    // the last error of the connection that Heard was told
 }
 
 // New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
@@ -42,8 +46,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 	listing.Wait()
 }
 
-// Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not block.
-// The messages for one target are sent in the order of the calls.
+// Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not
+// block. The messages for one target are sent in the order of the calls.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	dl := &delivery{Message: m, done: done}
 	dl.Size = max(m.Size, len(m.Data))
@@ -65,6 +69,9 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if d.closed {
 		return Result{Outcome: Unknown, Err: ErrDraining}, false
+	}
+	if d.halted != nil && d.halted(dl.Target) {
+		return Result{Outcome: Unknown, Err: ErrHalted}, false
 	}
 	dl.target = d.targetLocked(dl.Target)
 	dl.group = dl.target.group
@@ -112,7 +119,7 @@ func (d *Deliverer) Drain() {
 	d.closed = true
 	back := d.takeBackLocked(func(*delivery) bool { return true })
 	d.mu.Unlock()
-	giveBack(back)
+	giveBack(back, ErrDraining)
 }
 
 // Recall gives back the waiting messages of one owner. Messages that were sent may still be answered.
@@ -120,8 +127,44 @@ func (d *Deliverer) Recall(o Owner) {
 	d.mu.Lock()
 	back := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
 	d.mu.Unlock()
-	giveBack(back)
+	giveBack(back, ErrDraining)
 	d.sendReady()
+}
+
+// Halt sends nothing more to some targets, until it is called again; nil is for none of them. It gives back the
+// messages that wait for them, and returns when those that were sent have their results, or ctx ends.
+func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
+	d.mu.Lock()
+	before := d.halted
+	d.halted = halted
+	if halted == nil {
+		d.mu.Unlock()
+		return
+	}
+	d.targets.halt(func(target string) bool { return halted(target) && (before == nil || !before(target)) }, time.Now())
+	back := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
+	d.mu.Unlock()
+	giveBack(back, ErrHalted)
+	d.sendReady()
+	for d.open(halted) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(haltGlance):
+		}
+	}
+}
+
+// open is how many deliveries to some targets have no result yet.
+func (d *Deliverer) open(to func(target string) bool) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for subject, t := range d.targets.bySubject {
+		if t.open > 0 && to(subject) {
+			n += t.open
+		}
+	}
+	return n
 }
 
 func (d *Deliverer) takeBackLocked(which func(*delivery) bool) []*delivery {
@@ -132,9 +175,9 @@ func (d *Deliverer) takeBackLocked(which func(*delivery) bool) []*delivery {
 	return back
 }
 
-func giveBack(unsent []*delivery) {
+func giveBack(unsent []*delivery, why error) {
 	for _, dl := range unsent {
-		dl.done(Result{Outcome: Unknown, Err: ErrDraining})
+		dl.done(Result{Outcome: Unknown, Err: why})
 	}
 }
 

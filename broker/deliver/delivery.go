@@ -10,6 +10,10 @@ import (
 // ErrDraining is in the result of a delivery that was not sent because the deliverer or the owner stops.
 var ErrDraining = errors.New("stopping; not sent")
 
+// ErrHalted is in the result of a delivery that was not sent because deliveries to its target are halted: see
+// [Deliverer.Halt].
+var ErrHalted = errors.New("halted; not sent")
+
 // Message is a message to deliver.
 type Message struct {
 	Target string
@@ -59,7 +63,7 @@ type Result struct {
 	Outcome Outcome
 	Code    int       // of a refusal: see jsapi.Ack
 	Reason  string    // for people: why it was refused, or what the silence of the target may mean
-	Err     error     // of silence or an unknown outcome: from package outbox, from the connection, or ErrDraining
+	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
 	Pacer   string    // when paced: the name of the deliverer that gave the turn
 }
@@ -79,7 +83,7 @@ type delivery struct {
 	wait time.Duration // how long an answer is awaited
 	sent time.Time
 
-	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function that
-	// the outbox calls uses it, and the outbox makes one call at a time.
+	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function
+	// that the outbox calls uses it, and the outbox makes one call at a time.
 	ignored string
 }

@@ -23,11 +23,14 @@ func (d *Deliverer) sendReady() {
 	}
 	d.sending = true
 	for dl := d.groups.next(); dl != nil; dl = d.groups.next() {
-		closed := d.closed
+		closed, halted := d.closed, d.halted != nil && d.halted(dl.Target)
 		d.mu.Unlock()
-		if closed {
+		switch {
+		case closed:
 			d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}))
-		} else {
+		case halted:
+			d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrHalted}))
+		default:
 			d.send(dl)
 		}
 		d.mu.Lock()
@@ -112,5 +115,6 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 // answered reports whether a result says something about how fast the target is: it was asked, and the wait for its
 // answer has not run out.
 func answered(r Result) bool {
-	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, outbox.ErrTimeout)
+	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
+		!errors.Is(r.Err, outbox.ErrTimeout)
 }

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"crypto/rand"
+	"strconv"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type target struct {
 
 	interval time.Duration // between two messages; zero if the target has no rate
 	free     time.Time     // the next turn that nobody has
+	rounds   int           // how often the turns were given anew
+	given    time.Time     // the last turn that was given before that
 }
 
 func newTargets(rates Rates) *targets {
@@ -68,7 +71,7 @@ func (all *targets) sweep() {
 	}
 	now := time.Now()
 	for subject, t := range all.bySubject {
-		if t.open == 0 && !t.free.After(now) {
+		if t.open == 0 && !t.free.After(now) && !t.given.After(now) {
 			delete(all.bySubject, subject)
 		}
 	}
@@ -83,7 +86,8 @@ func (all *targets) sweep() {
 // turn. A turn that another deliverer gave does not count, in another instance or before a restart: this deliverer does
 // not know which other turns that one gave.
 func (all *targets) pace(t *target, paced string, expires time.Time) (r Result, later bool) {
-	if t.interval == 0 || paced == all.pacer {
+	pacer := all.pacerOf(t)
+	if t.interval == 0 || paced == pacer {
 		return Result{}, false
 	}
 	now := time.Now()
@@ -95,5 +99,24 @@ func (all *targets) pace(t *target, paced string, expires time.Time) (r Result, 
 		return Result{Outcome: Expired}, true // the turn stays free
 	}
 	t.free = turn.Add(t.interval)
-	return Result{Outcome: Paced, Turn: turn, Pacer: all.pacer}, turn.After(now)
+	return Result{Outcome: Paced, Turn: turn, Pacer: pacer}, turn.After(now)
+}
+
+// pacerOf is the name under which turns at a target are given now.
+func (all *targets) pacerOf(t *target) string {
+	if t.rounds == 0 {
+		return all.pacer
+	}
+	return all.pacer + "." + strconv.Itoa(t.rounds)
+}
+
+// halt takes back the turns at some targets: what has one comes when nothing is sent, and takes another one later.
+// Otherwise those would all be behind the turns that were given for days ahead.
+func (all *targets) halt(halted func(target string) bool, now time.Time) {
+	for subject, t := range all.bySubject {
+		if t.free.After(now) && halted(subject) {
+			t.rounds++
+			t.given, t.free = t.free, time.Time{}
+		}
+	}
 }

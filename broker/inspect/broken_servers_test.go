@@ -65,9 +65,9 @@ func TestDoctorOnServers(t *testing.T) {
 		}}, "storage", Critical, "of 20000 bytes", "raise the account's limit of storage"},
 		{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
 			sc.serve()
-			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 8 }))
+			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
 			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
-		}}, "JetStream", Critical, "8 streams of 8 allowed, and 1 are missing", "raise the account's max_streams to 9"},
+		}}, "JetStream", Critical, "9 streams of 9 allowed, and 1 are missing", "raise the account's max_streams to 10"},
 		{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
 			sc.provisioned()
 			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))

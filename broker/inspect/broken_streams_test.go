@@ -23,19 +23,19 @@ func TestDoctorOnStreams(t *testing.T) {
 		}}, "drift", state, "DELAY_5s: " + detail, do}
 	}
 	for _, d := range []diagnosis{
-		{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "8 of 8 are missing: DELAY_1s",
+		{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
 			"start a broker, which creates them: delaybroker serve"},
 		{situation{name: "nothing is there, and brokers make nothing", set: func(sc *scene) { sc.cfg.Provision = false }},
-			"streams", Critical, "8 of 8 are missing: DELAY_1s", toMake},
+			"streams", Critical, "9 of 9 are missing: DELAY_1s", toMake},
 		{situation{name: "a lane was deleted", set: func(sc *scene) {
 			sc.serve()
 			sc.remove("DELAY_5s")
 			time.Sleep(20 * time.Second)
-		}}, "streams", Critical, "1 of 8 are missing: DELAY_5s", toMake},
+		}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", toMake},
 		{situation{name: "the dead letters were deleted", set: func(sc *scene) {
 			sc.serve()
 			sc.remove("DELAY_DEAD")
-		}}, "streams", Critical, "1 of 8 are missing: DELAY_DEAD", toMake},
+		}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", toMake},
 		{situation{name: "marks that cannot be read", set: func(sc *scene) {
 			sc.provisioned()
 			sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })

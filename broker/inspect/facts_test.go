@@ -33,7 +33,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		began := time.Now()
 		f := i.Gather(t.Context(), Host{Memory: Memory{Runtime: NoLimit}}, nil)
 		wantTook(t, began, takeover/aloneShare)
-		f.finds(t, "streams", Fine, "all 7 are there")
+		f.finds(t, "streams", Fine, "all 8 are there")
 		f.finds(t, "storage", Fine, "a trial was accepted")
 		f.finds(t, "lanes", Critical, "nobody reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all that the broker needs")
@@ -58,7 +58,7 @@ func TestGatherGoesOn(t *testing.T) {
 		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, nil)
 		wantTook(t, began, 0)
 		f.finds(t, "rights", Warn, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
-		f.finds(t, "streams", Fine, "all 7 are there")
+		f.finds(t, "streams", Fine, "all 8 are there")
 	})
 }
 

@@ -36,7 +36,7 @@ type Finding struct {
 // the facts that it needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
-	checkStorage, checkOwners, checkTargets, checkClocks, checkDurability, checkDeadLetters, checkMemory,
+	checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,
 	checkJournal,
 }
 
@@ -44,7 +44,7 @@ var checks = []func(Facts) []Finding{
 func CheckNames() []string {
 	return []string{
 		"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
-		"lanes", "targets", "clock", "durability", "dead letters", "memory",
+		"lanes", "targets", "clock", "paused", "durability", "dead letters", "memory",
 		"journal",
 	}
 }

@@ -145,36 +145,48 @@ func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 // askOnce gathers the answers until nobody says more; or until all streams have an owner, unless all are to answer.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (instances, error) {
 	var n instances
+	err := i.askAll(ctx, func(reply string) error {
+		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
+	}, func(_ *nats.Msg, a broker.Answer) (more bool) {
+		n.answers = append(n.answers, a)
+		return all || len(n.lacks(streams)) > 0
+	})
+	return n, err
+}
+
+// askAll sends a question, and takes the answers until take wants no more, or nobody says more.
+func (i *Inspector) askAll(
+	ctx context.Context, send func(reply string) error, take func(*nats.Msg, broker.Answer) (more bool),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
 	reply := i.names.StatusAnswers() + nuid.Next()
 	sub, err := i.Conn.SubscribeSync(reply)
 	if err != nil {
-		return n, err
+		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // it fails on a closed connection only
-	if err := i.Conn.PublishRequest(i.names.StatusCall(), reply, nil); err != nil {
-		return n, err
+	if err := send(reply); err != nil {
+		return err
 	}
-	for len(n.answers) < mostAnswers {
+	for range mostAnswers {
 		m, err := sub.NextMsgWithContext(ctx)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
-			return n, nil
+			return nil
 		case err != nil:
-			return n, err
+			return err
 		}
 		if m.Header.Get("Status") == "503" {
-			return n, nil
+			return nil
 		}
 		var a broker.Answer
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // no broker of ours wrote that
 		}
-		n.answers = append(n.answers, a)
-		if !all && len(n.lacks(streams)) == 0 {
-			break
+		if !take(m, a) {
+			return nil
 		}
 	}
-	return n, nil
+	return nil
 }

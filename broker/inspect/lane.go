@@ -96,7 +96,10 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 	if l.State == Serving && isFull(l.info) {
 		l.State = Full
 	}
-	if l.Kind == layout.Dead || l.State == Broken {
+	if l.Kind == layout.Paused {
+		l.Pending -= min(l.Pending, i.records(ctx, s))
+	}
+	if l.Kind == layout.Dead || l.Kind == layout.Paused || l.State == Broken {
 		return
 	}
 	if l.Pending > 0 {
@@ -105,6 +108,16 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 		}
 	}
 	i.fillOwner(ctx, l, n)
+}
+
+// records is how many messages in the stream of what is paused are lists of it.
+func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
+	subject := i.names.PausesRecord()
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 1 // there is one as soon as anything was paused
+	}
+	return info.State.Subjects[subject]
 }
 
 // isFull reports whether a stream is at a limit of its own.
@@ -147,6 +160,6 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 // Idle reports whether a lane is empty and in order. The intake never counts as idle.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != layout.Intake &&
-		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead) &&
+		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == layout.Dead || l.Kind == layout.Paused) &&
 		(l.In == nil || *l.In == 0 && *l.Out == 0)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/layout"
+	"delaybroker/broker/pause"
 )
 
 // Lanes is one look at all of them, in the order in which messages pass them. The dead letters are the last.
@@ -23,6 +24,9 @@ type Lanes struct {
 		Overdue float64 `json:"overdue_seconds"` // the worst
 		Unread  int     `json:"unread"`          // lanes that nobody owns, or whose owner cannot read them
 	} `json:"totals"`
+	Paused []Pause `json:"paused"` // the targets that are paused, as far as it could be read
+
+	list *pause.List
 }
 
 // noLeader is said of a stream that is there, and that no server describes.
@@ -69,12 +73,12 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
-// lanesOf are the streams that an instance should own.
+// lanesOf are the streams that an instance should own, and say so. What is paused is not read while it is.
 func lanesOf(found []layout.Spec) []string {
 	var all []string
 	for _, s := range found {
 		switch s.Kind {
-		case layout.Dead, layout.Owners, layout.Journal:
+		case layout.Dead, layout.Owners, layout.Journal, layout.Paused:
 			continue
 		}
 		if s.Broken == nil && s.Format <= layout.Format {
@@ -94,6 +98,7 @@ func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes
 		asking.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
 	table, err := i.table(ctx, there.found)
+	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are known
 	asking.Wait()
 	for at := range lanes {
 		lanes[at].enter(table, err)
@@ -101,7 +106,9 @@ func (i *Inspector) lookAt(ctx context.Context, there listed, n instances) Lanes
 	settle(lanes)
 	lanes = append(lanes, lanesNotFound(want, there)...)
 	slices.SortFunc(lanes, byWay)
-	return sum(lanes)
+	v := sum(lanes)
+	v.Paused, v.list = pausesOf(read.List), read.List
+	return v
 }
 
 // lanesFound are the lanes of the streams that are there, by their marks.
@@ -145,9 +152,9 @@ func lanesNotFound(want []layout.Spec, there listed) []Lane {
 	return lanes
 }
 
-// byWay orders lanes as messages pass through them: the intake, the levels, retries, dead letters.
+// byWay orders lanes as messages pass through them: the intake, the levels, retries, what is paused, dead letters.
 func byWay(a, b Lane) int {
-	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Dead}
+	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Paused, layout.Dead}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

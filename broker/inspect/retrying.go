@@ -50,6 +50,7 @@ type Retrying struct {
 	Messages uint64                `json:"messages"`
 	States   map[RetryState]uint64 `json:"states"` // of these messages
 	Groups   []*RetryGroup         `json:"groups"`
+	Paused   []Pause               `json:"paused"`          // what is tried again for these waits elsewhere
 	GoOn     string                `json:"go_on,omitempty"` // where it stopped, for RetryLook.From; empty at the end
 }
 
@@ -70,7 +71,9 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	}
 	c := retryCount{
 		Inspector: i, look: look, groups: make(map[retryKind]*RetryGroup),
-		all: Retrying{Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}},
+		all: Retrying{
+			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
+		},
 	}
 	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != layout.Retry || l.info == nil })
 	for _, l := range lanes {

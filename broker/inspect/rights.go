@@ -71,6 +71,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		case layout.Journal:
 			hops = append(hops, names.JournalSubject())
 			continue
+		case layout.Paused:
+			hops = append(hops, names.Paused("x", "x"))
 		case layout.Dead:
 			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
 			continue
@@ -150,6 +152,11 @@ func checkRights(f Facts) []Finding {
 		findings = append(findings, verdict(name, Warn,
 			"grant the broker's user these subjects, for levels and doctor to see who reads",
 			"the broker cannot answer operators: %s", few(silent))...)
+	}
+	if len(f.want) > 0 && f.user != nil && len(refused) == 0 && slices.Contains(links, "control") &&
+		!f.user.Permissions.Publish.allow(names.PausesRecord()) {
+		findings = append(findings, verdict(name, Warn, "grant the broker's user this subject, for pause and resume",
+			"the broker cannot keep the list of what is paused: Publish to %s", names.PausesRecord())...)
 	}
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(names, l)...)

@@ -209,6 +209,8 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		scan.Filters = []string{s.names.HopFilter(l.Level)}
 	case layout.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
+	case layout.Paused:
+		scan.Filters = []string{s.names.PausedFilter()}
 	}
 	asking, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

@@ -25,7 +25,8 @@ type Whereabouts struct {
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	Deferred    string    `json:"deferred,omitempty"` // why it waits for RetryAt although it was not refused
 	RetryAt     time.Time `json:"retry_at,omitzero"`
-	Code        string    `json:"code,omitempty"` // of a dead letter
+	Paused      string    `json:"paused,omitempty"` // since when its target is paused, in words
+	Code        string    `json:"code,omitempty"`   // of a dead letter
 	Reason      string    `json:"reason,omitempty"`
 	Delivered   time.Time `json:"delivered_at,omitzero"` // as the journal says
 	Late        float64   `json:"late_seconds,omitempty"`
@@ -42,6 +43,7 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		Accepted: r.Accepted, Due: r.Due, Target: r.Target, RetryAt: r.RetryAt,
 		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure, Deferred: r.Deferred,
 	}
+	paused := v.pausedAs(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.When().Sub(now); {
 	case problem != nil && problem.Code == message.NewerFormat:
 		w.Answer = newerMessage
@@ -49,6 +51,8 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Due = time.Time{} // it was not understood
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
+	case paused != "" && wait <= 0:
+		w.Answer, w.Paused = "waiting: "+paused, paused
 	case wait > 0 && r.Deferred != "":
 		w.Answer = fmt.Sprintf("put off, and tried again in %s", Span(wait))
 	case wait > 0 && r.Attempts > 0:
@@ -58,10 +62,31 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	default:
 		w.Answer = fmt.Sprintf("due since %s: %s", Span(-wait), v.whyHere(in))
 	}
+	if paused != "" && w.Paused == "" && problem == nil {
+		w.Answer, w.Paused = w.Answer+"; "+paused, paused
+	}
 	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
 		w.Answer += "; nobody reads its lane at the moment"
 	}
 	return w
+}
+
+// pausedAs says since when the target of a message is paused; it is empty if the target is not, as far as is known. A
+// message that waits in the lane of a pause may have to wait for another one when that is over.
+func (v Lanes) pausedAs(addr message.Address, target string) string {
+	id, _ := v.list.Of(target, "")
+	if addr.Form == message.FormPaused {
+		id = addr.Token
+	}
+	for _, p := range v.Paused {
+		if p.ID == id {
+			return "its target " + p.words()
+		}
+	}
+	if addr.Form == message.FormPaused {
+		return "its target was paused, and it is on its way out"
+	}
+	return ""
 }
 
 // whyHere says why a message may be in its lane although it is due.

@@ -22,7 +22,7 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err err
 	}
 	stored := uint64(0)
 	err = r.request(ctx, func(ctx context.Context) error {
-		m, err := r.api.Next(ctx, r.cfg.Stream, from, ">")
+		m, err := r.api.Next(ctx, r.cfg.Stream, from, r.cfg.Filter)
 		stored = m.Sequence
 		return err
 	})

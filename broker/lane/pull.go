@@ -73,6 +73,7 @@ func (p *pull) open(ctx context.Context) error {
 	p.sub = sub
 	return p.r.request(ctx, func(ctx context.Context) error {
 		_, err := p.r.cfg.JetStream.CreateConsumer(ctx, p.r.cfg.Stream, jetstream.ConsumerConfig{
+			FilterSubjects:    p.filters(),
 			Name:              p.name,
 			Description:       "delaybroker reads this lane",
 			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -87,6 +88,14 @@ func (p *pull) open(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// filters are the consumer's: a list of one, as a single filter would take another permission.
+func (p *pull) filters() []string {
+	if p.r.cfg.Filter == everything {
+		return nil
+	}
+	return []string{p.r.cfg.Filter}
 }
 
 // close ends the subscription. On a clean stop it also deletes the consumer. Otherwise the server does that after

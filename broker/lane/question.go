@@ -29,9 +29,10 @@ func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample S
 }
 
 // listDeleted asks the stream's leader for the sequences that are deleted in the middle of the stream. It asks only if
-// a look has shown that there are any.
+// a look has shown that there are any, and the lane is the whole stream: in a part of one, what other parts hold or
+// have held lies between, and may be too much for an answer.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
-	if look.State.NumDeleted == 0 {
+	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil
 	}
 	err = r.request(ctx, func(ctx context.Context) error {
@@ -58,11 +59,11 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message behind the last one read. The last sequence of a look does not
-// tell: that message may have been deleted. Nor does a direct get, which any replica may answer.
+// more asks the stream's leader whether it has a message behind the last one read. The last sequence of a look does
+// not tell: that message may have been deleted. Nor does a direct get, which any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
-		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, ">")
+		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -71,8 +72,8 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request asks the API a question, and gives up as soon as the connection is lost: no answer can come then, and waiting
-// for the timeout would make messages late.
+// request asks the API a question, and gives up as soon as the connection is lost: no answer can come then, and
+// waiting for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

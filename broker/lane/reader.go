@@ -21,6 +21,7 @@ const (
 	// remindEvery is how often a reader logs that its lane cannot be read. A broker has some forty readers.
 	remindEvery = time.Minute
 	bufferItems = 256 // handed over and not yet taken
+	everything  = ">" // the filter of a lane that is a whole stream
 )
 
 // Item is a stored message, with the number of the epoch in which it was read.
@@ -67,6 +68,7 @@ type ReaderConfig struct {
 	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
 	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
 	Stream    string
+	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
 	Delay     time.Duration // how long every message waits in the lane; zero for the intake
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
 	// messages that were purged below it.
@@ -82,7 +84,7 @@ type ReaderConfig struct {
 
 // NewReader makes a reader. Don't forget to Run it.
 func NewReader(cfg ReaderConfig) *Reader {
-	cfg.Buffer = cmp.Or(cfg.Buffer, 1<<20)
+	cfg.Buffer, cfg.Filter = cmp.Or(cfg.Buffer, 1<<20), cmp.Or(cfg.Filter, everything)
 	return &Reader{
 		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix},
 		items: make(chan Item, bufferItems), epochs: make(chan Epoch),

@@ -38,7 +38,9 @@ const leastConsumers = 8
 const InactiveThreshold = 5 * time.Minute
 
 // isLane reports whether the stream is read in order.
-func (s Spec) isLane() bool { return s.Kind == Intake || s.Kind == Level || s.Kind == Retry }
+func (s Spec) isLane() bool {
+	return s.Kind == Intake || s.Kind == Level || s.Kind == Retry || s.Kind == Paused
+}
 
 // Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
 // when they have arrived. Other settings are the operator's: placement, compression, replicas, direct access,

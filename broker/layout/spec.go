@@ -33,6 +33,7 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
+	Paused Kind = "paused" // a lane for each pause: what waits for it has a subject of its own
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 
@@ -104,6 +105,8 @@ func (s Spec) description() string {
 		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
 	case Retry:
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	case Paused:
+		return "delaybroker: what is due waits here while its target is paused; do not purge"
 	case Owners:
 		return "delaybroker: which instance owns which lane"
 	case Journal:

@@ -36,6 +36,7 @@ const (
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
 	HeaderPaced        = "Delay-Paced"    // the broker that set Delay-Retry-At because of the target's rate
+	HeaderReleased     = "Delay-Released" // the pause for which it has waited, and that was resumed
 
 	// Between lanes only, and for people only: nothing is decided by them. An older broker drops what it does not know.
 	HeaderLastError = "Delay-Last-Error"       // why it was refused last
@@ -79,6 +80,7 @@ var canonical = func() map[string]string {
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
+		HeaderReleased,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,
 		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
 	} {

@@ -24,12 +24,13 @@ const (
 	FormTime                // delayat.<time>.<target>
 	FormHop                 // delaysys.hop.<level>.<target>
 	FormRetry               // delaysys.retry.<level>.<target>
+	FormPaused              // delaysys.paused.<pause>.<target>
 )
 
 // Address is a subject taken apart.
 type Address struct {
 	Form   Form
-	Token  string // the level, duration or time
+	Token  string // the level, duration or time, or the pause
 	Target string // empty where the subject ends after the token
 }
 
@@ -61,10 +62,12 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream and DeadStream name the other streams of messages.
+// LevelStream names the stream of a level. RetryStream, IntakeStream, PausedStream and DeadStream name the other
+// streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
+func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
 // Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the
@@ -74,7 +77,8 @@ func (n Names) Own(stream string) bool {
 	switch {
 	case !ok:
 		return false
-	case stream == n.IntakeStream(), stream == n.DeadStream(), stream == n.OwnersStream(), stream == n.JournalStream():
+	case stream == n.IntakeStream(), stream == n.PausedStream(), stream == n.DeadStream(), stream == n.OwnersStream(),
+		stream == n.JournalStream():
 		return true
 	}
 	_, err := levels.ParseDuration(strings.TrimPrefix(rest, "RETRY_"))
@@ -109,6 +113,13 @@ func (n Names) AtFilter() string                { return n.at + ".*.>" }
 func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level + ".>" }
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
+
+// PausedFilter is what waits because its target is paused, PauseFilter the part of it that one pause keeps, and Paused
+// one message of it. PausesRecord is the subject of the list of pauses, in the same stream.
+func (n Names) PausedFilter() string               { return n.sys + ".paused.>" }
+func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." + pause + ".>" }
+func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
+func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
 
 // Toward narrows one of these filters to the targets of a pattern.
 func Toward(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
@@ -161,6 +172,8 @@ func (n Names) Parse(subject string) Address {
 			form = FormHop
 		case "retry":
 			form = FormRetry
+		case "paused":
+			form = FormPaused
 		}
 	}
 	if form == FormForeign {

@@ -60,6 +60,7 @@ type Request struct {
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
 	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
+	Released     string    // the pause for which it has waited, and that was resumed; empty if none
 
 	// For people only.
 	LastError string // why it was refused last
@@ -105,7 +106,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	if targetProblem == nil {
 		r.Target = addr.Target
 	}
-	internal := addr.Form == FormHop || addr.Form == FormRetry
+	internal := addr.Form == FormHop || addr.Form == FormRetry || addr.Form == FormPaused
 	s, problem := splitHeader(in.Header, internal)
 	r.User = s.user
 	if internal {

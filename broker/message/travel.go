@@ -21,7 +21,7 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
 // the last hop, so the header does not grow on the way.
 func (r Request) HopHeader() Header {
-	h := r.userHeader(20)
+	h := r.userHeader(21)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -31,6 +31,7 @@ func (r Request) HopHeader() Header {
 	setTime(h, HeaderExpires, r.Expires)
 	setTime(h, HeaderRetryAt, r.RetryAt)
 	set(h, HeaderPaced, r.Paced)
+	set(h, HeaderReleased, r.Released)
 	r.failures(h)
 	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
 	set(h, HeaderLastError, r.LastError)
@@ -106,6 +107,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		LastFailure:  f.moment(HeaderLastFailure, optional),
 		RetryAt:      f.moment(HeaderRetryAt, optional),
 		Paced:        f.token(HeaderPaced),
+		Released:     f.token(HeaderReleased),
 		LastError:    reason(f.text(HeaderLastError)),
 		Deferred:     reason(f.text(HeaderDeferred)),
 		Allowed:      f.count(HeaderAllowed, optional),

@@ -57,6 +57,9 @@ var (
 	journalDropped = desc("journal_dropped_total",
 		"Records of deliveries and dead letters that are missing in the journal, because its stream took nothing or too "+
 			"little. The messages themselves were delivered.")
+	pausedPatterns = desc("paused_patterns",
+		"Patterns of targets that are paused or being resumed, the same on all instances.")
+	pausedMessages = desc("paused_messages", "Messages that wait for them, the same on all instances.")
 )
 
 // A laneMetric is a figure of each lane.
@@ -127,7 +130,7 @@ var lanes = []laneMetric{
 		}),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",
 		func(l broker.LaneStatus) uint64 { return l.Delivered }),
-	counter("hops_total", "Messages moved from the lane into a level.",
+	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",
 		func(l broker.LaneStatus) uint64 { return l.Hops }),
 	counter("retries_total",
 		"Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.",
@@ -151,6 +154,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
 		journalStored, journalDropped,
+		pausedPatterns, pausedMessages,
 	} {
 		out <- d
 	}
@@ -191,6 +195,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))
+	send(pausedPatterns, prometheus.GaugeValue, float64(len(s.Paused)))
+	send(pausedMessages, prometheus.GaugeValue, float64(s.Waiting))
 	for _, l := range s.Lanes {
 		for _, m := range lanes {
 			if value, ok := m.value(l); ok {

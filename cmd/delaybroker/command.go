@@ -58,7 +58,8 @@ func (a *app) rootCommand() *cobra.Command {
 	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
 	root.AddCommand(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
-		a.deadCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(), a.benchCommand(), a.benchPartCommand(),
+		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
+		a.benchCommand(), a.benchPartCommand(),
 	)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root

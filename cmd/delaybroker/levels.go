@@ -157,6 +157,9 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	s.foot("total", "", fmt.Sprint(v.Totals.Pending), "", inspect.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.print()
+	if err := a.sayPaused(v.Paused); err != nil {
+		return err
+	}
 	return a.sayFolded(idle, hidden)
 }
 

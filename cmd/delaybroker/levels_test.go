@@ -52,7 +52,7 @@ func TestLevelsUnread(t *testing.T) {
 	for _, l := range v.Lanes {
 		order = append(order, l.Stream)
 	}
-	want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_DEAD"
+	want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED DELAY_DEAD"
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("order: got %s, want %s", got, want)
 	}
@@ -163,8 +163,8 @@ func TestLevelsWatch(t *testing.T) {
 	for n := 0; ; {
 		select {
 		case text := <-shown:
-			if v := decode[inspect.Lanes](t, text); len(v.Lanes) != 7 {
-				t.Errorf("got %d lanes, want 7", len(v.Lanes))
+			if v := decode[inspect.Lanes](t, text); len(v.Lanes) != 8 {
+				t.Errorf("got %d lanes, want 8", len(v.Lanes))
 			}
 			if n++; n == 3 {
 				cancel()
@@ -249,7 +249,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
 	}
 	out := o.must("levels")
-	for _, want := range []string{"0 unread", "later: kitchen-", "5 idle lanes; --all shows them"} {
+	for _, want := range []string{"0 unread", "later: kitchen-", "6 idle lanes; --all shows them"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}

@@ -156,6 +156,11 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	if left, resent := o.held("DELAY_DEAD"), o.held("DELAY_RETRY_1s"); left != 0 || resent != 1 {
 		return fmt.Errorf("%d dead letters left and %d resent", left, resent)
 	}
+	for _, words := range [][]string{{"pause", "orders.paused"}, {"pause"}, {"resume", "orders.paused"}} {
+		if _, _, err := o.run(words...); err != nil {
+			return fmt.Errorf("%s: %w", words, err)
+		}
+	}
 	list := o.js.ListStreams(t.Context())
 	for info := range list.Info() {
 		if info.Config.Name != front.Stream && info.State.Consumers > 0 {

@@ -105,8 +105,10 @@ func (a *app) retrying(ctx context.Context, look inspect.RetryLook, limit int) e
 
 func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
 	if r.Messages == 0 && r.Waiting == 0 {
-		_, err := fmt.Fprintln(a.stdout, "nothing waits in the retry lanes")
-		return err
+		if _, err := fmt.Fprintln(a.stdout, "nothing waits in the retry lanes"); err != nil {
+			return err
+		}
+		return a.sayPaused(r.Paused)
 	}
 	t := a.sheet(
 		column{name: "messages"}, column{name: "target", least: 10}, column{name: "state", drop: 3, least: 8},
@@ -121,6 +123,9 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 	}
 	if len(r.Groups) > 0 {
 		t.print()
+	}
+	if err := a.sayPaused(r.Paused); err != nil {
+		return err
 	}
 	return a.sayRetrying(r, look, limit)
 }

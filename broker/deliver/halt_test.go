@@ -1,0 +1,143 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestHalt: nothing more is sent to a target from the moment it is halted, whatever waits; Halt returns when what was
+// sent has been answered, and no later than its context ends. Others get theirs meanwhile.
+func TestHalt(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc.>", func(m *nats.Msg) {
+			time.AfterFunc(time.Second, func() { _ = m.Respond([]byte("ok")) })
+		})
+		others := k.subscribe("mail.>", nil)
+		var mu sync.Mutex // guards results
+		results := make(map[string]int)
+		send := func(target string, mode message.Mode) {
+			k.Deliver(Message{Target: target, Mode: mode}, func(r Result) {
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(r.Err, ErrHalted) {
+					results["halted"]++
+				} else {
+					results[r.Outcome.String()]++
+				}
+			})
+		}
+		got := func(what string) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return results[what]
+		}
+		send("svc.x", message.ModeRequest)
+		synctest.Wait()
+		start := time.Now()
+		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
+		if took := time.Since(start); took < time.Second || took > time.Second+haltGlance || got("delivered") != 1 {
+			t.Errorf("it took %s, with %d delivered, want the second in which the target answers", took,
+				got("delivered"))
+		}
+		send("svc.x", message.ModeRequest)
+		send("mail.x", message.ModeCore)
+		time.Sleep(time.Minute)
+		if seen.get() != 1 || got("halted") != 1 || others.get() != 1 {
+			t.Errorf("halted: %d seen, %d given back, %d for others", seen.get(), got("halted"), others.get())
+		}
+		k.Halt(context.Background(), nil)
+		send("svc.x", message.ModeRequest)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		start = time.Now()
+		k.Halt(ctx, func(string) bool { return true })
+		if took := time.Since(start); took < 100*time.Millisecond || seen.get() != 2 {
+			t.Errorf("it took %s, and %d were seen, want the time it was given, and 2", took, seen.get())
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestHaltTakesTurnsBack: turns that were given before a target was halted do not count after, and the first turn is
+// free at once.
+func TestHaltTakesTurnsBack(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{"slow.>", 1}}
+		k.subscribe("slow.>", nil)
+		var last Result
+		deliver := func(target, paced string) {
+			last = Result{}
+			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
+				if r.Outcome == Paced { // which is told at once
+					last = r
+				}
+			})
+		}
+		for range 10 {
+			deliver("slow.a", "")
+			deliver("slow.b", "")
+		}
+		pacer := last.Pacer
+		k.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
+		k.Halt(context.Background(), nil)
+		deliver("slow.a", pacer) // takes the first turn, which is now
+		if last.Outcome == Paced {
+			t.Errorf("the first turn is in %s", time.Until(last.Turn))
+		}
+		deliver("slow.a", pacer)
+		if wait := time.Until(last.Turn); last.Outcome != Paced || wait != time.Second || last.Pacer == pacer {
+			t.Errorf("%v in %s of %s, want a new turn in a second", last.Outcome, wait, last.Pacer)
+		}
+		if deliver("slow.b", pacer); last.Outcome == Paced {
+			t.Error("a turn of another target is taken back too")
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestHaltGivesBackWhatWaits: what waits in memory for a slow target that is halted is given back at once, and none of
+// it is sent when the target answers.
+func TestHaltGivesBackWhatWaits(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		seen := k.subscribe("svc.>", func(m *nats.Msg) {
+			time.AfterFunc(200*time.Millisecond, func() { _ = m.Respond([]byte("ok")) })
+		})
+		const count = 20_000
+		var halted, others atomic.Int64
+		for range count {
+			k.Deliver(Message{Target: "svc.x", Mode: message.ModeRequest}, func(r Result) {
+				if errors.Is(r.Err, ErrHalted) {
+					halted.Add(1)
+				} else {
+					others.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		sent := seen.get()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+		defer cancel()
+		k.Halt(ctx, func(string) bool { return true })
+		if sent == 0 || sent == count || int(halted.Load()) != count-sent {
+			t.Errorf("%d of %d were sent, and %d given back, want all others", sent, count, halted.Load())
+		}
+		time.Sleep(time.Minute)
+		if seen.get() != sent || int(others.Load()) != sent {
+			t.Errorf("%d were sent in the end, and %d have an answer, want %d", seen.get(), others.Load(), sent)
+		}
+	})
+}

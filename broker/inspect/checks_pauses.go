@@ -1,0 +1,39 @@
+package inspect
+
+import (
+	"fmt"
+
+	"delaybroker/broker/layout"
+)
+
+// checkPauses tells what is paused, which is no fault, and finds brokers that know nothing of it and deliver all the
+// same. While nothing is paused it says nothing.
+func checkPauses(f Facts) []Finding {
+	const name = "paused"
+	if f.all == nil || len(f.lanes.Paused) == 0 {
+		return nil
+	}
+	var older []string
+	seen := make(map[string]bool)
+	for _, a := range f.instances.answers {
+		if a.Pauses == nil && !seen[a.Instance] {
+			seen[a.Instance] = true
+			older = append(older, a.Instance)
+		}
+	}
+	if len(older) > 0 {
+		return verdict(name, Critical, "upgrade it, or stop it until nothing is paused",
+			"an older broker runs that delivers to paused targets: %s", few(older))
+	}
+	var all []string
+	for _, p := range f.lanes.Paused {
+		all = append(all, fmt.Sprintf("%s since %s", p.Pattern, Moment(p.Since)))
+	}
+	waiting := uint64(0)
+	for _, l := range f.lanes.Lanes {
+		if l.Kind == layout.Paused {
+			waiting = l.Pending
+		}
+	}
+	return verdict(name, Fine, "", "by an operator: %s; %d messages wait", few(all), waiting)
+}

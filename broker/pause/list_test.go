@@ -1,0 +1,105 @@
+package pause
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// must is a change that is expected to succeed.
+func must(t *testing.T) func(*List, error) *List {
+	return func(l *List, err error) *List {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+// TestOldestMatchingPauseHolds: what waits for a target is in one lane, whatever else matches it.
+func TestOldestMatchingPauseHolds(t *testing.T) {
+	now, ok := time.Unix(1000, 0), must(t)
+	var none *List
+	l := ok(none.Pause("orders.*", now))
+	l = ok(l.Pause("orders.>", now)) // at the same instant
+	first, second := l.Pauses[0].ID, l.Pauses[1].ID
+	if first == second {
+		t.Fatalf("two pauses are %s", first)
+	}
+	l = ok(l.Resume("orders.*", now.Add(time.Second)))
+	for _, tt := range []struct {
+		target, own string
+		id          string
+		state       State
+		stops       bool
+	}{
+		{"orders.x", "", first, Resuming, true},
+		{"orders.x", first, second, Paused, true}, // on its way out, it meets the other pause
+		{"orders.x", second, first, Resuming, true},
+		{"orders.x.y", "", second, Paused, true},
+		{"orders.x.y", second, "", Over, true},
+		{"mail.x", "", "", Over, false},
+	} {
+		if id, state := l.Of(tt.target, tt.own); id != tt.id || state != tt.state {
+			t.Errorf("%s from %q: %s, %s, want %s, %s", tt.target, tt.own, id, state, tt.id, tt.state)
+		}
+		if got := l.Stops(tt.target); got != tt.stops {
+			t.Errorf("%s is stopped: %v", tt.target, got)
+		}
+	}
+	if id, state := none.Of("orders.x", ""); id != "" || state != Over || none.Stops("orders.x") {
+		t.Errorf("without a list: %s, %s", id, state)
+	}
+}
+
+// TestListChanges: what may follow on what, and that versions rise whatever the clocks say.
+func TestListChanges(t *testing.T) {
+	now, ok := time.Unix(1000, 0), must(t)
+	var none *List
+	l := ok(none.Pause("a.>", now))
+	if _, err := l.Pause("a.>", now); !errors.Is(err, ErrPaused) {
+		t.Errorf("paused twice: %v", err)
+	}
+	if _, err := l.Resume("a.b", now); !errors.Is(err, ErrNotPaused) {
+		t.Errorf("a part resumed: %v", err)
+	}
+	resumed := ok(l.Resume("a.>", now.Add(-time.Hour))) // by a clock that is behind
+	if resumed.Version <= l.Version {
+		t.Errorf("version %d follows on %d", resumed.Version, l.Version)
+	}
+	if _, err := resumed.Resume("a.>", now); !errors.Is(err, ErrResuming) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	again := ok(resumed.Pause("a.>", now.Add(time.Minute)))
+	if p := again.Pauses[0]; len(again.Pauses) != 1 || p.ID != l.Pauses[0].ID || p.State != Paused ||
+		!p.Since.Equal(now.Add(time.Minute)) {
+		t.Errorf("paused again: %+v", again)
+	}
+	over := again.Set(again.Pauses[0].ID, Over, now)
+	if got := ok(over.Pause("a.>", now.Add(time.Minute))); len(got.Pauses) != 2 || got.Pauses[0].ID == got.Pauses[1].ID {
+		t.Errorf("paused after it was over: %+v, want another lane", got)
+	}
+	if got := ok(over.Pause("b.>", now.Add(2*keepOver))); len(got.Pauses) != 1 {
+		t.Errorf("long after: %+v, want what is over forgotten", got)
+	}
+	for n := len(l.Pauses); n < most; n++ {
+		l = ok(l.Pause(fmt.Sprint("a.", n), now))
+	}
+	if _, err := l.Pause("one.more", now); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one more than %d: %v", most, err)
+	}
+	read, err := Parse(l.encode())
+	if err != nil || read.Version != l.Version || !slices.Equal(read.Pauses, l.Pauses) {
+		t.Errorf("read back: %+v, %v", read, err)
+	}
+	for _, bad := range []string{"", "{}x", `{"stream":"DELAY_1m","seq":7}`,
+		`{"version":0,"pauses":[{"id":"a","pattern":"x"}]}`,
+		`{"version":1,"pauses":[{"id":"","pattern":"x"}]}`, `{"version":1,"pauses":[{"id":"a","pattern":"x..y"}]}`} {
+		if got, err := Parse([]byte(bad)); err == nil {
+			t.Errorf("%q is the list %+v", bad, got)
+		}
+	}
+}

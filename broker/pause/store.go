@@ -1,0 +1,193 @@
+package pause
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+)
+
+const (
+	// patience is how long one question may take.
+	patience = 5 * time.Second
+	// mostRecords is how many messages on the record's subject are looked at. There is one, or two after a crash; more
+	// have been put there by somebody else.
+	mostRecords = 10_000
+	// mostForeign is how many messages of others stay there. A few may be of a broker with another secret.
+	mostForeign = 64
+	// sealHeader carries the seal of the record.
+	sealHeader = "Delay-Seal"
+)
+
+// Error codes of nats-server's JetStream (server/errors.json).
+const (
+	codeWrongSequence = 10071
+	codeConflict      = 10164 // another write of the same subject is in progress
+)
+
+// Store is the record of the list, in the stream of what waits. Everything is read from the stream's leader.
+type Store struct {
+	Conn  *nats.Conn
+	API   string // "$JS.API" unless a domain or an import says otherwise
+	Names message.Names
+	Keys  *message.Keys
+}
+
+// Stored is the record as it was read.
+type Stored struct {
+	List    *List  // nil if there is none
+	At      uint64 // its sequence
+	Last    uint64 // the sequence of the last message on the subject, whoever wrote it
+	foreign []uint64
+	earlier bool // there are earlier messages on the subject
+}
+
+// A Record is a list with its proof, as it is stored and as it is announced.
+type Record struct {
+	Body []byte `json:"body"`
+	Seal string `json:"seal"`
+}
+
+// Seal makes a record of a list.
+func (s Store) Seal(l *List) Record {
+	body := l.encode()
+	return Record{Body: body, Seal: s.Keys.Seal(s.Names.PausesRecord(), body)}
+}
+
+// Open returns the list in a record, or nil if no broker or operator with the secret wrote it. Unlike what older
+// brokers wrote, a record without a seal is believed only where there are no secrets at all.
+func (s Store) Open(r Record) *List {
+	if !s.Keys.Empty() && (r.Seal == "" || !s.Keys.Sealed(s.Names.PausesRecord(), r.Body, r.Seal)) {
+		return nil
+	}
+	l, err := Parse(r.Body)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+// Read returns the newest good record. It returns jetstream.ErrStreamNotFound if there is no stream. Others may have
+// put messages on the subject, or earlier records: they are read past.
+func (s Store) Read(ctx context.Context) (Stored, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var found Stored
+	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	for range mostRecords {
+		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return found, nil
+		}
+		if err != nil {
+			return found, fmt.Errorf("read the list of pauses: %w", err)
+		}
+		found.Last = m.Sequence
+		header, err := m.Header()
+		if err != nil {
+			header = nil
+		}
+		switch l := s.Open(Record{m.Data, header.Get(sealHeader)}); {
+		case l == nil, found.List != nil && l.Version <= found.List.Version:
+			found.foreign = append(found.foreign, m.Sequence)
+		default:
+			found.earlier = found.earlier || found.List != nil || len(found.foreign) > 0
+			found.List, found.At, found.foreign = l, m.Sequence, nil
+		}
+	}
+	return found, nil
+}
+
+// Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if somebody
+// was faster. After any other error it may be stored or not.
+func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, stream := s.Seal(l), s.Names.PausedStream()
+	m := &nats.Msg{Subject: s.Names.PausesRecord(), Data: r.Body, Header: nats.Header{
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(read.Last, 10)},
+		jetstream.ExpectedStreamHeader:      {stream},
+	}}
+	if r.Seal != "" {
+		m.Header.Set(sealHeader, r.Seal)
+	}
+	answer, err := s.Conn.RequestMsgWithContext(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("write the list of pauses: %w", err)
+	}
+	switch ack, ok := jsapi.ParseAck(answer); {
+	case !ok || !ack.Refused() && ack.Stream != stream:
+		return 0, fmt.Errorf("write the list of pauses: the answer is none of %s: %.60q", stream, answer.Data)
+	case ack.Code == 503:
+		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
+	case ack.Code == codeWrongSequence, ack.Code == codeConflict:
+		return 0, ErrConflict
+	case ack.Refused():
+		return 0, fmt.Errorf("%s takes nothing: %s (%d)", stream, ack.Description, ack.Code)
+	default:
+		return ack.Sequence, nil
+	}
+}
+
+// Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
+// and all answer. So an operator needs no other rights, and hears of brokers that know of no pauses.
+func (s Store) Announce(l *List, reply string) error {
+	r := s.Seal(l)
+	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
+	if r.Seal != "" {
+		m.Header.Set(sealHeader, r.Seal)
+	}
+	return s.Conn.PublishMsg(m)
+}
+
+// Announced is the record in an announcement.
+func Announced(m *nats.Msg) Record { return Record{Body: m.Data, Seal: m.Header.Get(sealHeader)} }
+
+// untidy reports whether there is much on the subject that nobody needs.
+func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > mostForeign }
+
+// Tidy removes what was read on the record's subject besides the record. The record itself stays.
+func (s Store) Tidy(ctx context.Context, read Stored) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	if read.earlier {
+		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), read.At); err != nil {
+			return err
+		}
+	}
+	if len(read.foreign) <= mostForeign {
+		return nil
+	}
+	for _, sequence := range read.foreign {
+		err := api.Delete(ctx, s.Names.PausedStream(), sequence)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// First is the pause of the first message that waits for one, or for any if the id is "". It returns
+// jetstream.ErrMsgNotFound if none does.
+func (s Store) First(ctx context.Context, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	filter := s.Names.PausedFilter()
+	if id != "" {
+		filter = s.Names.PauseFilter(id)
+	}
+	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	m, err := api.Next(ctx, s.Names.PausedStream(), 1, filter)
+	return s.Names.Parse(m.Subject).Token, err
+}

@@ -1,0 +1,154 @@
+package pause
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// newStore makes the stream, and a store with a secret.
+func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
+	t.Helper()
+	names, err := message.NewNames("delay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc := s.Connect()
+	js := s.JetStream(nc)
+	if _, err := js.CreateStream(context.Background(), jetstream.StreamConfig{
+		Name: names.PausedStream(), Subjects: []string{names.PausedFilter(), names.PausesRecord()},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	keys := message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
+	return Store{Conn: nc, API: "$JS.API", Names: names, Keys: keys}, js
+}
+
+// TestRecordAmongForgeries: the newest good record counts, whatever others have put behind it. A change is made on what
+// was read, or not at all.
+func TestRecordAmongForgeries(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, js := newStore(t, s)
+		ctx, ok := context.Background(), must(t)
+		put := func(header nats.Header, body []byte) {
+			t.Helper()
+			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "delaysys.pauses", Header: header, Data: body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		empty, err := store.Read(ctx)
+		if err != nil || empty.List != nil {
+			t.Fatalf("at first: %+v, %v", empty, err)
+		}
+		var none *List
+		first := ok(none.Pause("a.>", time.Now()))
+		if _, err := store.Write(ctx, first, empty); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Write(ctx, first, empty); !errors.Is(err, ErrConflict) {
+			t.Errorf("written on what is not the last any more: %v", err)
+		}
+		read, err := store.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := ok(first.Pause("b.>", time.Now()))
+		if _, err := store.Write(ctx, second, read); err != nil {
+			t.Fatal(err)
+		}
+		old := store.Seal(first)
+		put(nats.Header{sealHeader: {old.Seal}}, old.Body)                                      // an earlier list
+		put(nats.Header{sealHeader: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // with another's seal
+		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                 // without one
+		for range mostForeign {
+			put(nil, []byte(`{"stream":"DELAY_1m","seq":7}`))
+		}
+		if read, err = store.Read(ctx); err != nil || read.List == nil || read.List.Version != second.Version ||
+			!read.untidy() {
+			t.Fatalf("among forgeries: %+v, %v, want the second list", read, err)
+		}
+		if err := store.Tidy(ctx, read); err != nil {
+			t.Fatal(err)
+		}
+		st, err := js.Stream(ctx, "DELAY_PAUSED")
+		if err != nil || st.CachedInfo().State.Msgs != 1 {
+			t.Errorf("%+v, %v, want the record alone", st.CachedInfo().State, err)
+		}
+		if read, err = store.Read(ctx); err != nil || read.List == nil || read.List.Version != second.Version {
+			t.Errorf("tidied: %+v, %v", read, err)
+		}
+	})
+}
+
+// TestKeeperKeeps: a keeper hears what is announced, believes only what is sealed and newer, and writes back what
+// somebody has removed. It says that a version counts when it was applied, and no sooner.
+func TestKeeperKeeps(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		store, js := newStore(t, s)
+		apply := make(chan struct{})
+		k := NewKeeper(Config{
+			Store: store, Log: slog.New(slog.DiscardHandler), Count: func(context.Context) (uint64, error) { return 8, nil },
+			Apply: func(context.Context, *List) { <-apply },
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		var running sync.WaitGroup
+		k.Load(ctx)
+		running.Go(func() { k.Run(ctx) })
+		var none *List
+		l := must(t)(none.Pause("a.>", time.Now()))
+		forged := store.Seal(l)
+		forged.Seal = "x" + forged.Seal[1:]
+		k.Hear(forged)
+		k.Hear(Record{Body: l.encode()})
+		if k.List() != nil {
+			t.Fatalf("it believes %+v", k.List())
+		}
+		k.Hear(store.Seal(l))
+		synctest.Wait()
+		if k.At(time.Now()) == nil || k.Applied() != 0 {
+			t.Errorf("heard: %+v, applied %d, want it known and not applied", k.List(), k.Applied())
+		}
+		apply <- struct{}{}
+		time.Sleep(pausedEvery)
+		synctest.Wait()
+		if k.Applied() != l.Version || k.Waiting() != 7 {
+			t.Errorf("applied %d, %d wait, want %d and 7", k.Applied(), k.Waiting(), l.Version)
+		}
+		st, err := js.Stream(ctx, "DELAY_PAUSED")
+		if err == nil {
+			err = st.Purge(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pausedEvery)
+		synctest.Wait()
+		if read, err := store.Read(ctx); err != nil || read.List == nil || read.List.Version != l.Version {
+			t.Errorf("purged: %+v, %v, want it written back", read, err)
+		}
+		closing := l.Set(l.Pauses[0].ID, Closing, time.Now())
+		k.Hear(store.Seal(closing))
+		k.Hear(store.Seal(l))
+		for at, want := range map[time.Time]State{
+			time.Now(): Closing, time.Now().Add(CloseMost + 1): Resuming,
+		} {
+			if _, state := k.At(at).Of("a.b", ""); state != want {
+				t.Errorf("at %s it is %s, want %s", at, state, want)
+			}
+		}
+		close(apply)
+		cancel()
+		running.Wait()
+	})
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pause [target pattern]",
+		Short: "Pause the targets of a pattern, or list what is paused",
+		Long: `Pause the targets of a pattern: what becomes due for them waits in the streams, whoever restarts, until the
+pattern is resumed. No attempts are counted. When pause returns without an error, every instance that runs acts by it,
+and nothing is sent to these targets any more.
+
+Patterns may overlap: a target is paused as long as one of them matches it. Delay-Expires counts as always, and is
+looked at when the target is resumed.
+
+Without a pattern: what is paused, since when, and how many messages wait.
+
+exit codes: 0 done, 1 failed, or instances have not said that they act by it, 2 wrong words or settings`,
+		Example: `  delaybroker pause 'orders.>'
+  delaybroker pause --json`,
+		Args: argumentsBetween(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			if len(args) == 0 {
+				return a.listPauses(ctx)
+			}
+			return a.changePauses(ctx, args[0], (*inspect.Inspector).Pause)
+		},
+	}
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume <target pattern>",
+		Short: "Resume the targets of a pattern that was paused",
+		Long: `Resume the targets of a pattern: what waits for them goes out in the order of its due times, as fast as the
+targets and DELAY_RATE let it, and what becomes due meanwhile goes out behind it.
+
+A pattern is resumed as it was paused, and not in parts. What another pattern that is paused matches too goes on
+waiting, for that one.
+
+exit codes: 0 done, 1 failed, or not paused, or instances have not said that they act by it, 2 wrong words or settings`,
+		Example: `  delaybroker resume 'orders.>'`,
+		Args:    argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.changePauses(ctx, args[0], (*inspect.Inspector).Resume)
+		},
+	}
+}
+
+// changePauses pauses or resumes a pattern.
+func (a *app) changePauses(
+	ctx context.Context, pattern string,
+	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
+) error {
+	if !message.ValidPattern(pattern) {
+		return fmt.Errorf("%w: target pattern %q: tokens separated by dots; * for one token, > for the rest",
+			errUsage, pattern)
+	}
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	c, err := change(i, ctx, pattern)
+	if err != nil && !errors.Is(err, inspect.ErrNotTold) {
+		return fmt.Errorf("%s: %w", pattern, err)
+	}
+	if shown := a.showPauseChange(pattern, c); shown != nil {
+		return shown
+	}
+	if err != nil {
+		return fmt.Errorf("%s: it is stored, but %w; they may not have heard of it, or be down", pattern, err)
+	}
+	return nil
+}
+
+func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
+	if a.json {
+		return a.printJSON(c)
+	}
+	for _, p := range c.Pauses {
+		if p.Pattern != pattern {
+			continue
+		}
+		said := "is paused"
+		if p.State != pause.Paused {
+			said = "is resumed: what waited goes out"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s %s\n", pattern, said); err != nil {
+			return err
+		}
+	}
+	if c.Stored != "" {
+		fmt.Fprintf(a.stderr, "not stored yet, and done again by the instances when it can be: %s\n",
+			inspect.Printable(c.Stored, maxCell))
+	}
+	if len(c.Told) == 0 && len(c.Untold) == 0 {
+		fmt.Fprintln(a.stderr, "no broker runs: those that start go by it")
+		return nil
+	}
+	fmt.Fprintf(a.stderr, "%s of %s act by it\n", fmt.Sprint(len(c.Told)), counted(len(c.Told)+len(c.Untold), "instance"))
+	return nil
+}
+
+func (a *app) listPauses(ctx context.Context) error {
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	all, err := i.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Paused []inspect.Pause `json:"paused"`
+		}{all})
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "nothing is paused")
+		return err
+	}
+	t := a.sheet(column{name: "target pattern", least: 10}, column{name: "state"}, column{name: "since"},
+		column{name: "waiting"})
+	for _, p := range all {
+		t.add(p.Pattern, string(p.State), inspect.Moment(p.Since), *p.Waiting)
+	}
+	t.print()
+	return nil
+}
+
+// sayPaused names what is paused below a table.
+func (a *app) sayPaused(all []inspect.Pause) error {
+	for _, p := range all {
+		said := "paused since " + inspect.Moment(p.Since)
+		if p.State != pause.Paused {
+			said = "being resumed"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s: %s\n", inspect.Printable(p.Pattern, maxCell), said); err != nil {
+			return err
+		}
+	}
+	return nil
+}

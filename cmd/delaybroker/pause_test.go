@@ -1,0 +1,77 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/inspect"
+)
+
+// TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
+func TestPauseVerbs(t *testing.T) {
+	o := operateOn(t, server.Options{JetStream: true})
+	o.serve()
+	if _, err := o.js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if out := o.must("pause"); out != "nothing is paused\n" {
+		t.Errorf("before: %q", out)
+	}
+	if out := o.must("pause", "orders.>"); out != "orders.> is paused\n" {
+		t.Errorf("pause: %q", out)
+	}
+	o.publish("delay.1s.orders.x", "one")
+	var all struct {
+		Paused []inspect.Pause `json:"paused"`
+	}
+	eventually(t, "waiting message", func() bool {
+		all = decode[struct {
+			Paused []inspect.Pause `json:"paused"`
+		}](t, o.must("pause", "--json"))
+		return len(all.Paused) == 1 && *all.Paused[0].Waiting == 1
+	})
+	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > patience {
+		t.Errorf("the list says %+v", p)
+	}
+	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
+		if out := o.must(words...); !strings.Contains(out, "orders.>") {
+			t.Errorf("%s does not say that orders.> is paused:\n%s", words, out)
+		}
+	}
+	w := decode[inspect.Whereabouts](t, o.must("where", "DELAY_1s-1", "--json"))
+	if w.Stream != "DELAY_PAUSED" || w.Target != "orders.x" || !strings.Contains(w.Answer, "its target is paused since") {
+		t.Errorf("where says %+v", w)
+	}
+	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
+	if !strings.Contains(findings, "by an operator: orders.> since") || !strings.Contains(findings, "1 messages wait") {
+		t.Errorf("doctor says %s", findings)
+	}
+	for _, tt := range []struct {
+		words []string
+		says  string
+	}{
+		{[]string{"pause", "orders.>"}, "it is paused already"},
+		{[]string{"resume", "orders.x"}, "patterns are resumed as they were paused, and there are: orders.>"},
+		{[]string{"pause", "orders..x"}, "target pattern"},
+	} {
+		if _, _, err := o.run(tt.words...); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q", tt.words, err, tt.says)
+		}
+	}
+	if out := o.must("resume", "orders.>"); !strings.HasPrefix(out, "orders.> is resumed") {
+		t.Errorf("resume: %q", out)
+	}
+	eventually(t, "delivery", func() bool {
+		s, err := o.js.Stream(t.Context(), "ORDERS")
+		return err == nil && s.CachedInfo().State.Msgs == 1
+	})
+	eventually(t, "end of the pause", func() bool { return o.must("pause") == "nothing is paused\n" })
+	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "nothing is") {
+		t.Errorf("resume again: %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+)
+
+// TestForgedPauses: a tenant has acknowledgements of its own messages, and another's earlier list, put where the list
+// of pauses and the messages are that wait. Nothing of it is believed, before and after a restart.
+func TestForgedPauses(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *client) {
+		o, err := inspect.Open(admin.nc, broker.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		payments.subscribe("payments.>")
+		in := admin.subscribe("payments.x")
+		mustPause(t, o, "payments.>")
+		list, err := o.Pauses(context.Background())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%v, %v", list, err)
+		}
+		st, err := admin.js.Stream(context.Background(), pausedStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		earlier, err := st.GetLastMsgForSubject(context.Background(), "delaysys.pauses")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustPause(t, o, "orders.>")
+		for range 200 {
+			for _, subject := range []string{"delaysys.pauses", "delaysys.paused." + list[0].ID + ".payments.x",
+				"delaysys.paused.other.payments.x"} {
+				if err := orders.nc.PublishRequest("delay.1m.orders.x", subject, []byte("x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again := &nats.Msg{Subject: "delaysys.pauses", Data: earlier.Data, Header: nats.Header{
+			message.HeaderSeal: earlier.Header[message.HeaderSeal],
+		}}
+		none := &nats.Msg{Subject: "delaysys.pauses", Data: []byte(`{"version":9000000000000000000,"pauses":[]}`)}
+		for _, m := range []*nats.Msg{again, none} {
+			if _, err := admin.js.PublishMsg(context.Background(), m); err != nil { // as by a direct get
+				t.Fatal(err)
+			}
+		}
+		payments.publish("delay.1s.payments.x", "real")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 2 {
+			t.Errorf("paused: %v, %v, want both patterns", all, err)
+		}
+		if got := len(in.all()); got > 0 {
+			t.Errorf("%d arrived while paused", got)
+		}
+		mustResume(t, o, "payments.>")
+		mustResume(t, o, "orders.>")
+		time.Sleep(10 * time.Minute)
+		if got := bodies(in.all()); got != "real" {
+			t.Errorf("%q arrived, want what payments asked for", got)
+		}
+		if letters := admin.dead()[string(message.BadInternal)]; len(letters) != 400 {
+			t.Errorf("%d dead letters that nobody has proven, want 400", len(letters))
+		}
+	})
+}
