@@ -26,6 +26,7 @@ const (
 	DefaultShutdownGrace = 10 * time.Second
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 256 << 20
+	DefaultTimerHistory  = time.Minute
 )
 
 // Bounds of Config. What was left open is filled in before they are checked.
@@ -49,6 +50,8 @@ const (
 
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
+
+	maxTimerHistory = 366 * 24 * time.Hour
 )
 
 // Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
@@ -114,6 +117,12 @@ type Config struct {
 	MaxPending      int64
 	MaxPendingBytes int64
 
+	// Timers creates the stream of named timers. One that exists is served in any case.
+	Timers bool
+	// TimerHistory is how long the last entry of a timer's subject tells what became of it. Defaults to
+	// DefaultTimerHistory; below zero is none.
+	TimerHistory time.Duration
+
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
 	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop
@@ -161,6 +170,7 @@ func (c Config) withDefaults() (Config, error) {
 	or(&c.ShutdownGrace, DefaultShutdownGrace)
 	or(&c.HoldMessages, DefaultHoldMessages)
 	or(&c.HoldBytes, DefaultHoldBytes)
+	or(&c.TimerHistory, DefaultTimerHistory)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
@@ -241,6 +251,10 @@ func (c Config) check() error {
 	}
 	if c.MaxPendingBytes < 0 {
 		refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
+	}
+	if c.TimerHistory > 0 && (c.TimerHistory < time.Second || c.TimerHistory > maxTimerHistory) {
+		refuse("TimerHistory", c.TimerHistory, "want %s to %s, or 0 for none", levels.FormatDuration(time.Second),
+			levels.FormatDuration(maxTimerHistory))
 	}
 	if c.MaxOwners > 0 && c.Leaser != nil {
 		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; leave one of them out")

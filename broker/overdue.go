@@ -26,7 +26,7 @@ func overdueSince(p plan, f *flight, s step) (since leaderTime, ok bool) {
 // left for another hop, delivered.
 func (p plan) leaves(stored leaderTime, r message.Request) leaderTime {
 	end := stored.Add(p.delay)
-	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() {
+	if when := byLeader(r.When()); when.Sub(end) <= p.ladder.Horizon() || p.kind == layout.Timers {
 		return when
 	}
 	return end

@@ -104,7 +104,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
 				"stream", s.Stream, "err", s.Broken)
 		case s.Kind == layout.Dead, s.Kind == layout.Owners:
-		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry:
+		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry && s.Kind != layout.Timers:
 			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
 				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > layout.Format:

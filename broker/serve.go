@@ -9,6 +9,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/timer"
 )
 
 // work runs one worker for each lane until ctx ends.
@@ -42,7 +43,11 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 			return nil // ctx ended
 		}
 		b.log.Debug("owner of a lane", "stream", l.Stream)
-		w := b.newWorker(i, l, lease, room, counts, settled)
+		var next timer.Cursor
+		if l.Kind == layout.Timers {
+			next = b.readCursor(ctx)
+		}
+		w := b.newWorker(i, l, lease, next, room, counts, settled)
 		known()
 		b.roster.enlist(w)
 		err = w.run(ctx)
@@ -65,18 +70,23 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget, i *inst
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l layout.Spec, by lease.Lease, room *budget, counts *laneCount, settled func(),
+	i *instance, l layout.Spec, by lease.Lease, next timer.Cursor, room *budget, counts *laneCount, settled func(),
 ) *worker {
 	from, log := by.From(), b.log.With("stream", l.Stream)
+	if l.Kind == layout.Timers && (next.Created.Equal(from.Created) || from.Next == 0) {
+		from.Next, from.Created = max(from.Next, next.Next), next.Created
+	}
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
 		Stream: l.Stream, Delay: l.Delay, From: from.Next, FromCreated: from.Created, Buffer: room.buffer, Log: b.log,
+		Sparse: l.Kind == layout.Timers,
 	})
 	share := freeShare
 	if l.Kind == layout.Retry {
 		share = retryShare
 	}
 	w := newWorker(i, l, b.streams.plan(l), by, reader, room.open(share, nil), counts, log)
+	w.reading.from = from.Next
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w

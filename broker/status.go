@@ -118,7 +118,7 @@ func (b *Broker) Status() Status {
 
 // byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries.
 func byWay(a, b LaneStatus) int {
-	kinds := []string{string(layout.Intake), string(layout.Level), string(layout.Retry)}
+	kinds := []string{string(layout.Intake), string(layout.Timers), string(layout.Level), string(layout.Retry)}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

@@ -18,6 +18,7 @@ type tally struct {
 	ours, foreign atomic.Uint64 // duplicates that were looked at
 	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
+	swept         atomic.Uint64 // timers that only a sweep has found
 	lateness      map[layout.Kind]*latencies
 }
 
@@ -26,7 +27,7 @@ func newTally() *tally {
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
-	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
+	for _, kind := range []layout.Kind{layout.Intake, layout.Timers, layout.Level, layout.Retry} {
 		t.lateness[kind] = new(latencies)
 	}
 	return t

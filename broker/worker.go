@@ -8,12 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer"
 )
 
 const (
@@ -31,6 +35,7 @@ const (
 // instance holds the parts that all workers of a running broker share.
 type instance struct {
 	names     message.Names
+	id        string // among the instances that run
 	keys      *keyring
 	jetstream *jetStream
 	write     *outbox.Outbox
@@ -42,6 +47,17 @@ type instance struct {
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
+
+	sweeping scanner
+	claims   *timer.Claims
+	patience func(instance string) time.Duration // how long what an instance fired is left to it
+}
+
+// scanner is what a scan needs: the connection to read on.
+type scanner struct {
+	Conn      *nats.Conn
+	JetStream jetstream.JetStream
+	API       string
 }
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
@@ -57,6 +73,7 @@ type worker struct {
 	reading *reading
 	flights *flights
 	backlog *backlog
+	timers  *timers
 	commits *committer
 	clock   *leaderClock
 	early   early
@@ -104,6 +121,10 @@ func newWorker(
 	}
 	room.wake = w.wake
 	w.backlog = newBacklog(i.muster, w.wake)
+	w.timers = newTimers(l.Kind == layout.Timers)
+	if l.Kind == layout.Timers {
+		w.reading.own, w.commits.keep = i.names.Armed(), w.storeCursor
+	}
 	return w
 }
 
@@ -115,6 +136,7 @@ func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer w.flights.account.close()
 	defer w.backlog.end()
+	defer w.timers.release(w.shared.claims)
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
@@ -173,7 +195,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 		}
 		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
 	}
-	wait = min(wait, kept)
+	wait = min(wait, kept, w.sweepSoon(m, local))
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
@@ -206,6 +228,17 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	case checked:
 		w.flights.underway--
 		w.checked(e.flight, e.ours, e.err, m)
+	case claimAnswered:
+		w.flights.underway--
+		w.claimAnswered(e.flight, e.storeAnswer, m)
+	case examined:
+		w.flights.underway--
+		w.examined(e, m)
+	case removed:
+		w.flights.underway--
+		w.removed(e.flight, e.storeAnswer, m)
+	case swept:
+		w.swept(e, m, local)
 	case delivered:
 		w.flights.underway--
 		w.delivered(e.flight, e.result, m)

@@ -15,11 +15,11 @@ import (
 //	4  broker
 //	3  broker/deliver   broker/deadletter
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
-//	1  broker/jsapi     broker/attempts
+//	1  broker/jsapi     broker/attempts    broker/timer
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
 var floors = [][]string{
 	{"levels", "wheel", "broker/message", "broker/ratelog"},
-	{"broker/jsapi", "broker/attempts"},
+	{"broker/jsapi", "broker/attempts", "broker/timer"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
 	{"broker/deliver", "broker/deadletter"},
 	{"broker"},
@@ -87,6 +87,7 @@ func TestForeignImports(t *testing.T) {
 		},
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
+		{"delaybroker/broker/timer", []string{client, server, "delaybroker/wheel"}, "the state machine of timers is pure"},
 		{
 			"delaybroker/broker/ratelog",
 			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},

@@ -26,7 +26,9 @@ const leastConsumers = 8
 const InactiveThreshold = 5 * time.Minute
 
 // isLane reports whether the stream is read in order.
-func (s Spec) isLane() bool { return s.Kind == Intake || s.Kind == Level || s.Kind == Retry }
+func (s Spec) isLane() bool {
+	return s.Kind == Intake || s.Kind == Level || s.Kind == Retry || s.Kind == Timers
+}
 
 // Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
 // when they have arrived. Other settings are the operator's: placement, compression, replicas, direct access,
@@ -59,7 +61,7 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	}
 	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
 		d.report(true, "discard is old with a limit set: accepted messages would be removed; want new")
-	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
+	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && !s.lastOnly() {
 		d.report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
 	}
 	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
@@ -68,7 +70,10 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	if has.AllowRollup {
 		d.report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	}
-	if has.AllowMsgTTL {
+	if s.Kind == Timers {
+		s.checkTimers(d, has)
+	}
+	if has.AllowMsgTTL && s.Kind != Timers {
 		d.report(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
 	}
 	if has.DenyPurge {
@@ -97,6 +102,27 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	}
 	if has.NoAck {
 		d.report(true, "no_ack is set: publishers cannot know that a message is stored")
+	}
+}
+
+// checkTimers finds the settings with which the last message of a subject is not the state of its timer.
+func (s Spec) checkTimers(d *drifts, has jetstream.StreamConfig) {
+	if has.MaxMsgsPerSubject != 1 {
+		d.report(true, "max_msgs_per_subject is %d: a timer that was replaced or cancelled would stand again; want 1",
+			has.MaxMsgsPerSubject)
+	}
+	if has.DiscardNewPerSubject {
+		d.report(true, "discard_new_per_subject is set: no timer could be replaced, cancelled or fired; want it off")
+	}
+	if !has.AllowMsgTTL {
+		d.report(true, "allow_msg_ttl is off: what tells that a timer is over would stay for ever; want it on")
+	}
+	if has.AllowAtomicPublish {
+		d.report(false, "allow_atomic is set: a batch may hold several verdicts; want it off")
+	}
+	if has.SubjectDeleteMarkerTTL != 0 {
+		d.report(false, "subject_delete_marker_ttl is %s: the server adds entries of its own; want none",
+			has.SubjectDeleteMarkerTTL)
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
+	Timers Kind = "timers" // named timers: the last message of each subject is one
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 )
@@ -82,12 +83,16 @@ func (s Spec) Config() jetstream.StreamConfig {
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},
 	}
-	if s.Kind == Owners {
+	if s.lastOnly() {
 		cfg.MaxMsgsPerSubject = 1 // only the last message of a subject counts
 	}
+	cfg.AllowMsgTTL = s.Kind == Timers // of what tells for a while what became of a timer
 	s.sealMarks(cfg.Metadata)
 	return cfg
 }
+
+// lastOnly reports whether only the last message of a subject counts.
+func (s Spec) lastOnly() bool { return s.Kind == Owners || s.Kind == Timers }
 
 func (s Spec) description() string {
 	switch s.Kind {
@@ -97,6 +102,8 @@ func (s Spec) description() string {
 		return fmt.Sprintf("delaybroker: each message waits %s here; do not purge", s.Name)
 	case Retry:
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
+	case Timers:
+		return "delaybroker: named timers, the last message of each subject is one; do not purge"
 	case Owners:
 		return "delaybroker: which instance owns which lane"
 	}

@@ -1,0 +1,178 @@
+package broker
+
+import (
+	"strings"
+	"time"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// stage is how far the firing of a timer has come.
+type stage int
+
+// The stages, in order.
+const (
+	stagePending stage = iota // nobody has decided, as far as is known, and the body is in memory
+	stageDoubt                // only the last entry of the subject can tell what is true
+	stageFired                // the leader has stored that we fire it
+	stageSettled              // it has been delivered, or is in a retry lane or among the dead letters
+)
+
+// timing is what a flight has of a named timer.
+type timing struct {
+	subject    string // delaytimer.<key>.<target>
+	generation uint64 // of the set
+	at         time.Time
+	size       int // of the body
+	stage      stage
+	superseded bool // a later entry of its subject was read
+	loaded     bool // its body was read when it was due, and is accounted
+
+	entry uint64          // to be removed once it is settled; zero for none
+	plain bool            // and leaves no trace, since nothing can be published on its subject
+	what  message.Outcome // to be told in place of the entry
+	word  string          // of the client that cancelled it
+
+	batch *sweepBatch // it belongs to; nil if a lane has it
+}
+
+// nothing reports whether there is nothing to do about an entry.
+func (t *timing) nothing() bool { return t.stage == stageSettled && t.entry == 0 }
+
+// arrived notes that the message has arrived elsewhere, and reports whether an entry is to be removed.
+func (t *timing) arrived(sent *publish) (remove bool) {
+	isDead := sent != nil && sent.kind == dead
+	if isDead && t.stage < stageFired { // it never was a timer
+		t.entry, t.plain = t.generation, true
+	}
+	if t.entry == 0 || t.stage == stageSettled {
+		return false
+	}
+	switch {
+	case isDead:
+		t.what = message.OutcomeDead
+	case sent != nil:
+		t.what = message.OutcomeRetrying
+	default:
+		t.what = message.OutcomeDelivered
+	}
+	t.stage = stageSettled
+	return true
+}
+
+// firing is what the last entry of its subject is judged for.
+func (t *timing) firing(by string) timer.Firing {
+	return timer.Firing{Generation: t.generation, At: t.at, By: by}
+}
+
+// timers are the timers that a lane has in memory. It belongs to the lane's loop.
+type timers struct {
+	latest map[string]*flight // by subject: the sets that the timers' lane has read; nil in other lanes
+	mine   map[*flight]uint64 // generations that this lane fires
+	loaded int                // bytes of bodies that were read when they were due
+
+	looking, removing   int // questions to JetStream underway
+	unlooked, unremoved []*flight
+
+	sweep sweep
+}
+
+func newTimers(lane bool) *timers {
+	t := &timers{mine: make(map[*flight]uint64)}
+	if lane {
+		t.latest = make(map[string]*flight)
+	}
+	return t
+}
+
+// take claims the firing of a timer within this process.
+func (t *timers) take(c *timer.Claims, f *flight) bool {
+	if !c.Take(f.timer.generation, f) {
+		return false
+	}
+	t.mine[f] = f.timer.generation
+	return true
+}
+
+// release gives up all firings.
+func (t *timers) release(c *timer.Claims) {
+	for f, generation := range t.mine {
+		c.Release(generation, f)
+	}
+	t.mine = nil
+}
+
+// endTimer forgets a timer that leaves memory.
+func (w *worker) endTimer(f *flight) {
+	t := w.timers
+	if generation, ok := t.mine[f]; ok {
+		w.shared.claims.Release(generation, f)
+		delete(t.mine, f)
+	}
+	if t.latest[f.timer.subject] == f {
+		delete(t.latest, f.timer.subject)
+	}
+	if f.timer.loaded {
+		t.loaded -= f.timer.size
+		w.lookOn()
+	}
+	if f.timer.batch != nil {
+		f.timer.batch.ended()
+	}
+}
+
+// parse reads the request of a message.
+func (w *worker) parse(f *flight, in message.Incoming) {
+	if w.lane.Kind == layout.Timers {
+		w.parseEntry(f, in)
+		return
+	}
+	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem != nil || !f.request.Timer.Pending() {
+		return
+	}
+	id, err := message.ParseID(f.request.ID)
+	if err != nil {
+		panic("bug: a hop has been read with an id that cannot be: " + f.request.ID)
+	}
+	f.timer = &timing{
+		subject:    w.shared.names.Timer(f.request.Timer.Key, f.request.Target),
+		generation: id.Sequence, at: id.At, size: f.request.Timer.Size, stage: stageDoubt,
+	}
+}
+
+// parseEntry reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is
+// gone.
+func (w *worker) parseEntry(f *flight, in message.Incoming) {
+	e := w.shared.keys.policy.ParseTimer(in)
+	if before := w.timers.latest[f.Subject]; before != nil && before != f &&
+		!(e.Kind == message.FiredEntry && e.Generation == before.timer.generation) {
+		w.supersede(before)
+	}
+	f.request, f.problem = e.Request, e.Problem
+	f.timer = &timing{subject: f.Subject, generation: f.Sequence, at: f.At, size: len(f.Data), stage: stagePending}
+	switch e.Kind {
+	case message.SetEntry:
+		w.timers.latest[f.Subject] = f
+	case message.CancelEntry:
+		f.timer.stage, f.timer.entry, f.timer.what = stageSettled, f.Sequence, message.OutcomeCancelled
+		f.timer.word = strings.Join(in.Header[message.HeaderCancel], " ")
+		f.timer.plain, f.problem = e.Problem != nil, nil
+	case message.UnprovenEntry: // until its key is known
+	default: // ours: the lane of its marker has it, or nobody needs it
+		f.problem, f.timer.stage = nil, stageSettled
+	}
+}
+
+// supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its
+// way: then it will find out.
+func (w *worker) supersede(f *flight) {
+	if f.timer.stage >= stageFired {
+		return
+	}
+	f.timer.superseded = true
+	if f.sent == nil && w.flights.takeOff(f) {
+		w.end(f)
+	}
+}
