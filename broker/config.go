@@ -253,7 +253,7 @@ func (c Config) check() error {
 		refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
 	if c.TimerHistory > 0 && (c.TimerHistory < time.Second || c.TimerHistory > maxTimerHistory) {
-		refuse("TimerHistory", c.TimerHistory, "want %s to %s, or 0 for none", levels.FormatDuration(time.Second),
+		refuse("TimerHistory", c.TimerHistory, "want %s to %s", levels.FormatDuration(time.Second),
 			levels.FormatDuration(maxTimerHistory))
 	}
 	if c.MaxOwners > 0 && c.Leaser != nil {

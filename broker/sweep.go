@@ -155,7 +155,7 @@ func (w *worker) straggler(s lane.Stored, before time.Time) (found straggler, la
 		found.at = id.At
 		return found, err == nil && s.At.Before(before)
 	case e.Kind == message.CancelEntry:
-		found.cancel, found.word = true, strings.Join(s.Header[message.HeaderCancel], " ")
+		found.cancel, found.word = true, e.Word
 		return found, s.At.Before(before)
 	}
 	return found, false

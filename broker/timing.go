@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"strings"
 	"time"
 
 	"delaybroker/broker/layout"
@@ -157,7 +156,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		w.timers.latest[f.Subject] = f
 	case message.CancelEntry:
 		f.timer.stage, f.timer.entry, f.timer.what = stageSettled, f.Sequence, message.OutcomeCancelled
-		f.timer.word = strings.Join(in.Header[message.HeaderCancel], " ")
+		f.timer.word = e.Word
 		f.timer.plain, f.problem = e.Problem != nil, nil
 	case message.UnprovenEntry: // until its key is known
 	default: // ours: the lane of its marker has it, or nobody needs it

@@ -119,9 +119,10 @@ func lanesNotFound(want, found []layout.Spec, all map[string]*jetstream.StreamIn
 	return lanes
 }
 
-// byWay orders lanes as messages pass through them: the intake, the levels, retries, dead letters.
+// byWay orders lanes as messages pass through them: the intake and timers, the levels, retries, dead
+// letters.
 func byWay(a, b Lane) int {
-	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Dead}
+	kinds := []layout.Kind{layout.Intake, layout.Timers, layout.Level, layout.Retry, layout.Dead}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

@@ -33,6 +33,11 @@ type Whereabouts struct {
 // inLane tells of a message that is stored in a lane.
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
+	if in.Stream == s.names.TimersStream() {
+		if e := s.Policy().ParseTimer(in); e.Kind != message.SetEntry {
+			return s.ofTimer(in, e)
+		}
+	}
 	r, problem := s.Policy().Parse(in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
@@ -57,6 +62,25 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	}
 	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
 		w.Answer += "; nobody reads its lane at the moment"
+	}
+	return w
+}
+
+// ofTimer tells of a timer that is no longer pending.
+func (s *search) ofTimer(in message.Incoming, e message.Entry) Whereabouts {
+	w := Whereabouts{
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: e.Request.Accepted, Due: e.Request.Due, Target: e.Request.Target,
+	}
+	switch e.Kind {
+	case message.CancelEntry:
+		w.Answer = "a cancel"
+	case message.FiredEntry:
+		w.Answer = "fired by " + e.By + ", and on its way to its target"
+	case message.OverEntry:
+		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
+	default:
+		w.Answer = "an entry that cannot be proven to be the broker's"
 	}
 	return w
 }
@@ -105,6 +129,9 @@ func (s *search) absent(origin *jetstream.StreamInfo) string {
 	case origin.State.LastSeq < s.ID.Sequence:
 		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
 			s.ID.Stream, origin.State.LastSeq)
+	}
+	if s.ID.Stream == s.names.TimersStream() {
+		return nowhere + "the timer has fired, or was cancelled or replaced, unless somebody purged it or made the id up"
 	}
 	return nowhere + "delivered, unless somebody purged it or made the id up"
 }

@@ -31,8 +31,10 @@ func TestNames(t *testing.T) {
 	n := mustNames("delay")
 	for want, got := range map[string]string{
 		"delay": n.Prefix(), "DELAY_30m": n.LevelStream("30m"), "DELAY_RETRY_30s": n.RetryStream("30s"),
-		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(),
-		"delay.30m.>": n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
+		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(), "DELAY_TIMERS": n.TimersStream(),
+		"delaytimer.*.>": n.TimerFilter(), "delaytimer.k.a.b": n.Timer("k", "a.b"), "delaysys.armed": n.Armed(),
+		"delaysys.hop.30m.timer": n.Marker("30m"),
+		"delay.30m.>":            n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
 		"delaydead.>":        n.DeadFilter(),
 		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.Bare("30m"),
 		"delaysys.hop.30m.a.b": n.Hop("30m", "a.b"), "delaysys.retry.30s.a.b": n.Retry("30s", "a.b"),
@@ -61,6 +63,9 @@ func TestParseSubject(t *testing.T) {
 		{"delay", message.Address{Form: message.FormLevel}},
 		{"delayin.1h30m.a", message.Address{Form: message.FormIn, Token: "1h30m", Target: "a"}},
 		{"delayat.1.a", message.Address{Form: message.FormTime, Token: "1", Target: "a"}},
+		{"delaytimer.key.a.b", message.Address{Form: message.FormTimer, Token: "key", Target: "a.b"}},
+		{"delaytimer", message.Address{Form: message.FormTimer}},
+		{"delaysys.armed", message.Address{}},
 		{"delaysys.hop.30m.a.b", message.Address{Form: message.FormHop, Token: "30m", Target: "a.b"}},
 		{"delaysys.retry.30s.a", message.Address{Form: message.FormRetry, Token: "30s", Target: "a"}},
 		{"delaysys.hop", message.Address{Form: message.FormHop}},

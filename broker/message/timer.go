@@ -62,6 +62,7 @@ type Entry struct {
 	Problem    *Problem // of a set, why it is none
 	Generation uint64   // of what fired or is over
 	By         string   // the instance that fired it
+	Word       string   // of the client that cancelled
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -85,8 +86,9 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		return Entry{Request: r, Problem: problem, Generation: in.Sequence}
 	}
 	addr := p.Names.Parse(in.Subject)
+	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same
 	return Entry{
-		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
+		Kind: CancelEntry, Generation: in.Sequence, Word: word, Request: Request{Accepted: in.At, Due: in.At},
 		Problem: cmp.Or(checkKey(addr.Token), p.CheckTarget(addr.Target)),
 	}
 }
