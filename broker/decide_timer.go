@@ -57,9 +57,7 @@ func afterClaim(m moment, f *flight, a storeAnswer) step {
 	case a.err != nil:
 		return repeatLater(m, f, a.err)
 	case a.ack.Code == jsapi.CodeTooLarge:
-		return step{kind: dead, why: message.Problemf(message.TooLarge,
-			"%d bytes and headers are more than can be fired: a timer must leave %d bytes free for the broker's headers",
-			len(f.Data), levelReserve)}
+		return step{kind: dead, why: tooLargeToFire(f)}
 	case a.ack.Code == jsapi.CodeWrongLast:
 		return step{kind: examine}
 	}
@@ -69,6 +67,13 @@ func afterClaim(m moment, f *flight, a storeAnswer) step {
 			"and those of the account and server", []any{"reason", a.ack.Description}}
 	}
 	return s
+}
+
+// tooLargeToFire is the problem of a set for which there is no room in its own stream once it has fired.
+func tooLargeToFire(f *flight) *message.Problem {
+	return message.Problemf(message.TooLarge,
+		"%d bytes and headers are more than can be fired: the stream's max_msg_size must leave %d bytes free for the "+
+			"broker's headers (generation %d; what it replaced is gone)", len(f.Data), levelReserve, f.timer.generation)
 }
 
 // wins reports whether the answer to a publish that expects a generation says that it is stored.
@@ -81,11 +86,9 @@ func (a storeAnswer) unclear() bool {
 	return !a.refusal() || a.ack.Code == jsapi.CodeWrongLast || a.ack.Code == jsapi.CodeLastInFlight
 }
 
-// afterExamine decides when the last entry of a timer's subject was read.
+// afterExamine decides when the last entry of a timer's subject was read, and the firing is not to be claimed.
 func afterExamine(m moment, f *flight, v timer.Verdict, until time.Time) step {
 	switch v {
-	case timer.Claim:
-		return step{kind: claim}
 	case timer.Deliver:
 		return step{kind: claimed}
 	case timer.Wait:

@@ -148,7 +148,7 @@ func (i *instance) lastEntry(ctx context.Context, subject string, generation uin
 		if err != nil || !s.Quorate {
 			return examined{err: cmp.Or(err, errDeposed)}
 		}
-		e.found.LastSeq = s.LastSeq
+		e.found.LastSeq, e.found.Created = s.LastSeq, s.Created
 		if m, err = i.jetstream.api.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
 			e.found.None = true
 			return e
@@ -184,16 +184,23 @@ func (w *worker) examined(e examined, m moment) {
 	if entry.Kind == message.UnprovenEntry {
 		w.shared.keys.readSince(m.now.stamp, time.Now())
 	}
-	v, until := timer.Judge(f.timer.firing(w.shared.id), e.found, m.now.stamp, w.shared.patience(entry.By))
+	firing, local := f.timer.firing(w.shared.id), time.Now()
+	switch behind := e.found.Behind(firing); {
+	case !behind:
+		f.timer.behind = time.Time{}
+	case f.timer.behind.IsZero():
+		f.timer.behind = local
+	default:
+		e.found.Lasting = local.Sub(f.timer.behind) >= timer.StaleFor
+	}
+	v, until := timer.Judge(firing, e.found, m.now.stamp, w.shared.patience(entry.By))
 	switch v {
 	case timer.Claim:
 		hop := f.request.Hop
 		f.request, f.problem, f.Data, f.timer.stage = entry.Request, entry.Problem, e.in.Data, stagePending
 		f.request.Hop = hop
-		if f.problem != nil {
-			w.proceed(f, m)
-			return
-		}
+		w.proceed(f, m) // by what the set says itself
+		return
 	case timer.Deliver:
 		if !w.timers.take(w.shared.claims, f) {
 			w.wait(f, otherFlight)

@@ -27,7 +27,16 @@ const (
 type sweep struct {
 	next    time.Time // local; zero before the first
 	running bool
-	idle    uint64 // the last sequence read when a pass found nothing; zero when it found something
+	// earliest is the first due time of the timers that the last pass has left, and of those that were read since: before
+	// that, there is nothing to find. It is zero where there is none.
+	earliest leaderTime
+}
+
+// left notes that a timer is due at a time, or that something should have gone since.
+func (s *sweep) left(due time.Time) {
+	if s.earliest.IsZero() || byLeader(due).Before(s.earliest) {
+		s.earliest = byLeader(due)
+	}
 }
 
 // sweepBatch are timers that a pass has picked up. The pass goes on when all of them have ended.
@@ -57,7 +66,7 @@ type straggler struct {
 // swept is the event that a pass has picked some up, or has ended.
 type swept struct {
 	batch *sweepBatch // nil at the end
-	saw   int         // entries
+	left  time.Time   // at the end: the first due time of those that were not late; zero for none
 	took  time.Duration
 	err   error
 }
@@ -66,19 +75,27 @@ type swept struct {
 // often as it costs little. A marker may be lost with its level, or by a power cut; the timer's own entry is the truth.
 func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
 	s := &w.timers.sweep
-	switch last := w.reading.last.Sequence; {
+	switch {
 	case w.lane.Kind != layout.Timers, s.running, !w.clock.known, !w.reading.live():
 		return forever
-	case w.reading.seen.Messages == 0 && last == 0, s.idle != 0 && s.idle == last:
+	case s.next.IsZero(): // the first
+		if w.reading.seen.Messages == 0 && w.reading.last.Sequence == 0 {
+			return forever
+		}
+	case s.earliest.IsZero():
 		return forever // there is nothing, and nothing has come
 	}
-	if wait := s.next.Sub(local); wait > 0 {
+	wait := s.next.Sub(local)
+	if !s.earliest.IsZero() && !s.next.IsZero() {
+		wait = max(wait, s.earliest.Add(sweepLate).Sub(m.now))
+	}
+	if wait > 0 {
 		return wait
 	}
 	if !w.lease.Held() || !w.shared.links.online() {
 		return forever // the loop is woken when they are back
 	}
-	s.running = true
+	s.running, s.earliest = true, leaderTime{}
 	before := m.now.Add(-sweepLate).stamp
 	w.wg.Go(func() { w.mail.put(w.sweepThrough(before)) })
 	return forever
@@ -111,9 +128,12 @@ func (w *worker) sweepThrough(before time.Time) (end swept) {
 			end.err = err
 			break
 		}
-		end.saw++
-		if found, late := w.straggler(s, before); late {
+		switch found, since := w.straggler(s); {
+		case since.IsZero():
+		case !since.After(before):
 			b.found = append(b.found, found)
+		case end.left.IsZero() || since.Before(end.left):
+			end.left = since
 		}
 		if len(b.found) == sweepBatchSize {
 			b = w.pickUp(ctx, b)
@@ -137,8 +157,8 @@ func (w *worker) pickUp(ctx context.Context, b *sweepBatch) *sweepBatch {
 	return &sweepBatch{done: make(chan struct{})}
 }
 
-// straggler judges an entry by its header.
-func (w *worker) straggler(s lane.Stored, before time.Time) (found straggler, late bool) {
+// straggler is what an entry is by its header, and since when it should be gone; zero if it may stay.
+func (w *worker) straggler(s lane.Stored) (found straggler, since time.Time) {
 	e := w.shared.keys.policy.ParseTimer(message.Incoming{
 		Stream: w.lane.Stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
 		Undecodable: s.Undecodable, BodyLeft: true,
@@ -147,29 +167,31 @@ func (w *worker) straggler(s lane.Stored, before time.Time) (found straggler, la
 	found.size, _ = strconv.Atoi(strings.Join(s.Header["Nats-Msg-Size"], "")) // of the server; without, it counts as none
 	switch {
 	case e.Problem != nil: // the lane sees to it
-		return found, false
 	case e.Kind == message.SetEntry:
-		return found, e.Request.Due.Before(before)
+		return found, e.Request.Due
 	case e.Kind == message.FiredEntry:
 		id, err := message.ParseID(e.Request.ID)
-		found.at = id.At
-		return found, err == nil && s.At.Before(before)
+		if found.at = id.At; err == nil {
+			return found, s.At
+		}
 	case e.Kind == message.CancelEntry:
 		found.cancel, found.word = true, e.Word
-		return found, s.At.Before(before)
+		return found, s.At
 	}
-	return found, false
+	return found, time.Time{}
 }
 
 // swept takes in what a pass has picked up, or its end.
 func (w *worker) swept(e swept, m moment, local time.Time) {
 	if e.batch == nil {
 		s := &w.timers.sweep
-		s.running, s.next, s.idle = false, local.Add(min(max(sweepLeast, sweepShare*e.took), sweepMost)), 0
+		s.running, s.next = false, local.Add(min(max(sweepLeast, sweepShare*e.took), sweepMost))
 		if e.err != nil {
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", e.err)
-		} else if e.saw == 0 {
-			s.idle = w.reading.last.Sequence
+			s.left(time.Time{}.Add(1))
+		}
+		if !e.left.IsZero() {
+			s.left(e.left)
 		}
 		return
 	}

@@ -34,7 +34,8 @@ type timing struct {
 	what  message.Outcome // to be told in place of the entry
 	word  string          // of the client that cancelled it
 
-	batch *sweepBatch // it belongs to; nil if a lane has it
+	behind time.Time   // local; since when the stream is said to end before the generation; zero when it is not
+	batch  *sweepBatch // it belongs to; nil if a lane has it
 }
 
 // nothing reports whether there is nothing to do about an entry.
@@ -154,13 +155,21 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	switch e.Kind {
 	case message.SetEntry:
 		w.timers.latest[f.Subject] = f
+		if most := int(w.lane.MaxMsgSize); f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-levelReserve {
+			f.problem = tooLargeToFire(f)
+		}
+		w.timers.sweep.left(f.request.Due)
 	case message.CancelEntry:
 		f.timer.stage, f.timer.entry, f.timer.what = stageSettled, f.Sequence, message.OutcomeCancelled
 		f.timer.word = e.Word
 		f.timer.plain, f.problem = e.Problem != nil, nil
+		w.timers.sweep.left(f.At)
 	case message.UnprovenEntry: // until its key is known
 	default: // ours: the lane of its marker has it, or nobody needs it
 		f.problem, f.timer.stage = nil, stageSettled
+		if e.Kind == message.FiredEntry {
+			w.timers.sweep.left(f.At)
+		}
 	}
 }
 

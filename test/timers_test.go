@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,12 +62,23 @@ func (c *client) last(subject string) *jetstream.RawStreamMsg {
 // checkNoTimers expects the timers' stream to hold its cursor and nothing else.
 func (c *client) checkNoTimers() {
 	c.t.Helper()
+	c.checkNoTimersBut("")
+}
+
+func (c *client) checkNoTimersBut(stream string) {
+	c.t.Helper()
 	for _, a := range c.arrivals("DELAY_TIMERS") {
 		if a.Subject != "delaysys.armed" {
 			c.t.Errorf("on %s there still is %q %v", a.Subject, a.Body, a.Header)
 		}
 	}
-	c.checkEmptyBut("DELAY_TIMERS")
+	for info := range c.js.ListStreams(context.Background()).Info() {
+		name := info.Config.Name
+		if strings.HasPrefix(name, "DELAY_") && name != "DELAY_TIMERS" && name != "DELAY_OWNERS" && name != stream &&
+			info.State.Msgs > 0 {
+			c.t.Errorf("%s still holds %d messages", name, info.State.Msgs)
+		}
+	}
 }
 
 // TestTimerFires: a timer fires exactly when it is due, near or far, and leaves nothing.
@@ -77,7 +89,7 @@ func TestTimerFires(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		for n, wait := range []time.Duration{0, 1, 999 * time.Millisecond, 2 * time.Second, 3051 * time.Millisecond,
-			4 * time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour} {
+			4 * time.Second, time.Minute, 2 * time.Hour} {
 			start := time.Now()
 			ack := c.publish("delaytimer.key.orders.x", fmt.Sprint(n), "Delay-Until",
 				start.Add(wait).UTC().Format(time.RFC3339Nano), "X-Mine", "yes")

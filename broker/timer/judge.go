@@ -14,6 +14,10 @@ const (
 	RosterPatience = 2 * time.Second
 )
 
+// StaleFor is how long a stream must end before the generation until that is believed: until then, a leader that was
+// deposed may not know it.
+const StaleFor = 10 * time.Second
+
 // Firing is a generation that is due.
 type Firing struct {
 	Generation uint64
@@ -23,8 +27,10 @@ type Firing struct {
 
 // Found is the last entry of the firing's subject, as the leader of the stream gives it.
 type Found struct {
-	None     bool   // there is none, and so it was after LastSeq was read
-	LastSeq  uint64 // of the stream, if there is none
+	None     bool      // there is none, and so it was after LastSeq was read
+	LastSeq  uint64    // of the stream, if there is none, or an older one than the generation
+	Created  time.Time // of the stream, likewise
+	Lasting  bool      // and the leader has said so for StaleFor
 	Sequence uint64
 	At       time.Time
 	Entry    message.Entry
@@ -42,22 +48,21 @@ const (
 	Drop                   // it was decided otherwise, or is over
 )
 
+// Behind reports whether the stream ends before the generation, as far as the leader says.
+func (f Found) Behind(of Firing) bool {
+	return (f.None || f.Sequence < of.Generation) && f.LastSeq < of.Generation
+}
+
 // Judge decides about a firing by the last entry of its subject. Patience is how long the instance that the entry names
 // may take. A leader that was deposed and does not know it gives an older entry, or none: it is not believed.
 func Judge(f Firing, found Found, now time.Time, patience time.Duration) (Verdict, time.Time) {
-	if found.None {
-		if found.LastSeq < f.Generation {
-			return Again, time.Time{}
-		}
-		return Drop, time.Time{}
+	if found.Behind(f) && !found.Lasting && !found.Created.After(f.At) {
+		return Again, time.Time{}
 	}
 	e := found.Entry
 	switch {
-	case found.Sequence < f.Generation:
-		if found.LastSeq < f.Generation {
-			return Again, time.Time{}
-		}
-		return Drop, time.Time{} // a power cut took the generation, and what came before stands again
+	case found.None, found.Sequence < f.Generation:
+		return Drop, time.Time{} // where an older one stands again, a power cut took the generation, or a restore
 	case found.Sequence == f.Generation:
 		if !found.At.Equal(f.At) || e.Kind != message.SetEntry {
 			return Drop, time.Time{} // of another history of the stream

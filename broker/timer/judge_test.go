@@ -47,6 +47,9 @@ func TestJudge(t *testing.T) {
 			want: timer.Drop},
 
 		{name: "none, says a leader that lags", found: timer.Found{None: true, LastSeq: 6}, want: timer.Again},
+		{name: "none, says the leader still", found: timer.Found{None: true, LastSeq: 6, Lasting: true}, want: timer.Drop},
+		{name: "none in a stream that is younger", found: timer.Found{None: true, LastSeq: 6, Created: set.Add(1)},
+			want: timer.Drop},
 		{name: "none", found: timer.Found{None: true, LastSeq: 7}, want: timer.Drop},
 		{name: "an older one, says a leader that lags", found: timer.Found{Sequence: 5, LastSeq: 6}, want: timer.Again},
 		{name: "an older one, after a power cut", found: timer.Found{Sequence: 5, LastSeq: 7}, want: timer.Drop},
