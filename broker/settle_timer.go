@@ -79,7 +79,7 @@ func (w *worker) publishEntry(subject string, header message.Header, body []byte
 func (w *worker) claimAnswered(f *flight, a storeAnswer, m moment) {
 	switch {
 	case a.wins(f.timer.generation):
-		f.won(a.ack.Sequence, f.request)
+		w.won(f, a.ack.Sequence, f.request)
 	case a.unclear():
 		f.timer.stage = stageDoubt
 	}
@@ -87,7 +87,10 @@ func (w *worker) claimAnswered(f *flight, a storeAnswer, m moment) {
 }
 
 // won notes that the leader has stored our firing, at a sequence. From then on the timer is a message as any other.
-func (f *flight) won(entry uint64, r message.Request) {
+func (w *worker) won(f *flight, entry uint64, r message.Request) {
+	if f.timer.batch != nil {
+		w.shared.tally.swept.Add(1)
+	}
 	r.Timer = message.Timer{}
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0
@@ -193,7 +196,11 @@ func (w *worker) examined(e examined, m moment) {
 	default:
 		e.found.Lasting = local.Sub(f.timer.behind) >= timer.StaleFor
 	}
-	v, until := timer.Judge(firing, e.found, m.now.stamp, w.shared.patience(entry.By))
+	var patience time.Duration
+	if entry.By != "" {
+		patience = w.shared.patience(entry.By)
+	}
+	v, until := timer.Judge(firing, e.found, m.now.stamp, patience)
 	switch v {
 	case timer.Claim:
 		hop := f.request.Hop
@@ -207,7 +214,7 @@ func (w *worker) examined(e examined, m moment) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.in.Data
-		f.won(e.found.Sequence, entry.Request)
+		w.won(f, e.found.Sequence, entry.Request)
 	}
 	w.apply(f, afterExamine(m, f, v, until), m)
 }

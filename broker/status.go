@@ -31,6 +31,7 @@ type Status struct {
 	Unstored    uint64                    `json:"unstored"`           // publishes that our own streams refused
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
+	Swept       uint64                    `json:"timers_swept"`       // overdue timers that were found in their stream only
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 }
 
@@ -83,6 +84,7 @@ func (b *Broker) Status() Status {
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
 		Ours: b.tally.ours.Load(), Foreign: b.tally.foreign.Load(), Unstored: b.tally.unstored.Load(),
 		Early: b.tally.early.Load(), EarlyChecks: b.tally.judged.Load(),
+		Swept: b.tally.swept.Load(),
 	}
 	select {
 	case <-b.ready:

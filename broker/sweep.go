@@ -210,8 +210,6 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		if found.cancel {
 			f.timer.stage, f.timer.entry, f.timer.what = stageSettled, found.generation, message.OutcomeCancelled
 			f.timer.word = found.word
-		} else {
-			w.shared.tally.swept.Add(1)
 		}
 		if !m.proven || !w.lease.Held() {
 			w.flights.untimed = append(w.flights.untimed, f)

@@ -146,7 +146,7 @@ func (w *worker) parse(f *flight, in message.Incoming) {
 // gone.
 func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	e := w.shared.keys.policy.ParseTimer(in)
-	if before := w.timers.latest[f.Subject]; before != nil && before != f &&
+	if before := w.timers.latest[f.Subject]; before != nil && before.Sequence < f.Sequence &&
 		!(e.Kind == message.FiredEntry && e.Generation == before.timer.generation) {
 		w.supersede(before)
 	}

@@ -194,6 +194,8 @@ func (w *worker) pass(local time.Time) time.Duration {
 			left = kept
 		}
 		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
+	} else if w.lane.Kind == layout.Timers && able {
+		wait = min(wait, w.count(local))
 	}
 	wait = min(wait, kept, w.sweepSoon(m, local))
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {

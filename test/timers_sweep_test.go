@@ -31,7 +31,7 @@ func (c *client) purge(stream string) {
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		b := startBroker(t, s, timersOn(t))
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		start := time.Now()
@@ -39,7 +39,9 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
 		}
 		time.Sleep(time.Minute)
+		b.stop() // with what it had read ahead
 		c.purge("DELAY_10m")
+		b = startBroker(t, s, timersOn(t))
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
 		synctest.Wait()
 		if got := len(in.all()); got != 0 {
@@ -53,6 +55,9 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		c.checkNoTimers()
 		if got := bodies(in.all()); len(in.all()) != 600 {
 			t.Errorf("in the end there came %s", got)
+		}
+		if got := b.broker.Status().Swept; got != 600 {
+			t.Errorf("%d were swept up, want 600", got)
 		}
 	})
 }
