@@ -102,8 +102,8 @@ func afterExamine(m moment, f *flight, v timer.Verdict, until time.Time) step {
 // afterRemoval decides when the entry of a timer that is settled was removed, or was to be. Whatever stands on the
 // subject now is none of ours.
 func afterRemoval(m moment, f *flight, a storeAnswer) step {
-	if a.err != nil || a.unclear() && a.ack.Code == jsapi.CodeLastInFlight {
-		return repeatLater(m, f, a.err)
+	if a.err == nil && (!a.ack.Refused() || a.ack.Code == jsapi.CodeWrongLast) {
+		return step{kind: arrive}
 	}
-	return step{kind: arrive}
+	return repeatLater(m, f, a.err)
 }

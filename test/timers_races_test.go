@@ -27,7 +27,7 @@ func TestTimerRaces(t *testing.T) {
 				cfg := timersOn(t)
 				cfg.TimerHistory = history
 				startBroker(t, s, cfg)
-				race(t, s, 1500)
+				race(t, s, 1000)
 			})
 		})
 	}
