@@ -139,10 +139,15 @@ func TestArrivedEntry(t *testing.T) {
 		sent   *publish
 		want   timing
 	}{
-		{"a marker was stored", timing{generation: 7}, &publish{kind: hop}, timing{generation: 7}},
+		{"the marker of a set was stored", timing{generation: 7}, &publish{kind: hop},
+			timing{generation: 7, entry: 7, keep: true, stage: stageSettled}},
+		{"the marker of the first set was stored", timing{generation: 7, first: true}, &publish{kind: hop},
+			timing{generation: 7, first: true}},
+		{"a marker was stored again", timing{generation: 7, stage: stageDoubt}, &publish{kind: hop},
+			timing{generation: 7, stage: stageDoubt}},
 		{"dropped", timing{generation: 7, stage: stageDoubt}, nil, timing{generation: 7, stage: stageDoubt}},
 		{"a bad set is a dead letter", timing{generation: 7}, &publish{kind: dead},
-			timing{generation: 7, entry: 7, plain: true, stage: stageSettled, what: message.OutcomeDead}},
+			timing{generation: 7, entry: 7, stage: stageSettled, what: message.OutcomeDead}},
 		{"delivered", timing{entry: 9, stage: stageFired}, nil,
 			timing{entry: 9, stage: stageSettled, what: message.OutcomeDelivered}},
 		{"refused", timing{entry: 9, stage: stageFired}, &publish{kind: retry},

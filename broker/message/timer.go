@@ -1,7 +1,7 @@
 package message
 
 import (
-	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +52,6 @@ const (
 	OutcomeDelivered Outcome = "delivered"
 	OutcomeRetrying  Outcome = "retrying" // refused, or to be delivered at its target's rate
 	OutcomeDead      Outcome = "dead"     // a dead letter
-	OutcomeCancelled Outcome = "cancelled"
 )
 
 // Entry is one of the timers' stream.
@@ -62,7 +61,7 @@ type Entry struct {
 	Problem    *Problem // of a set, why it is none
 	Generation uint64   // of what fired or is over
 	By         string   // the instance that fired it
-	Word       string   // of the client that cancelled
+	First      bool     // of a set: there was none on its subject
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -83,14 +82,17 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
 		}
-		return Entry{Request: r, Problem: problem, Generation: in.Sequence}
+		return Entry{
+			Request: r, Problem: problem, Generation: in.Sequence, First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
+		}
 	}
-	addr := p.Names.Parse(in.Subject)
-	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same
-	return Entry{
-		Kind: CancelEntry, Generation: in.Sequence, Word: word, Request: Request{Accepted: in.At, Due: in.At},
-		Problem: cmp.Or(checkKey(addr.Token), p.CheckTarget(addr.Target)),
-	}
+	return Entry{Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At}}
+}
+
+// CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
+func (p Policy) CanName(subject string) bool {
+	addr := p.Names.Parse(subject)
+	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
 // ProvenCursor reports whether an entry is a cursor of ours.
@@ -262,23 +264,14 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	return h
 }
 
-// OverHeader is the header of the entry that replaces the one at a sequence, if that is still the last. It tells for a
+// OverHeader is the header of the entry that follows the one at a sequence, if that is still the last. It tells for a
 // while what became of a generation.
-func (r Request) OverHeader(generation, replaces uint64, what Outcome, keep time.Duration) Header {
+func (r Request) OverHeader(generation, follows uint64, what Outcome) Header {
 	h := make(Header, 8)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
 	set(h, HeaderID, r.ID)
 	setTime(h, HeaderDue, r.Due)
-	set(h, headerNatsTTL, strconv.FormatInt(max(1, int64((keep+time.Second-1)/time.Second)), 10))
-	set(h, HeaderExpected, strconv.FormatUint(replaces, 10))
-	return h
-}
-
-// CancelledHeader is the header that replaces a client's cancel, at a sequence. The client's word stays, so that it
-// knows its own again.
-func CancelledHeader(sequence uint64, word string, keep time.Duration) Header {
-	h := Request{}.OverHeader(sequence, sequence, OutcomeCancelled, keep)
-	set(h, HeaderCancel, oneLine(word, maxReason))
+	set(h, HeaderExpected, strconv.FormatUint(follows, 10))
 	return h
 }
