@@ -118,6 +118,11 @@ func TestTimerTravels(t *testing.T) {
 	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
 		t.Errorf("a marker has the format %q: an older broker would deliver it", format)
 	}
+	plain := set
+	plain.Timer = message.Timer{}
+	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, plain.HopHeader()["Nats-Msg-Id"]) {
+		t.Errorf("a marker has the id %q of the message: one would swallow the other", id)
+	}
 	again, problem := p.Parse(hopOf(t, k, got, p.Names.Marker("1h"), ""))
 	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Timer != got.Timer {
 		t.Errorf("after another hop: %+v %v", again, problem)
