@@ -54,8 +54,8 @@ func (w *worker) wait(f *flight, d time.Duration) {
 	w.flights.hold(f, now.Add(d))
 }
 
-// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine. An answer
-// of another stream does not count.
+// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine. An
+// answer of another stream does not count.
 func (w *worker) publishEntry(subject string, header message.Header, body []byte, done func(storeAnswer)) {
 	w.flights.underway++
 	stream := w.shared.names.TimersStream()
@@ -322,8 +322,8 @@ func (i *instance) removeEntry(ctx context.Context, stream string, sequence uint
 	return err
 }
 
-// storeCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that has
-// lost the lane is lower than its successor's, and costs only time.
+// storeCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that
+// has lost the lane is lower than its successor's, and costs only time.
 func (w *worker) storeCursor(ctx context.Context, todo commit) error {
 	subject := w.shared.names.Armed()
 	body := []byte(timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created}.String())

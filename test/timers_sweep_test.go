@@ -62,8 +62,8 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	})
 }
 
-// TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one that
-// an instance had fired and not delivered, and a cancel that was left goes.
+// TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one
+// that an instance had fired and not delivered, and a cancel that was left goes.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -196,8 +196,8 @@ func TestTimerIsCancelled(t *testing.T) {
 	})
 }
 
-// TestTimerHistory: for a while, the last entry of a timer's subject tells what became of it, and "only if there is none"
-// holds beyond the firing.
+// TestTimerHistory: for a while, the last entry of a timer's subject tells what became of it, and "only if there is
+// none" holds beyond the firing.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

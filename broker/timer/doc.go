@@ -4,8 +4,8 @@
 //
 // # A key is a subject, its last entry is its state
 //
-// The last message of each subject delaytimer.<key>.<target…> in DELAY_TIMERS is the state of a timer. The sequence of a
-// set is its generation.
+// The last message of each subject delaytimer.<key>.<target…> in DELAY_TIMERS is the state of a timer. The sequence of
+// a set is its generation.
 //
 //	                    the leader decides in one order
 //	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over ──▶ nothing
@@ -34,8 +34,7 @@
 // step, but nats-server 2.15 writes no tombstone for that. When the verdict itself is removed, by a delete or by its
 // time to live, a server that is killed finds the set in its blocks again, and nothing behind it: cancelled timers came
 // back by the dozen (TestTimersOnKill). Two pipelined deletes for each key did the same (2 of 976): hence an answer for
-// each. An atomic batch of record and tombstone is right and slow: 157 a
-// second. Deletes as verdicts: with three replicas, a delete of N and a publish that expects N both succeeded in 2,314
-// of 4,000 races. Bodies in markers: a timer that is reset at every keystroke leaves a copy of its body in the levels
+// each. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as verdicts: with three
+// replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a timer that is reset at every keystroke leaves a copy of its body in the levels
 // each time.
 package timer
