@@ -120,8 +120,10 @@ func TestAfterExamine(t *testing.T) {
 func TestAfterRemoval(t *testing.T) {
 	f := &flight{timer: &timing{generation: 7}, request: message.Request{Due: after(0)}}
 	for want, answers := range map[string][]storeAnswer{
-		"arrive":              {{ack: jsapi.Ack{Sequence: 9}}, {ack: jsapi.Ack{Code: 10071}}, {}},
-		"back off until 50ms": {{err: outbox.ErrTimeout}, {ack: jsapi.Ack{Code: 10164}}, {ack: jsapi.Ack{Code: jsapi.CodeTooMany}}},
+		"arrive": {{ack: jsapi.Ack{Sequence: 9}}, {ack: jsapi.Ack{Code: 10071}}, {}},
+		"back off until 50ms": {
+			{err: outbox.ErrTimeout}, {ack: jsapi.Ack{Code: 10164}}, {ack: jsapi.Ack{Code: jsapi.CodeTooMany}},
+		},
 	} {
 		for _, a := range answers {
 			if got := afterRemoval(moment{now: epoch, proven: true}, f, a).String(); got != want {

@@ -171,6 +171,12 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 			last = time.Now()
 			c.publish("delaytimer.key.orders.x", fmt.Sprint(i), "Delay-For", "5m")
 			time.Sleep(10 * time.Millisecond)
+			if i%1000 != 999 {
+				continue
+			}
+			if got := pending(c, "DELAY_TIMERS"); got > 3 {
+				t.Errorf("after %d sets, %d are stored", i+1, got)
+			}
 		}
 		time.Sleep(3 * time.Second)
 		if got := c.lastSequence("DELAY_1m"); got != 1 {

@@ -62,8 +62,8 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream and DeadStream name the other streams
-// of messages.
+// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream and DeadStream name the other
+// streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
@@ -99,8 +99,8 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and DeadFilter
-// are likewise subjects of streams.
+// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
+// DeadFilter are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }

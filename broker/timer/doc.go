@@ -35,6 +35,6 @@
 // time to live, a server that is killed finds the set in its blocks again, and nothing behind it: cancelled timers came
 // back by the dozen (TestTimersOnKill). Two pipelined deletes for each key did the same (2 of 976): hence an answer for
 // each. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as verdicts: with three
-// replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a timer that is reset at every keystroke leaves a copy of its body in the levels
-// each time.
+// replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a
+// timer that is reset at every keystroke leaves a copy of its body in the levels each time.
 package timer
