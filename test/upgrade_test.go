@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -118,7 +119,7 @@ func TestNewerMessage(t *testing.T) {
 		c.target("ORDERS", "orders.>")
 		start := time.Now()
 		for range 3 {
-			c.publishSealed(c.keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, "3",
+			c.publishSealed(c.keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, strconv.Itoa(message.Format+1),
 				"Delay-New", "whatever this is")
 		}
 		c.publish("delay.5s.orders.ours", "ours")
