@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersInVerbs: what levels and where tell of timers, without the broker's settings: how many are pending, and what
-// became of one.
+// TestTimersInVerbs: what levels and where tell of timers, without the broker's settings: how many are pending, and
+// what became of one.
 func TestTimersInVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
