@@ -127,9 +127,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer release()
 	err = b.work(ctx, lanes, budget, &instance{
-		id: b.id, claims: new(timer.Claims), patience: b.patience,
-		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
-		names:    b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
+		id: b.id, claims: new(timer.Claims), patience: b.patience, sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
+		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
 	})
