@@ -21,6 +21,7 @@ import (
 	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -131,6 +132,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
 	err = b.work(ctx, lanes, room, &instance{
+		id: b.id, claims: new(timer.Claims), patience: b.patience, sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
 		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,

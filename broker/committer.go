@@ -40,6 +40,7 @@ type committer struct {
 	filter string // the subjects of a lane that is only a part of the stream; empty for all
 	api    jsapi.Client
 	sample sampler
+	keep   func(ctx context.Context, todo commit) error // stores the cursor where a purge is wrong; nil where it is right
 
 	done    uint64    // committed up to here
 	next    time.Time // local; not before
@@ -86,7 +87,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 	case c.running:
 		return false, forever
 	case cursor.Arrived() > c.done:
-	case cursor.Ahead() > 0:
+	case cursor.Ahead() > 0 && c.keep == nil:
 		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
 			due = stuck
 		}
@@ -101,7 +102,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 // begin returns the next commit to carry out.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local}
-	if todo.upTo <= c.done {
+	if todo.upTo <= c.done && c.keep == nil {
 		todo.ahead = r.cursor.TakeAhead(takeOut)
 	}
 	c.running = true
@@ -133,7 +134,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 
 // waiting is since when there is something to commit, zero when there is nothing.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
-	if cursor.Arrived() <= c.done && cursor.Ahead() == 0 {
+	if cursor.Arrived() <= c.done && (cursor.Ahead() == 0 || c.keep != nil) {
 		c.since = time.Time{}
 	} else if c.since.IsZero() {
 		c.since = local
@@ -154,6 +155,11 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	}
 	if passed(a.sample.Received, time.Now()) > confirmedFor {
 		a.err = lane.ErrUnsure
+		return a
+	}
+	if c.keep != nil {
+		a.err = c.keep(ctx, todo)
+		a.took = time.Since(start)
 		return a
 	}
 	if a.err = c.purge(ctx, todo.upTo+1); a.err != nil {

@@ -27,6 +27,7 @@ const (
 	DefaultHoldMessages  = 32 << 10
 	DefaultHoldBytes     = 256 << 20
 	DefaultJournalBytes  = 1 << 30
+	DefaultTimerHistory  = time.Minute
 )
 
 // Bounds of Config. What was left open is filled in before they are checked.
@@ -53,6 +54,8 @@ const (
 
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
+
+	maxTimerHistory = 366 * 24 * time.Hour
 )
 
 // Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
@@ -122,6 +125,11 @@ type Config struct {
 	Journal time.Duration
 	// JournalBytes bounds the records: beyond it, the oldest go before their time. Defaults to DefaultJournalBytes.
 	JournalBytes int64
+	// Timers creates the stream of named timers. One that exists is served in any case.
+	Timers bool
+	// TimerHistory is how long the last entry of a timer's subject tells what became of it. Defaults to
+	// DefaultTimerHistory; below zero is none.
+	TimerHistory time.Duration
 
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
@@ -171,6 +179,7 @@ func (c Config) withDefaults() (Config, error) {
 	or(&c.HoldMessages, DefaultHoldMessages)
 	or(&c.HoldBytes, DefaultHoldBytes)
 	or(&c.JournalBytes, DefaultJournalBytes)
+	or(&c.TimerHistory, DefaultTimerHistory)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
@@ -279,6 +288,10 @@ func (c Config) checkRanges(all *FieldErrors) {
 	}
 	if c.MaxPendingBytes < 0 {
 		all.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
+	}
+	if c.TimerHistory > 0 && (c.TimerHistory < time.Second || c.TimerHistory > maxTimerHistory) {
+		all.refuse("TimerHistory", c.TimerHistory, "want %s to %s", levels.FormatDuration(time.Second),
+			levels.FormatDuration(maxTimerHistory))
 	}
 	for _, f := range []struct {
 		field       string

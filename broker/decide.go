@@ -57,6 +57,11 @@ func next(p plan, m moment, f *flight) step {
 		}
 		return step{kind: repeat}
 	}
+	if f.timer != nil {
+		if s, ok := nextOfTimer(p, m, f); ok {
+			return s
+		}
+	}
 	if f.problem != nil {
 		return unfit(m, f)
 	}

@@ -48,6 +48,7 @@ func (s step) String() string {
 	}
 	return map[stepKind]string{
 		awaitKey: "await its key", repeat: "repeat", check: "check", renew: "renew", fire: "fire", arrive: "arrive",
+		examine: "examine", claim: "claim", claimed: "claimed", remove: "remove",
 	}[s.kind]
 }
 

@@ -25,6 +25,8 @@ type flight struct {
 	refused string   // the level that refused the last hop; the next smaller level is tried
 	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
+	waits   wheel.Handle // on the wheel; see hold
+	timer   *timing      // of a named timer; nil otherwise
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
 }
@@ -51,6 +53,16 @@ type publish struct {
 	subject string
 	header  message.Header
 	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
+
+	bodyless bool // it stands for the message, whose body stays where it is
+}
+
+// body is what the publish has as its body.
+func (p *publish) body(f *flight) []byte {
+	if p.bodyless {
+		return nil
+	}
+	return f.Data
 }
 
 // renew gives the publish an id that nobody can have used.

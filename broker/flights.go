@@ -49,7 +49,16 @@ func (f *flights) take(s lane.Stored, m lane.Mark) *flight {
 }
 
 // hold puts a message on the wheel.
-func (f *flights) hold(fl *flight, until leader.Time) { f.wheel.Add(until.Stamp(), fl) }
+func (f *flights) hold(fl *flight, until leader.Time) { fl.waits = f.wheel.Add(until.Stamp(), fl) }
+
+// takeOff takes a message off the wheel, and reports whether it was there.
+func (f *flights) takeOff(fl *flight) bool { return f.wheel.Remove(fl.waits) }
+
+// grow accounts more bytes of a message.
+func (f *flights) grow(fl *flight, bytes int) {
+	fl.size += bytes
+	f.bytes += bytes
+}
 
 // due takes the due messages off the wheel, in order.
 func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 )
 
@@ -11,6 +12,9 @@ import (
 // to the leader of a lane that has 256 messages or more. When it was a minute, 256 of 10,000 messages were shown as
 // all.
 const countEvery = 5 * time.Second
+
+// timersEvery is the same for the timers, which others remove.
+const timersEvery = time.Minute
 
 // offsetFor is for how long the difference of two clocks is worth showing after a look. An idle lane is not looked at,
 // and even sound clocks come apart by seconds a day.
@@ -47,6 +51,9 @@ func (w *worker) report(local time.Time) {
 	g.memory.waiting.Store(int64(f.waiting()))
 	g.memory.full.Store(w.full())
 	g.stream.pending.Store(uint64(f.count) + r.behind())
+	if w.lane.Kind == layout.Timers { // what has been read stays; one message is the cursor
+		g.stream.pending.Store(max(uint64(f.count)+r.behind(), max(r.seen.Messages, 1)-1))
+	}
 	g.stream.read.Store(r.last.Sequence)
 	g.stream.bytes.Store(r.seen.Bytes)
 	g.stream.maxBytes.Store(r.seen.MaxBytes)
@@ -80,15 +87,19 @@ func storeTime(in *atomic.Int64, t leader.Time, ok bool) {
 // count asks how many messages the lane has when the last answer is old: while the lane is not being read, nothing else
 // would tell. It returns how long until the next question.
 func (w *worker) count(local time.Time) time.Duration {
-	if w.hungry(local) {
+	every := countEvery
+	switch {
+	case w.lane.Kind == layout.Timers && w.reading.seen.Messages > 1:
+		every = timersEvery
+	case w.hungry(local):
 		return forever
 	}
-	if left := w.clock.counted.Add(countEvery).Sub(local); left > 0 {
+	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
 		return left
 	}
 	w.clock.counted = local
 	w.look()
-	return countEvery
+	return every
 }
 
 // fill writes what the loop reported last into a status, at the time local.

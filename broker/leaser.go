@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/timer"
 )
 
 // newLeaser makes the leaser that the configuration asks for.
@@ -39,6 +41,24 @@ func (b *Broker) newLeaser() lease.Leaser {
 		cfg.Create = b.createOwners
 	}
 	return lease.NewShared(cfg)
+}
+
+// patience is how long the firing of a timer is left to the instance that it names. An instance that is alone was
+// that one before it was restarted.
+func (b *Broker) patience(instance string) time.Duration {
+	cfg := b.streams.cfg
+	switch {
+	case cfg.Leaser == nil && cfg.MaxOwners == 0:
+		return 0
+	case cfg.Leaser != nil:
+		return timer.Patience
+	}
+	for _, l := range b.roster.counted() {
+		if b.leaser.Owner(l.lane.Stream) == instance {
+			return timer.Patience
+		}
+	}
+	return timer.RosterPatience
 }
 
 // instanceOf is the name of this instance among the others. Where instances do not know of each other, it is random.

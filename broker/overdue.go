@@ -33,7 +33,7 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 // left for another hop, delivered.
 func (p plan) leaves(stored leader.Time, r message.Request) leader.Time {
 	end := stored.Add(p.delay)
-	if when := leader.At(r.When()); when.Sub(end) <= p.ladder.Horizon() {
+	if when := leader.At(r.When()); when.Sub(end) <= p.ladder.Horizon() || p.kind == layout.Timers {
 		return when
 	}
 	return end

@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/timer"
 )
 
 // This file has an instance act by the list of what is paused, and works the lanes of pauses. See package pause.
@@ -209,7 +210,7 @@ func (l *pauseLanes) drain(ctx context.Context, id string, others bool) error {
 	defer stop()
 	spec := l.lane
 	spec.Name = id
-	w := l.newWorker(l.shared, spec, l.lease, l.room, l.counts, func() {})
+	w := l.newWorker(l.shared, spec, l.lease, timer.Cursor{}, l.room, l.counts, func() {})
 	if p, ok := l.pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}

@@ -28,6 +28,7 @@ type reading struct {
 	*lane.Reader
 	delay  time.Duration
 	from   uint64 // the first sequence that the previous owner left
+	own    string // the subject of the lane's own cursor, if it has one: what is stored there commits nothing
 	cursor lane.Cursor
 
 	epoch   uint64      // of the last message read
@@ -49,6 +50,9 @@ func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
 		return r.cursor.Void(), false
 	}
 	r.last = lane.Stored{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
+	if r.own != "" && item.Subject == r.own {
+		return r.cursor.Void(), true
+	}
 	return r.cursor.Begin(item.Sequence), true
 }
 
@@ -179,10 +183,14 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	}
 	f := w.flights.take(item.Stored, mark)
 	in := w.incoming(f)
-	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem != nil && f.problem.Code == message.UnknownKey {
+	if w.parse(f, in); f.problem != nil && f.problem.Code == message.UnknownKey {
 		f.unproven = &unproven{incoming: in}
 	}
 	f.Header = nil
+	if f.timer != nil && f.timer.nothing() {
+		w.end(f)
+		return
+	}
 	w.charge()
 	m := w.moment(local)
 	when := f.when()
@@ -195,6 +203,17 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.flights.hold(f, when) // behind messages that became due while we read, which go out in the next pass
 	default:
 		w.proceed(f, m)
+	}
+}
+
+// parse reads the request of a message.
+func (w *worker) parse(f *flight, in message.Incoming) {
+	if w.lane.Kind == layout.Timers {
+		w.parseEntry(f, in)
+		return
+	}
+	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
+		w.parseMarker(f)
 	}
 }
 

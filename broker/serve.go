@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 )
 
 // work runs one worker for each lane until ctx ends.
@@ -50,7 +51,11 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 			settled()
 			err = b.newPauseLanes(i, l, held, room, counts).run(ctx)
 		} else {
-			w := b.newWorker(i, l, held, room, counts, settled)
+			var next timer.Cursor
+			if l.Kind == layout.Timers {
+				next = b.readCursor(ctx)
+			}
+			w := b.newWorker(i, l, held, next, room, counts, settled)
 			known()
 			b.roster.enlist(w)
 			err = w.run(ctx)
@@ -75,19 +80,24 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l layout.Spec, by lease.Lease, room *budget.Budget, counts *laneCount, settled func(),
+	i *instance, l layout.Spec, by lease.Lease, next timer.Cursor, room *budget.Budget, counts *laneCount,
+	settled func(),
 ) *worker {
 	from, log := by.From(), b.log.With("stream", l.Stream)
+	if l.Kind == layout.Timers && (next.Created.Equal(from.Created) || from.Next == 0) {
+		from.Next, from.Created = max(from.Next, next.Next), next.Created
+	}
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
 		Stream: l.Stream, Filter: laneFilter(b.streams.names, l), Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log,
+		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log, Sparse: l.Kind == layout.Timers,
 	})
 	share := budget.FreeShare
 	if l.Kind == layout.Retry {
 		share = budget.RetryShare
 	}
 	w := newWorker(i, l, b.streams.plan(l), by, reader, room.Open(share), counts, log)
+	w.reading.from = from.Next
 	w.adopted = settled
 	w.backlog.holdBack()
 	return w

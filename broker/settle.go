@@ -72,6 +72,14 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.awaitKey(f, m)
 	case halt:
 		w.flights.halted = append(w.flights.halted, f)
+	case examine:
+		w.examine(f)
+	case claim:
+		w.claim(f)
+	case claimed:
+		w.proceed(f, m)
+	case remove:
+		w.remove(f)
 	case hop, retry, park, dead:
 		f.sent = w.publishOf(f, s)
 		if s.kind == park {
@@ -88,12 +96,24 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case fire:
 		w.fire(f, m)
 	case arrive:
-		w.flights.end(f)
-		w.reading.cursor.Done(f.mark)
-		w.charge()
+		if f.timer != nil && f.timer.arrived(f.sent) {
+			w.remove(f)
+			return
+		}
+		w.end(f)
 	default:
 		panic(fmt.Sprintf("bug: unknown step %d", s.kind))
 	}
+}
+
+// end lets a message go.
+func (w *worker) end(f *flight) {
+	w.flights.end(f)
+	w.reading.cursor.Done(f.mark)
+	if f.timer != nil {
+		w.endTimer(f)
+	}
+	w.charge()
 }
 
 // publishOf makes, and seals, the message that a step stores in one of our streams.
@@ -109,6 +129,9 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	switch s.kind {
 	case hop:
 		p.stream, p.subject, p.header = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target), p.as.HopHeader()
+		if p.as.Timer.Pending() {
+			p.subject, p.bodyless = names.Marker(s.level.Name), true
+		}
 	case retry:
 		p.stream, p.subject, p.header = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target), p.as.HopHeader()
 	case park:
@@ -116,7 +139,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	case dead:
 		p.stream, p.subject, p.header = names.DeadStream(), names.Dead(s.why.Code, target), p.as.DeadHeader(s.why)
 	}
-	w.shared.keys.policy.Keys.SealMessage(p.subject, p.header, f.Data, time.Now())
+	w.shared.keys.policy.Keys.SealMessage(p.subject, p.header, p.body(f), time.Now())
 	return p
 }
 
@@ -130,7 +153,7 @@ type stored struct {
 func (w *worker) store(f *flight) {
 	w.flights.underway++
 	stream := f.sent.stream
-	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.Data}
+	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.sent.body(f)}
 	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) (again bool) {
 		a := storeAnswer{err: err}
 		switch {
@@ -316,7 +339,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
-	f.request, f.problem = w.shared.keys.policy.Parse(in)
+	w.parse(f, in)
 	w.proceed(f, m)
 }
 

@@ -17,7 +17,7 @@ import (
 func TestUnknownStepsAndEvents(t *testing.T) {
 	w := tenSeconds(t, time.Now())
 	for name, do := range map[string]func(){
-		"a step":   func() { w.apply(new(flight), step{kind: arrive + 1}, moment{}) },
+		"a step":   func() { w.apply(new(flight), step{kind: remove + 1}, moment{}) },
 		"an event": func() { w.handle(struct{}{}, moment{}, time.Now()) },
 	} {
 		func() {

@@ -32,6 +32,7 @@ type Status struct {
 	Unstored    uint64                    `json:"unstored"`           // publishes that our own streams refused
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
+	Swept       uint64                    `json:"timers_swept"`       // overdue timers that were found in their stream only
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Journal     JournalStatus             `json:"journal"`
 	Paused      []PauseStatus             `json:"paused"`          // the targets that are paused or being resumed
@@ -104,6 +105,7 @@ func (b *Broker) Status() Status {
 		Journal: JournalStatus{
 			Kept: b.streams.cfg.Journal > 0, Stored: b.tally.journal.Stored.Load(), Dropped: b.tally.journal.Dropped.Load(),
 		},
+		Swept: b.tally.swept.Load(),
 	}
 	select {
 	case <-b.ready:
@@ -148,7 +150,9 @@ func (b *Broker) Status() Status {
 // byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries, what is
 // paused.
 func byWay(a, b LaneStatus) int {
-	kinds := []string{string(layout.Intake), string(layout.Level), string(layout.Retry), string(layout.Paused)}
+	kinds := []string{
+		string(layout.Intake), string(layout.Timers), string(layout.Level), string(layout.Retry), string(layout.Paused),
+	}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

@@ -18,7 +18,8 @@ type plan struct {
 	delay    time.Duration // how long every message waits in the lane
 	ladder   levels.Ladder
 	retries  levels.Ladder
-	attempts int // deliveries that may be refused
+	history  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
+	attempts int           // deliveries that may be refused
 
 	retryRules   attempts.Waits // before retries
 	attemptRules attempts.Limits
@@ -82,6 +83,10 @@ const (
 	renew                    // the same publish under another id
 	fire                     // to the target
 	arrive                   // it has arrived elsewhere: let it go
+	examine                  // of a timer: read the last entry of its subject
+	claim                    // of a timer: store that it fires
+	claimed                  // of a timer: that is stored
+	remove                   // of a timer: remove its entry
 )
 
 // note is something to log.

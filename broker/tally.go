@@ -19,6 +19,7 @@ type tally struct {
 	ours, foreign atomic.Uint64 // duplicates that were looked at
 	unstored      atomic.Uint64 // refusals by our own streams
 	early, judged atomic.Uint64
+	swept         atomic.Uint64 // timers that only a sweep has found
 	lateness      map[layout.Kind]*latencies
 	journal       journal.Counts
 }
@@ -28,7 +29,7 @@ func newTally() *tally {
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
-	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Paused} {
+	for _, kind := range []layout.Kind{layout.Intake, layout.Timers, layout.Level, layout.Retry, layout.Paused} {
 		t.lateness[kind] = new(latencies)
 	}
 	return t

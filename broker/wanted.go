@@ -53,6 +53,9 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
 	dead.Subjects = []string{s.names.DeadFilter()}
 	all = append(all, intake, dead)
+	if s.cfg.Timers {
+		all = append(all, s.timersSpec(base, maxPayload))
+	}
 	if s.cfg.MaxOwners > 0 {
 		all = append(all, s.ownersSpec(replicas))
 	}
@@ -60,6 +63,18 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 		all = append(all, s.journalSpec(replicas))
 	}
 	return append(all, s.pausedSpec(maxPayload, replicas)) // the last: if there is room for no more, all others are there
+}
+
+// timersWindow is the shortest duplicate window that the server allows: the key of a timer is its identity, so an id on
+// a set is pointless, and costs memory.
+const timersWindow = 100 * time.Millisecond
+
+// timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse
+// verdicts.
+func (s Streams) timersSpec(base layout.Spec, maxPayload int64) layout.Spec {
+	base.Kind, base.Stream, base.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-levelReserve)
+	base.Subjects, base.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow
+	return base
 }
 
 // clientSubjects are the subjects on which clients publish for one level or plain duration.

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/budget"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
@@ -20,6 +23,7 @@ import (
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer"
 )
 
 const (
@@ -40,6 +44,7 @@ const (
 // instance holds the parts that all workers of a running broker share.
 type instance struct {
 	names     message.Names
+	id        string // among the instances that run
 	keys      *keyring
 	jetstream *jetStream
 	write     *outbox.Outbox
@@ -53,6 +58,17 @@ type instance struct {
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
+
+	sweeping scanner
+	claims   *timer.Claims
+	patience func(instance string) time.Duration // how long what an instance fired is left to it
+}
+
+// scanner is what a scan needs: the connection to read on.
+type scanner struct {
+	Conn      *nats.Conn
+	JetStream jetstream.JetStream
+	API       string
 }
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
@@ -68,6 +84,7 @@ type worker struct {
 	reading *reading
 	flights *flights
 	backlog *backlog
+	timers  *timers
 	commits *committer
 	clock   *leaderClock
 	early   early
@@ -117,6 +134,10 @@ func newWorker(
 	}
 	room.Waits(w.wake)
 	w.backlog = newBacklog(i.muster, w.wake)
+	w.timers = newTimers(l.Kind == layout.Timers)
+	if l.Kind == layout.Timers {
+		w.reading.own, w.commits.keep = i.names.Armed(), w.storeCursor
+	}
 	return w
 }
 
@@ -128,6 +149,7 @@ func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer w.flights.account.Close()
 	defer w.backlog.end()
+	defer w.timers.release(w.shared.claims)
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
@@ -186,8 +208,10 @@ func (w *worker) pass(local time.Time) time.Duration {
 			left = kept
 		}
 		wait = min(wait, w.awaitDue(left, local, m.proven), w.count(local))
+	} else if w.lane.Kind == layout.Timers && able {
+		wait = min(wait, w.count(local))
 	}
-	wait = min(wait, kept)
+	wait = min(wait, kept, w.sweepSoon(m, local))
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
@@ -221,6 +245,20 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	case checked:
 		w.flights.underway--
 		w.checked(e.flight, e.ours, e.err, m)
+	case claimAnswered:
+		w.flights.underway--
+		w.claimAnswered(e.flight, e.storeAnswer, m)
+	case examined:
+		w.flights.underway--
+		w.examined(e, m)
+	case told:
+		w.flights.underway--
+		w.told(e.flight, e.storeAnswer, m)
+	case removed:
+		w.flights.underway--
+		w.removed(e.flight, e.storeAnswer, m)
+	case swept:
+		w.swept(e, m, local)
 	case delivered:
 		w.flights.underway--
 		w.delivered(e.flight, e.result, m)

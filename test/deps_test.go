@@ -16,7 +16,7 @@ import (
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
-//	1  broker/jsapi     broker/attempts   broker/client/clienttest ──▶ broker/client
+//	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
 //	   broker/muster ──▶ broker/leader
 var floors = [][]string{
@@ -24,7 +24,7 @@ var floors = [][]string{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
 		"broker/muster",
 	},
-	{"broker/jsapi", "broker/attempts", "broker/client", "broker/client/clienttest"},
+	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{"broker/deliver", "broker/deadletter", "broker/journal"},
 	{"broker"},
@@ -95,6 +95,7 @@ func TestForeignImports(t *testing.T) {
 		},
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
+		{"delaybroker/broker/timer", []string{client, server, "delaybroker/wheel"}, "the state machine of timers is pure"},
 		{
 			"delaybroker/broker/ratelog",
 			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},

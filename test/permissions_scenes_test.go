@@ -47,6 +47,15 @@ func brokerWorks(s *stage) error {
 			return err
 		}
 	}
+	for _, wait := range []string{"1s", "3m"} {
+		m := &nats.Msg{Subject: "delaytimer." + wait + ".payments.timer", Header: nats.Header{"Delay-For": {wait}}}
+		if _, err := s.js.PublishMsg(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, err := s.js.Publish(ctx, "delaytimer.bad.payments.timer", nil); err != nil {
+		return err
+	}
 	time.Sleep(8 * time.Second) // "early" has been delivered and "late", before it, has not
 	intake, err := s.js.Stream(ctx, early.Stream)
 	if err != nil {
@@ -58,15 +67,15 @@ func brokerWorks(s *stage) error {
 	time.Sleep(5 * time.Minute)
 	for subject, want := range map[string]int{
 		"payments.core": 1, "payments.early": 1, "payments.late": 1, "payments.twice": 1, "orders.stored.hop": 1,
-		"orders.full.x":                       2,
+		"orders.full.x": 2, "payments.timer": 2, "delaydead.bad_timer.payments.timer": 1,
 		"delaydead.undelivered.orders.full.x": 1,
 	} {
 		if got := heard()[subject]; got != want {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
-	if kept := b.Status().Journal; kept.Stored != 7 || kept.Dropped > 0 {
-		return fmt.Errorf("the journal has %+v, want six deliveries and a dead letter", kept)
+	if kept := b.Status().Journal; kept.Stored != 10 || kept.Dropped > 0 {
+		return fmt.Errorf("the journal has %+v, want eight deliveries and two dead letters", kept)
 	}
 	if err := s.pauseAndResume(ctx, heard); err != nil {
 		return err
@@ -191,8 +200,9 @@ func (s *stage) checkClean(ctx context.Context) error {
 		case "", "dead", "owners", "journal":
 			continue
 		}
-		if info.Config.Metadata["delaybroker.kind"] == "paused" {
-			info.State.Msgs -= min(info.State.Msgs, 1) // the list of pauses
+		switch info.Config.Metadata["delaybroker.kind"] {
+		case "paused", "timers": // the list of pauses, and the cursor
+			info.State.Msgs -= min(info.State.Msgs, 1)
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
 			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs,
@@ -273,18 +283,22 @@ func clientWorks(s *stage) error {
 	js := s.JetStream(nc)
 	for _, root := range []string{
 		"delay.10s.", "delay.15m.", "delayin.1500ms.", fmt.Sprintf("delayat.%d.", time.Now().Add(time.Minute).Unix()),
-		"delayin.soon.",
+		"delayin.soon.", "delaytimer.key.",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_, err := js.Publish(ctx, root+s.user+".x", nil, jetstream.WithRetryAttempts(0))
+		m := &nats.Msg{Subject: root + s.user + ".x", Header: nats.Header{}}
+		if root == "delaytimer.key." {
+			m.Header.Set("Delay-For", "10m")
+		}
+		_, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		cancel()
 		if err != nil {
 			return fmt.Errorf("publish on %s: %w", root+s.user+".x", err)
 		}
 	}
 	time.Sleep(time.Hour)
-	if got := heard(); got[s.user+".x"] != 4 || got["delaydead.bad_time."+s.user+".x"] != 1 {
-		return fmt.Errorf("came: %v, want all four and the dead letter", got)
+	if got := heard(); got[s.user+".x"] != 5 || got["delaydead.bad_time."+s.user+".x"] != 1 {
+		return fmt.Errorf("came: %v, want all five and the dead letter", got)
 	}
 	return nil
 }

@@ -103,6 +103,12 @@ func TestReadmeIsTrue(t *testing.T) {
 			t.Errorf("the README shows a line that is not in clients/snippets/client.go: %s", line)
 		}
 	}
+	for _, snippet := range []string{"timer.go", "timer.mjs", "timer.py", "timer.rs", "timer.sh"} {
+		code := document(t, filepath.Join("test/clients/snippets", snippet))
+		if !strings.Contains(protocol, "/"+snippet+")") || !strings.Contains(code, "delaytimer.order-42.orders.expire") {
+			t.Errorf("the protocol does not show clients/snippets/%s", snippet)
+		}
+	}
 	permissions := document(t, "test/permissions/README.md")
 	for _, g := range natstest.Grants(t, tenantsConf, "orders") {
 		if g.List == "publish" && !strings.Contains(permissions, strconv.Quote(g.Subject)) {

@@ -124,16 +124,16 @@ func (a *Account) Room() bool {
 	return a.fits() // other lanes may have given bytes back before they saw that this lane waits
 }
 
-func (a *Account) fits() bool { return a.used < a.most() }
+func (a *Account) fits() bool { return a.used < a.Most() }
 
-// most is how many bytes the lane can hold while the other lanes hold as many as now.
-func (a *Account) most() int64 {
+// Most is how many bytes the lane can hold while the other lanes hold as many as now.
+func (a *Account) Most() int64 {
 	own := max(0, a.used-a.of.least)
 	return a.of.least + takes(max(0, own+a.of.shared-a.of.taken.Load()), a.share)
 }
 
 // Half reports whether the lane holds more than half of the bytes that it could hold now.
-func (a *Account) Half() bool { return a.used > a.most()/2 }
+func (a *Account) Half() bool { return a.used > a.Most()/2 }
 
 // wakeBelow makes sure that the waiting lanes are woken when noticeably fewer shared bytes are in use than the given
 // number.

@@ -54,6 +54,9 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 			adopted.Choices = others
 		}
 	}
+	if slices.ContainsFunc(found, func(s layout.Spec) bool { return s.Kind == layout.Timers }) {
+		i.cfg.Timers = true
+	}
 	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
 		i.cfg.Ladder = ladder
 	}

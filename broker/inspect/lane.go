@@ -93,6 +93,11 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n instances) {
 	}
 	l.info = s.CachedInfo()
 	l.Pending, l.Bytes = l.info.State.Msgs, l.info.State.Bytes
+	if l.Kind == layout.Timers && l.Pending > 0 {
+		if _, err := i.api.Last(ctx, l.Stream, i.names.Armed()); err == nil {
+			l.Pending-- // the cursor
+		}
+	}
 	if l.State == Serving && isFull(l.info) {
 		l.State = Full
 	}
@@ -136,6 +141,9 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	if err != nil {
 		return err
 	}
+	if l.Kind == layout.Timers {
+		return i.fillTimer(l, in)
+	}
 	leaves := in.At
 	in.KeysRead = false // our settings may lack the secret of the brokers, which deliver the message all the same
 	switch request, problem := i.Policy().Parse(in); {
@@ -153,6 +161,21 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	}
 	if late := l.info.TimeStamp.Sub(leaves); late >= lateFrom {
 		l.Overdue = late.Seconds()
+	}
+	return nil
+}
+
+// fillTimer tells of the oldest entry of the timers' stream, which is the next to fire only by chance.
+func (i *Inspector) fillTimer(l *Lane, in message.Incoming) error {
+	e := i.Policy().ParseTimer(in)
+	switch {
+	case e.Kind == message.SetEntry && e.Problem != nil:
+		l.HeadDead = string(e.Problem.Code)
+	case e.Kind == message.SetEntry || e.Kind == message.FiredEntry && e.Problem == nil:
+		l.HeadDue = e.Request.When()
+		if late := l.info.TimeStamp.Sub(l.HeadDue); late >= lateFrom {
+			l.Overdue = late.Seconds()
+		}
 	}
 	return nil
 }

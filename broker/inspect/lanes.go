@@ -152,9 +152,12 @@ func lanesNotFound(want []layout.Spec, there listed) []Lane {
 	return lanes
 }
 
-// byWay orders lanes as messages pass through them: the intake, the levels, retries, what is paused, dead letters.
+// byWay orders lanes as messages pass through them: the intake and timers, the levels, retries, what is paused, dead
+// letters.
 func byWay(a, b Lane) int {
-	kinds := []layout.Kind{layout.Intake, layout.Level, layout.Retry, layout.Paused, layout.Dead}
+	kinds := []layout.Kind{
+		layout.Intake, layout.Timers, layout.Level, layout.Retry, layout.Paused, layout.Dead,
+	}
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

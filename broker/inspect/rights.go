@@ -56,7 +56,7 @@ func (g *grantList) of(link, verb, rest string, streams []string) {
 
 // grants are what some of the broker's links need to publish, targets apart. test/permissions has them as files.
 func (f Facts) grants(names message.Names, links ...string) []grant {
-	var lanes, all, hops, dead, meet, owners []string
+	var lanes, purged, all, hops, dead, meet, owners, timers []string
 	for _, s := range f.want {
 		all = append(all, s.Stream)
 		switch s.Kind {
@@ -73,16 +73,21 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 			continue
 		case layout.Paused:
 			hops = append(hops, names.Paused("x", "x"))
+		case layout.Timers:
+			timers = append(timers, names.Timer("x", "x"))
+			hops = append(hops, names.Armed())
+			lanes = append(lanes, s.Stream)
+			continue
 		case layout.Dead:
 			dead = append(dead, names.Dead(message.Undelivered, "x"), names.Dead(message.BadTarget, ""))
 			continue
 		}
-		lanes = append(lanes, s.Stream)
+		lanes, purged = append(lanes, s.Stream), append(purged, s.Stream)
 	}
 	needed := grantList{api: f.apiPrefix}
 	needed.one("control", "STREAM.LIST")
 	needed.of("control", "STREAM.INFO", "", lanes)
-	needed.of("control", "STREAM.PURGE", "", slices.Concat(lanes, meet))
+	needed.of("control", "STREAM.PURGE", "", slices.Concat(purged, meet))
 	needed.of("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet))
 	needed.of("control", "STREAM.MSG.DELETE", "", lanes)
 	needed.of("read", "STREAM.INFO", "", lanes)
@@ -91,6 +96,9 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed.of("read", "CONSUMER.DELETE", ".*", lanes)
 	needed.of("read", "CONSUMER.MSG.NEXT", ".*", lanes)
 	needed.all = append(needed.all, grant{"write", names.SysFilter(), hops}, grant{"write", names.DeadFilter(), dead})
+	if len(timers) > 0 {
+		needed.all = append(needed.all, grant{"write", names.TimerFilter(), timers})
+	}
 	for _, subject := range owners {
 		needed.all = append(needed.all, grant{"control", subject, []string{subject}})
 	}

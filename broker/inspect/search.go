@@ -224,6 +224,9 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 			return nil, err
 		}
 		s.count()
+		if m.Header[message.HeaderTimer] != nil { // a marker: whether its timer still stands, only the timer itself tells
+			continue
+		}
 		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
 			return &message.Incoming{
 				Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true,

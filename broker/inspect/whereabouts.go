@@ -37,6 +37,11 @@ type Whereabouts struct {
 // inLane tells of a message that is stored in a lane.
 func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
+	if in.Stream == s.names.TimersStream() {
+		if e := s.Policy().ParseTimer(in); e.Kind != message.SetEntry {
+			return s.ofTimer(in, e)
+		}
+	}
 	r, problem := s.Policy().Parse(in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
@@ -89,6 +94,25 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 	return ""
 }
 
+// ofTimer tells of a timer that is no longer pending.
+func (s *search) ofTimer(in message.Incoming, e message.Entry) Whereabouts {
+	w := Whereabouts{
+		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
+		Accepted: e.Request.Accepted, Due: e.Request.Due, Target: e.Request.Target,
+	}
+	switch e.Kind {
+	case message.CancelEntry:
+		w.Answer = "a cancel"
+	case message.FiredEntry:
+		w.Answer = "fired by " + e.By + ", and on its way to its target"
+	case message.OverEntry:
+		w.Accepted, w.Answer = s.ID.At, "over: "+e.By
+	default:
+		w.Answer = "an entry that cannot be proven to be the broker's"
+	}
+	return w
+}
+
 // whyHere says why a message may be in its lane although it is due.
 func (v Lanes) whyHere(in message.Incoming) string {
 	const either = "being delivered, or delivered and not committed yet"
@@ -133,6 +157,9 @@ func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
 	case origin.State.LastSeq < s.ID.Sequence:
 		return nowhere + fmt.Sprintf("never accepted, since the last sequence of %s is %d",
 			s.ID.Stream, origin.State.LastSeq)
+	}
+	if s.ID.Stream == s.names.TimersStream() {
+		return nowhere + "the timer has fired, or was cancelled or replaced, unless somebody purged it or made the id up"
 	}
 	return nowhere + e.unrecorded()
 }

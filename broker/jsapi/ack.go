@@ -14,6 +14,9 @@ const (
 	CodeInFlight = 10158 // the first copy of this id is not stored yet
 	CodeTooMany  = 10167 // the stream's queue is full
 
+	CodeWrongLast    = 10071 // the last message of the subject is not the one that was expected
+	CodeLastInFlight = 10164 // that is not known yet: another message of the subject is being stored
+
 	codeAccountFull = 10002 // resource limits exceeded for account
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available

@@ -30,8 +30,10 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
 	k := &r.known
 	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
-	if k.deleted, err = r.listDeleted(ctx, before); err != nil {
-		return nil, err
+	if !r.cfg.Sparse {
+		if k.deleted, err = r.listDeleted(ctx, before); err != nil {
+			return nil, err
+		}
 	}
 	p := newPull(r, before, max(before.State.FirstSeq, k.first, k.read.Sequence, 1))
 	if err := p.open(ctx); err != nil {
@@ -79,7 +81,11 @@ func (r *Reader) recognize(ctx context.Context, look Sample) error {
 	k.read, k.next = Stored{}, 0
 	// The previous owner committed up to first, and the leader knows of it. A leader that does not know has another
 	// history, even if the streams were created at the same time: it was restored, or cut back by a loss of power.
-	if look.FirstSeq < k.first || !k.firstOf.IsZero() && !look.Created.Equal(k.firstOf) {
+	low := look.FirstSeq
+	if r.cfg.Sparse {
+		low = look.LastSeq + 1
+	}
+	if low < k.first || !k.firstOf.IsZero() && !look.Created.Equal(k.firstOf) {
 		k.first = 0
 	}
 	return nil

@@ -39,7 +39,7 @@ const InactiveThreshold = 5 * time.Minute
 
 // isLane reports whether the stream is read in order.
 func (s Spec) isLane() bool {
-	return s.Kind == Intake || s.Kind == Level || s.Kind == Retry || s.Kind == Paused
+	return s.Kind == Intake || s.Kind == Level || s.Kind == Retry || s.Kind == Paused || s.Kind == Timers
 }
 
 // Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
@@ -88,6 +88,16 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 		d.report(true, "discard is old with a limit set: accepted messages would be removed; want new")
 	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
 		d.report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
+	}
+	if s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject {
+		d.report(true, "max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none",
+			has.MaxMsgsPerSubject)
+	}
+	if s.Kind == Timers && has.DenyDelete {
+		d.report(true, "deny_delete is set: no timer that is over could be removed; want it off")
+	}
+	if s.Kind == Timers && has.AllowAtomicPublish {
+		d.report(false, "allow_atomic is set: a batch may hold several verdicts; want it off")
 	}
 	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
 		d.report(false, "max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)

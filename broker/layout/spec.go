@@ -34,6 +34,7 @@ const (
 	Level  Kind = "level"
 	Retry  Kind = "retry"
 	Paused Kind = "paused" // a lane for each pause: what waits for it has a subject of its own
+	Timers Kind = "timers" // named timers: the last message of each subject is the state of one
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 
@@ -107,6 +108,8 @@ func (s Spec) description() string {
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
 	case Paused:
 		return "delaybroker: what is due waits here while its target is paused; do not purge"
+	case Timers:
+		return "delaybroker: named timers, each the last message of its subject; do not purge"
 	case Owners:
 		return "delaybroker: which instance owns which lane"
 	case Journal:

@@ -55,6 +55,9 @@ func (c *Clock) Base() time.Time { return c.base }
 // Looked is the local time of the last answer, if there was one.
 func (c *Clock) Looked() (at time.Time, ok bool) { return c.at, c.known }
 
+// Known reports whether the leader has answered.
+func (c *Clock) Known() bool { return c.known }
+
 // Leader is the name of the leader that answered last.
 func (c *Clock) Leader() string { return c.leader }
 

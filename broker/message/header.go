@@ -19,6 +19,8 @@ const (
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, where that is switched on
 
 	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
+
+	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -43,6 +45,12 @@ const (
 	HeaderDeferred  = "Delay-Deferred"         // why it waits although it was not refused
 	HeaderAllowed   = "Delay-Attempts-Allowed" // how often it may be refused
 
+	// On named timers and their markers: see ParseTimer.
+	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
+	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
+	HeaderTimer     = "Delay-Timer"      // the key, on a marker
+	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
+
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
 
@@ -55,15 +63,21 @@ const (
 const (
 	headerNatsMsgID = "Nats-Msg-Id"
 	headerNatsTTL   = "Nats-TTL"
+
+	// HeaderExpected is the sequence that the last message of the subject must have.
+	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
 // Format is the version of the messages on delaysys subjects. It rises when an older broker could misread a message.
 //
 //	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
 //	2  not believed without its seal
+//	3  a marker of a named timer, or an entry of the timers' stream
 const (
-	Format        = 2
-	formatForEach = 1
+	Format         = 3
+	formatForEach  = 1
+	formatSealed   = 2
+	formatOfTimers = 3
 )
 
 // Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
@@ -78,6 +92,7 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
+		HeaderCancel, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderReleased,

@@ -25,12 +25,13 @@ const (
 	FormHop                 // delaysys.hop.<level>.<target>
 	FormRetry               // delaysys.retry.<level>.<target>
 	FormPaused              // delaysys.paused.<pause>.<target>
+	FormTimer               // delaytimer.<key>.<target>
 )
 
 // Address is a subject taken apart.
 type Address struct {
 	Form   Form
-	Token  string // the level, duration or time, or the pause
+	Token  string // the level, duration, time or key, or the pause
 	Target string // empty where the subject ends after the token
 }
 
@@ -62,12 +63,13 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream, PausedStream and DeadStream name the other
-// streams of messages.
+// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream, PausedStream and DeadStream name the
+// other streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
 func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
+func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
 // Own reports whether a stream is one of these, that of the owners, or the journal. Other streams may begin with the
@@ -78,7 +80,7 @@ func (n Names) Own(stream string) bool {
 	case !ok:
 		return false
 	case stream == n.IntakeStream(), stream == n.PausedStream(), stream == n.DeadStream(), stream == n.OwnersStream(),
-		stream == n.JournalStream():
+		stream == n.JournalStream(), stream == n.TimersStream():
 		return true
 	}
 	_, err := levels.ParseDuration(strings.TrimPrefix(rest, "RETRY_"))
@@ -105,11 +107,12 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// LevelFilter is the subject of a level's stream. InFilter, AtFilter, HopFilter, RetryFilter and DeadFilter are
-// likewise subjects of streams.
+// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
+// DeadFilter are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
+func (n Names) TimerFilter() string             { return n.timer + ".*.>" }
 func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level + ".>" }
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
@@ -140,6 +143,15 @@ func (n Names) Bare(level string) string { return n.level + "." + level }
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
+// Timer is the subject of a named timer. Marker is that of its marker in a level: one for all timers, since each
+// subject of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
+func (n Names) Timer(key, target string) string { return n.timer + "." + key + "." + target }
+func (n Names) Marker(level string) string      { return n.Hop(level, markerTarget) }
+func (n Names) Armed() string                   { return n.sys + ".armed" }
+
+// markerTarget stands in the subject of a marker where other hops have their target.
+const markerTarget = "timer"
+
 // Dead is the subject of a dead letter. Target is empty when the request had none that passes the policy.
 func (n Names) Dead(code Code, target string) string {
 	if target == "" {
@@ -165,6 +177,8 @@ func (n Names) Parse(subject string) Address {
 		form = FormIn
 	case n.at:
 		form = FormTime
+	case n.timer:
+		form = FormTimer
 	case n.sys:
 		var kind string
 		switch kind, rest, _ = strings.Cut(rest, "."); kind {

@@ -21,13 +21,15 @@ const (
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
 	Expired     Code = "expired"            // Delay-Expires passed before it could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
+	BadTimer    Code = "bad_timer"          // on a timer's subject: a key that is none, or nothing that is asked for
 	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
 )
 
 // Codes returns the codes that a dead letter may have.
 func Codes() []Code {
 	return []Code{
-		BadHeaders, BadTime, BadTarget, BadOption, TimeTwice, UntilEarly, TooFar, TooLarge, Expired, Undelivered, BadInternal,
+		BadHeaders, BadTime, BadTarget, BadOption, TimeTwice, UntilEarly, TooFar, TooLarge, Expired, Undelivered, BadTimer,
+		BadInternal,
 	}
 }
 

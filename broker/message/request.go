@@ -53,6 +53,7 @@ type Request struct {
 	// MaxAttempts is how often the client lets it be refused at most; zero where it left that open.
 	MaxAttempts int
 	User        Header // the client's own headers, to be passed on
+	Timer       Timer  // of a named timer that is pending
 
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
@@ -134,10 +135,18 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		return r, Problemf(BadTarget, "the subject %s is none of this broker's: take it off the stream %s",
 			excerpt(in.Subject), in.Stream)
 	}
+	if addr.Form == FormTimer {
+		r.Timer = Timer{Key: addr.Token, Size: len(in.Data)}
+		if problem := p.checkSet(in, addr); problem != nil {
+			return r, problem
+		}
+	} else if s.delay[HeaderCancel] != nil {
+		return r, Problemf(BadOption, "Delay-Cancel is for named timers: only what has a key can be cancelled")
+	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
 	}
-	due, problem := p.due(in.At, addr, s)
+	due, problem := p.due(in, addr, s)
 	if problem != nil {
 		return r, problem
 	}
@@ -172,7 +181,11 @@ func (p Policy) maxAttempts(target string, s split) (int, *Problem) {
 }
 
 // due is the time for which the subject and Delay-Until ask.
-func (p Policy) due(at time.Time, addr Address, s split) (time.Time, *Problem) {
+func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
+	at := in.At
+	if addr.Form == FormTimer {
+		return p.timerDue(in, s)
+	}
 	until, problem := s.one(HeaderUntil)
 	if problem != nil {
 		return at, problem

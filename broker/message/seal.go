@@ -131,7 +131,7 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 		return
 	}
 	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatForEach)}) && r.demands(now) {
-		set(h, HeaderFormat, strconv.Itoa(Format))
+		set(h, HeaderFormat, strconv.Itoa(formatSealed))
 	}
 	set(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
@@ -174,6 +174,16 @@ func (k *Keys) SealedBy(in Incoming) bool {
 	always.ring.Store(&ring{keys: r.keys, from: time.Unix(0, 0)})
 	in.BodyLeft, in.At = false, time.Unix(1, 0)
 	return len(r.keys) > 0 && always.Proven(in) == nil
+}
+
+// unknown reports whether a header has one seal, of a key that is not known.
+func (k *Keys) unknown(h Header) bool {
+	seals := h[HeaderSeal]
+	if len(seals) != 1 {
+		return false
+	}
+	id, _, _ := strings.Cut(seals[0], ".")
+	return k.load().find(id) == nil
 }
 
 // Seal is the seal of data of ours that is no message and can never be taken for one. It is empty without keys.

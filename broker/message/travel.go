@@ -21,6 +21,9 @@ func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 // HopHeader is the header of the message on its next publish into one of our lanes. Its state headers replace those of
 // the last hop, so the header does not grow on the way.
 func (r Request) HopHeader() Header {
+	if r.Timer.Pending() {
+		return r.markerHeader()
+	}
 	h := r.userHeader(21)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
@@ -112,12 +115,16 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Deferred:     reason(f.text(HeaderDeferred)),
 		Allowed:      f.count(HeaderAllowed, optional),
 	}
+	in = f.parseMarker(in)
 	format := f.count(HeaderFormat, required)
 	switch {
 	case format > Format:
 		return r, Problemf(NewerFormat, "format %d is newer than this broker's %d", format, Format)
 	case f.problem != nil:
 		return r, f.problem
+	}
+	if in.Timer.Pending() {
+		return in, nil // the target is checked when the timer is read
 	}
 	return in, targetProblem
 }

@@ -51,6 +51,8 @@ var (
 	early = desc("early_total",
 		"Looks at a leader's clock that proved a delivery just before to have been sent 1 ms or more before it was due. "+
 			"Must stay 0.")
+	swept = desc("timers_swept_total",
+		"Overdue timers that nothing but a pass through their stream has found: a level was purged, or lost messages.")
 	earlyChecks = desc("early_checks_total",
 		"Looks at a leader's clock that could have proved that; most commits make one.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
@@ -152,7 +154,7 @@ type collector struct{ Source }
 // Describe names all metrics, so that a registry refuses two of one name.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks,
+		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks, swept,
 		journalStored, journalDropped,
 		pausedPatterns, pausedMessages,
 	} {
@@ -192,6 +194,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(duplicates, prometheus.CounterValue, float64(s.Foreign), "foreign")
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
+	send(swept, prometheus.CounterValue, float64(s.Swept))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

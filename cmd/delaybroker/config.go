@@ -93,6 +93,11 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
+		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "on", "off") == "on",
+		TimerHistory:    -1,
+	}
+	if s.TimerHistory != "none" {
+		c.TimerHistory = p.duration("DELAY_TIMER_HISTORY", s.TimerHistory)
 	}
 	if s.JSDomain == "" {
 		c.APIPrefix = strings.TrimSuffix(from.JSAPIPrefix, ".")
@@ -172,6 +177,7 @@ func (s settings) variables() map[string]variable {
 		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},
 		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
 		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
+		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
 	}
 }
 

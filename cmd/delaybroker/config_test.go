@@ -138,6 +138,9 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
+		{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
+		{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
+		{"DELAY_TIMER_HISTORY", "1ms", broker.Config{TimerHistory: time.Millisecond}, false},
 		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
 		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
 		{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
@@ -409,7 +412,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 44; got != want {
+	if got, want := len(names), 46; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

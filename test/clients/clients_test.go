@@ -76,6 +76,78 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
+// TestTimerSnippets runs the programs that set, move and cancel named timers. Of two timers, the one that was moved
+// arrives, and the one that was cancelled does not.
+func TestTimerSnippets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		language string
+		prepare  func(t *testing.T) (play func(t *testing.T, url string))
+	}{
+		{"go", func(*testing.T) func(*testing.T, string) { return timerGo }},
+		{"javascript", func(t *testing.T) func(*testing.T, string) {
+			dir := installJavaScript(t)
+			copyFile(t, "snippets/timer.mjs", dir)
+			return func(t *testing.T, url string) { run(t, dir, url, "node", "timer.mjs") }
+		}},
+		{"python", func(t *testing.T) func(*testing.T, string) {
+			if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
+				t.Skip("NOT RUN: nats-py is not installed")
+			}
+			return func(t *testing.T, url string) { run(t, "snippets", url, "python3", "-B", "timer.py") }
+		}},
+		{"cli", func(t *testing.T) func(*testing.T, string) {
+			if _, err := exec.LookPath("nats"); err != nil {
+				t.Skip("NOT RUN: the NATS CLI is not installed")
+			}
+			return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", "timer.sh") }
+		}},
+	} {
+		t.Run(tt.language, func(t *testing.T) {
+			t.Parallel()
+			play := tt.prepare(t)
+			url := startBroker(t)
+			nc, err := nats.Connect(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			sub, err := nc.SubscribeSync("orders.expire")
+			if err == nil {
+				err = nc.Flush()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			play(t, url)
+			m, err := sub.NextMsg(20 * time.Second)
+			if err != nil || string(m.Data) != `{"id":42}` {
+				t.Fatalf("there came %v %v, want 42", m, err)
+			}
+			if m, err := sub.NextMsg(2 * time.Second); err == nil {
+				t.Errorf("there came %s too", m.Data)
+			}
+		})
+	}
+}
+
+func timerGo(t *testing.T, url string) {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := snippets.Timer(ctx, js); err != nil {
+		t.Errorf("Timer: %v", err)
+	}
+}
+
 // checkSnippet expects the three messages of a snippet, in the order of their due times, and none early.
 func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	t.Helper()
@@ -214,7 +286,8 @@ func startBroker(t *testing.T) string {
 	}
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
-		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json")
+		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json",
+		"DELAY_TIMERS=on")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,224 @@
+package message_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+)
+
+const timerSubject = "delaytimer.key.orders.x"
+
+// timerEntry is an entry of the timers' stream.
+func timerEntry(subject string, sequence uint64, h message.Header) message.Incoming {
+	return message.Incoming{Stream: "DELAY_TIMERS", Sequence: sequence, At: at, Subject: subject, Header: h}
+}
+
+// TestSetTimer: a header says when a timer is due, exactly one of two.
+func TestSetTimer(t *testing.T) {
+	for want, lines := range map[time.Duration][]string{
+		0:                {"Delay-For: 0s"},
+		time.Minute:      {"Delay-For: 1m"},
+		2 * time.Hour:    {"delay-for: 2h", "Delay-Expires: 1h", "X-Mine: 1", "Nats-Msg-Id: 7"},
+		3 * time.Hour:    {"Delay-Until: 2026-11-20T12:00:00.123456789Z"},
+		-10 * time.Hour:  {"Delay-Until: 2026-11-19T23:00:00.123456789Z"},
+		1500 * time.Hour: {"Delay-For: 1500h"},
+	} {
+		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != message.SetEntry || e.Problem != nil || e.Generation != 7 {
+			t.Errorf("%q: %+v", lines, e)
+			continue
+		}
+		r := e.Request
+		if got := max(want, 0); r.Due.Sub(at) != got || r.Target != "orders.x" || r.Timer.Key != "key" {
+			t.Errorf("%q: %+v, want due after %s", lines, r, got)
+		}
+	}
+}
+
+// TestBadTimers: what is no set becomes a dead letter that says what is wrong, and which generation it has.
+func TestBadTimers(t *testing.T) {
+	long := strings.Repeat("k", 129)
+	for _, tt := range []struct {
+		subject string
+		lines   []string
+		code    message.Code
+		hint    string
+	}{
+		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until or Delay-Cancel"},
+		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; what it replaced is gone"},
+		{timerSubject, []string{"Delay-For: 1.5s"}, message.BadTime, "Delay-For"},
+		{timerSubject, []string{"Delay-For: "}, message.BadTime, "Delay-For"},
+		{timerSubject, []string{"Delay-Until: "}, message.BadTime, "cannot be read"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-For: 2m"}, message.TimeTwice, "2 times"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Until: 2026-11-20T12:00:00Z"}, message.TimeTwice, "one of them"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Cancel: 1"}, message.TimeTwice, "cancels it"},
+		{timerSubject, []string{"Delay-For: 367d"}, message.TooFar, "DELAY_MAX_DELAY"},
+		{timerSubject, []string{"Delay-For: 1m", "Nats-TTL: 1s"}, message.BadOption, "Nats-TTL"},
+		{timerSubject, []string{"Delay-For: 1m", "Delay-Fore: 1"}, message.BadOption, "Delay-Fore"},
+		{timerSubject, []string{"Delay-For: 1m", "Nats-Stream: OTHER"}, message.BadInternal, "answer"},
+		{timerSubject, []string{"Delay-Cancel: 1", "Nats-Sequence: 1"}, message.BadInternal, "answer"},
+		{timerSubject, []string{"Delay-Fired: 3 me"}, message.BadInternal, "Delay-Fired"},
+		{timerSubject, []string{"Delay-Over: 3 delivered", "Delay-Cancel: 1"}, message.BadInternal, "Delay-Over"},
+		{"delaytimer." + long + ".orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "129 bytes"},
+		{"delaytimer._key.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "begin with _"},
+		{"delaytimer.k*.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "0x2a"},
+		{"delaytimer.ké.orders.x", []string{"Delay-For: 1m"}, message.BadTimer, "0xc3"},
+		{"delaytimer.key.$SYS.x", []string{"Delay-For: 1m"}, message.BadTarget, "namespace"},
+		{"delaytimer.key.delaytimer.key.x", []string{"Delay-For: 1m"}, message.BadTarget, "nest"},
+	} {
+		p := sealing(keysOf(secretOne))
+		e := p.ParseTimer(timerEntry(tt.subject, 7, header(tt.lines...)))
+		wantProblem(t, tt.subject+strings.Join(tt.lines, " "), e.Problem, tt.code, tt.hint, "generation 7")
+		if e.Kind != message.SetEntry {
+			t.Errorf("%s %q is of kind %d", tt.subject, tt.lines, e.Kind)
+		}
+	}
+	if _, problem := parse("delay.1h.x", "Delay-Cancel: 1"); problem == nil || problem.Code != message.BadOption {
+		t.Errorf("Delay-Cancel where nothing has a key: %v", problem)
+	}
+}
+
+// TestCancelEntry: whatever its spelling, a cancel is one. A subject that could stand for others is not asked for.
+func TestCancelEntry(t *testing.T) {
+	for _, lines := range [][]string{
+		{"Delay-Cancel: mine"}, {"delay-cancel: mine", "X-Other: 1"}, {"Delay-Cancel: "},
+	} {
+		e := policy.ParseTimer(timerEntry(timerSubject, 7, header(lines...)))
+		if e.Kind != message.CancelEntry || e.Problem != nil {
+			t.Errorf("%q: %+v", lines, e)
+		}
+	}
+	for subject, want := range map[string]bool{
+		timerSubject: true, "delaytimer._.orders.x": false, "delaytimer.*.orders.x": false, "delaytimer.k.*": false,
+		"delaytimer.k.orders x": false,
+	} {
+		if got := policy.CanName(subject); got != want {
+			t.Errorf("CanName(%q) = %t", subject, got)
+		}
+	}
+}
+
+// TestTimerTravels: a marker, a firing and what is over are read as they were written, and only with our seal.
+func TestTimerTravels(t *testing.T) {
+	k := keysOf(secretOne)
+	p := sealing(k)
+	set := p.ParseTimer(timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Request
+	set.Timer.Size = 42
+
+	marker := hopOf(t, k, set, p.Names.Marker("2h"), "")
+	got, problem := p.Parse(marker)
+	if problem != nil || got.Timer != set.Timer || got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID ||
+		got.Hop != 1 || got.User != nil {
+		t.Errorf("a marker: %+v %v", got, problem)
+	}
+	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
+		t.Errorf("a marker has the format %q: an older broker would deliver it", format)
+	}
+	plain := set
+	plain.Timer = message.Timer{}
+	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, plain.HopHeader()["Nats-Msg-Id"]) {
+		t.Errorf("a marker has the id %q of the message: one would swallow the other", id)
+	}
+	again, problem := p.Parse(hopOf(t, k, got, p.Names.Marker("1h"), ""))
+	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Timer != got.Timer {
+		t.Errorf("after another hop: %+v %v", again, problem)
+	}
+
+	fired := func(h message.Header) message.Incoming {
+		k.SealMessage(timerSubject, h, []byte("body"), at)
+		in := timerEntry(timerSubject, 9, wire(t, h))
+		in.Data = []byte("body")
+		return in
+	}
+	in := fired(set.FiredHeader(7, "me"))
+	e := p.ParseTimer(in)
+	want := set
+	want.Timer = message.Timer{}
+	if e.Kind != message.FiredEntry || e.Generation != 7 || e.By != "me" || e.Problem != nil {
+		t.Errorf("a firing: %+v", e)
+	}
+	checkSame(t, "the fired message", e.Request, want)
+	if got := in.Header[message.HeaderExpected]; !slices.Equal(got, []string{"7"}) || in.Header["Nats-Msg-Id"] != nil {
+		t.Errorf("a firing expects %q, under the id %q", got, in.Header["Nats-Msg-Id"])
+	}
+	over := p.ParseTimer(fired(set.OverHeader(7, 8, message.OutcomeDelivered)))
+	if over.Kind != message.OverEntry || over.Generation != 7 {
+		t.Errorf("over: %+v", over)
+	}
+
+	for what, change := range map[string]func(in *message.Incoming){
+		"no seal":            func(in *message.Incoming) { delete(in.Header, "Delay-Seal") },
+		"another body":       func(in *message.Incoming) { in.Data = []byte("other") },
+		"another subject":    func(in *message.Incoming) { in.Subject = "delaytimer.key.orders.y" },
+		"another generation": func(in *message.Incoming) { in.Header["Delay-Fired"] = []string{"6 me"} },
+		"relayed":            func(in *message.Incoming) { in.Header["Nats-Stream"] = []string{"DELAY_TIMERS"} },
+		"before it was set":  func(in *message.Incoming) { in.Sequence = 7 },
+	} {
+		in := fired(set.FiredHeader(7, "me"))
+		in.Header = maps.Clone(in.Header)
+		change(&in)
+		if e := p.ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil {
+			t.Errorf("%s: it is believed: %+v", what, e)
+		}
+	}
+	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.UnprovenEntry {
+		t.Errorf("under an unknown key it is %+v", e)
+	}
+	in.KeysRead = true
+	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil {
+		t.Errorf("under a key that is nobody's it is %+v", e)
+	}
+}
+
+// FuzzTimer reads entries as anybody may write them: nothing that is not sealed is taken for ours, and what is read as
+// a set can be moved and fired.
+func FuzzTimer(f *testing.F) {
+	for _, lines := range [][]string{
+		{"Delay-For: 1h"}, {"Delay-Until: 1795176000", "X: y"}, {"Delay-Cancel: 1"}, {"Delay-Fired: 7 me"},
+		{"Delay-Over: 7 x"},
+		{"delay-cancel: ", "delay-for: 1s"},
+		{"Delay-For: 1m", "Delay-Seal: AAAAAAAA.x", "Delay-Fired: 3 x"},
+	} {
+		f.Add("delaytimer.key.orders.x", []byte(block(lines...)))
+	}
+	f.Add("delaytimer.k\x00y.orders.x", []byte(block("Delay-For: 1h")))
+	f.Add("delaysys.armed", []byte(block()))
+	k := keysOf(secretOne)
+	p := sealing(k)
+	f.Fuzz(func(t *testing.T, subject string, block []byte) {
+		h, err := nats.DecodeHeadersMsg(block)
+		if err != nil {
+			return
+		}
+		e := p.ParseTimer(timerEntry(subject, 7, message.Header(h)))
+		switch e.Kind {
+		case message.FiredEntry, message.OverEntry:
+			t.Fatalf("an entry without a seal is believed: %+v", e)
+		case message.SetEntry:
+			if e.Problem != nil {
+				checkProblem(t, subject, e.Problem)
+				encode(t, e.Request.DeadHeader(e.Problem))
+				return
+			}
+		default:
+			return
+		}
+		checkAccepted(t, p, subject, e.Request)
+		if got, problem := p.Parse(hopOf(t, k, e.Request, p.Names.Marker("1h"), "")); problem != nil ||
+			p.Names.Timer(got.Timer.Key, got.Target) != subject {
+			t.Errorf("%q: as a marker %+v %v", subject, got, problem)
+		}
+		fired := e.Request.FiredHeader(7, "me")
+		k.SealMessage(subject, fired, nil, at)
+		in := timerEntry(subject, 8, wire(t, fired))
+		if got := p.ParseTimer(in); got.Kind != message.FiredEntry || got.Problem != nil || got.Request.ID != e.Request.ID {
+			t.Errorf("%q: fired %+v", subject, got)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package timer_test
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/timer"
+)
+
+// TestCursor: a cursor is read as it was written, and nothing else is read as one.
+func TestCursor(t *testing.T) {
+	want := timer.Cursor{Next: 17, Created: set.Add(123)}
+	if got, ok := timer.ParseCursor([]byte(want.String()), 17); !ok || got != want {
+		t.Errorf("got %+v %t, want %+v", got, ok, want)
+	}
+	if _, ok := timer.ParseCursor([]byte(want.String()), 16); ok {
+		t.Error("a cursor above its own entry is believed")
+	}
+	for _, body := range []string{
+		"", "armed", "armed 17", "armed 17 1 ", "armed  17 1", "armed 017 1", "armed +17 1", "armed 17 1 2", "Armed 17 1",
+		"armed 0 1", "armed -1 1", "armed 17 1.0", "armed 18446744073709551616 1", "armed 17 99999999999999999999",
+		"armed 17 1\n",
+	} {
+		if got, ok := timer.ParseCursor([]byte(body), 100); ok {
+			t.Errorf("%q is read as %+v", body, got)
+		}
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add([]byte(timer.Cursor{Next: 17, Created: time.Unix(1, 2)}.String()), uint64(20))
+	f.Add([]byte("armed 17"), uint64(20))
+	f.Fuzz(func(t *testing.T, body []byte, own uint64) {
+		if c, ok := timer.ParseCursor(body, own); ok && (c.String() != string(body) || c.Next == 0 || c.Next > own) {
+			t.Errorf("%q is read as %+v", body, c)
+		}
+	})
+}

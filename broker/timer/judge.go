@@ -1,0 +1,83 @@
+package timer
+
+import (
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// Patience is how long the firing of another instance is left to that instance: longer than a lease outlives its last
+// good beat. RosterPatience is enough for an instance that owns no lane by the table that instances keep, which may be
+// so old.
+const (
+	Patience       = 6 * time.Second
+	RosterPatience = 2 * time.Second
+)
+
+// StaleFor is how long a stream must end before the generation until that is believed: until then, a leader that was
+// deposed may not know it.
+const StaleFor = 10 * time.Second
+
+// Firing is a generation that is due.
+type Firing struct {
+	Generation uint64
+	At         time.Time // when it was set; tells two histories of a stream apart
+	By         string    // this instance
+}
+
+// Found is the last entry of the firing's subject, as the leader of the stream gives it.
+type Found struct {
+	None     bool      // there is none, and so it was after LastSeq was read
+	LastSeq  uint64    // of the stream, if there is none, or an older one than the generation
+	Created  time.Time // of the stream, likewise
+	Lasting  bool      // and the leader has said so for StaleFor
+	Sequence uint64
+	At       time.Time
+	Entry    message.Entry
+}
+
+// Verdict is what to do about a firing.
+type Verdict int
+
+// The verdicts.
+const (
+	Again   Verdict = iota // that proves nothing: look again
+	Claim                  // it is pending: store the firing, expecting it
+	Deliver                // it has fired, and nobody else is at it
+	Wait                   // another instance has fired it, and may be at it
+	Drop                   // it was decided otherwise, or is over
+)
+
+// Behind reports whether the stream ends before the generation, as far as the leader says.
+func (f Found) Behind(of Firing) bool {
+	return (f.None || f.Sequence < of.Generation) && f.LastSeq < of.Generation
+}
+
+// Judge decides about a firing by the last entry of its subject. Patience is how long the instance that the entry names
+// may take. A leader that was deposed and does not know it gives an older entry, or none: it is not believed.
+func Judge(f Firing, found Found, now time.Time, patience time.Duration) (Verdict, time.Time) {
+	if found.Behind(f) && !found.Lasting && !found.Created.After(f.At) {
+		return Again, time.Time{}
+	}
+	e := found.Entry
+	switch {
+	case found.None, found.Sequence < f.Generation:
+		return Drop, time.Time{} // where an older one stands again, a power cut took the generation, or a restore
+	case found.Sequence == f.Generation:
+		if !found.At.Equal(f.At) || e.Kind != message.SetEntry {
+			return Drop, time.Time{} // of another history of the stream
+		}
+		return Claim, time.Time{}
+	case e.Kind == message.UnprovenEntry:
+		return Again, time.Time{}
+	case e.Kind != message.FiredEntry || e.Generation != f.Generation:
+		return Drop, time.Time{} // another set, a cancel, or over
+	}
+	if id, err := message.ParseID(e.Request.ID); err == nil && !id.At.Equal(f.At) {
+		return Drop, time.Time{} // likewise
+	}
+	if until := found.At.Add(patience); e.By != f.By && now.Before(until) {
+		return Wait, until
+	}
+	return Deliver, time.Time{}
+}

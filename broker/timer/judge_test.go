@@ -1,0 +1,66 @@
+package timer_test
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// TestJudge is everything that a firing of generation 7 may find on its subject.
+func TestJudge(t *testing.T) {
+	fired := func(generation uint64, by string) message.Entry {
+		return message.Entry{Kind: message.FiredEntry, Generation: generation, By: by, Request: message.Request{
+			ID: message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: set}.String(),
+		}}
+	}
+	foreign := fired(7, "other")
+	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
+	of := func(kind message.EntryKind) message.Entry { return message.Entry{Kind: kind} }
+	const sec = time.Second
+	for _, tt := range []struct {
+		name  string
+		found timer.Found
+		now   time.Duration // since the entry that was found
+		want  timer.Verdict
+	}{
+		{name: "it is the last", found: timer.Found{Sequence: 7, At: set}, want: timer.Claim},
+		{name: "its sequence is another message's", found: timer.Found{Sequence: 7, At: set.Add(1)}, want: timer.Drop},
+		{name: "its sequence is no set", found: timer.Found{Sequence: 7, At: set, Entry: of(message.CancelEntry)},
+			want: timer.Drop},
+
+		{name: "another set", found: timer.Found{Sequence: 8, At: set}, want: timer.Drop},
+		{name: "a cancel", found: timer.Found{Sequence: 8, Entry: of(message.CancelEntry)}, want: timer.Drop},
+		{name: "over", found: timer.Found{Sequence: 8, Entry: of(message.OverEntry)}, want: timer.Drop},
+		{name: "ours, or not", found: timer.Found{Sequence: 8, Entry: of(message.UnprovenEntry)}, want: timer.Again},
+
+		{name: "fired by us", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "me")}, want: timer.Deliver},
+		{name: "fired by another", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,
+			want: timer.Wait},
+		{name: "fired by one that is gone", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
+			want: timer.Deliver},
+		{name: "another generation has fired", found: timer.Found{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
+			want: timer.Drop},
+		{name: "fired in another history", found: timer.Found{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
+			want: timer.Drop},
+
+		{name: "none, says a leader that lags", found: timer.Found{None: true, LastSeq: 6}, want: timer.Again},
+		{name: "none, says the leader still", found: timer.Found{None: true, LastSeq: 6, Lasting: true}, want: timer.Drop},
+		{name: "none in a stream that is younger", found: timer.Found{None: true, LastSeq: 6, Created: set.Add(1)},
+			want: timer.Drop},
+		{name: "none", found: timer.Found{None: true, LastSeq: 7}, want: timer.Drop},
+		{name: "an older one, says a leader that lags", found: timer.Found{Sequence: 5, LastSeq: 6}, want: timer.Again},
+		{name: "an older one, after a power cut", found: timer.Found{Sequence: 5, LastSeq: 7}, want: timer.Drop},
+	} {
+		got, until := timer.Judge(timer.Firing{Generation: 7, At: set, By: "me"}, tt.found, tt.found.At.Add(tt.now), 5*sec)
+		if got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+		if want := tt.found.At.Add(5 * sec); got == timer.Wait && !until.Equal(want) {
+			t.Errorf("%s: until %s, want %s", tt.name, until, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package snippets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrLook is returned when the timer is no longer what was expected: it has fired, or somebody else was first.
+var ErrLook = errors.New("the timer is another one by now")
+
+// Timer sets, moves and cancels named timers. A timer is a key and a target; its generation is the sequence that the
+// acknowledgement has.
+func Timer(ctx context.Context, js jetstream.JetStream) error {
+	set := func(subject, body, delay string, expect ...jetstream.PublishOpt) (uint64, error) {
+		m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{"Delay-For": {delay}}}
+		return publish(ctx, js, m, expect...)
+	}
+	// only if there is none
+	g, err := set("delaytimer.order-42.orders.expire", `{"id":42}`, "30m", jetstream.WithExpectLastSequencePerSubject(0))
+	if err != nil {
+		return err
+	}
+	// moved, with the body, and only if it is still this one
+	_, err = set("delaytimer.order-42.orders.expire", `{"id":42}`, "2s", jetstream.WithExpectLastSequencePerSubject(g))
+	if err != nil {
+		return err
+	}
+	// cancelled: it will never be delivered
+	if g, err = set("delaytimer.order-43.orders.expire", `{"id":43}`, "2s"); err != nil {
+		return err
+	}
+	cancel := &nats.Msg{Subject: "delaytimer.order-43.orders.expire", Header: nats.Header{"Delay-Cancel": {"paid"}}}
+	if _, err = publish(ctx, js, cancel, jetstream.WithExpectLastSequencePerSubject(g)); err != nil {
+		return err
+	}
+	// too late
+	again := &nats.Msg{Subject: "delaytimer.order-43.orders.expire", Header: nats.Header{"Delay-Cancel": {"paid"}}}
+	if _, err = publish(ctx, js, again, jetstream.WithExpectLastSequencePerSubject(g)); !errors.Is(err, ErrLook) {
+		return fmt.Errorf("cancelled twice: %w", err)
+	}
+	return nil
+}
+
+// publish returns the generation of what was stored. Any other error than ErrLook says nothing: ask again.
+func publish(ctx context.Context, js jetstream.JetStream, m *nats.Msg, expect ...jetstream.PublishOpt) (uint64, error) {
+	ack, err := js.PublishMsg(ctx, m, expect...)
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {
+		return 0, ErrLook
+	}
+	if err != nil {
+		return 0, err
+	}
+	if ack.Duplicate { // not stored
+		return 0, ErrLook
+	}
+	return ack.Sequence, nil
+}

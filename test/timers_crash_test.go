@@ -1,0 +1,361 @@
+package test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// A timer survives a crash at every step of its life.
+
+// fire stores that an instance has fired the timer that is the last entry of a subject, as that instance would before
+// it delivers. It returns the entry's sequence.
+func (c *client) fire(subject, instance string) uint64 {
+	c.t.Helper()
+	streams, err := broker.StreamsOf(broker.Config{})
+	if err == nil {
+		err = streams.ReadKeys(context.Background(), c.js)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m := c.last(subject)
+	for name := range m.Header { // of the answer
+		if strings.HasPrefix(name, "Nats-") {
+			delete(m.Header, name)
+		}
+	}
+	e := streams.Policy().ParseTimer(message.Incoming{
+		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
+		Data: m.Data,
+	})
+	h := e.Request.FiredHeader(m.Sequence, instance)
+	streams.Policy().Keys.SealMessage(subject, h, m.Data, time.Now())
+	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+// forgetCursor removes the cursor of the timers' stream.
+func (c *client) forgetCursor() {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), "DELAY_TIMERS")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if m := c.last("delaysys.armed"); m == nil {
+		c.t.Error("there is no cursor")
+	} else if err := s.DeleteMsg(context.Background(), m.Sequence); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestTimerSetWhileNobodyReads: what is set while no broker runs fires when it is due, or at once when one comes later.
+func TestTimerSetWhileNobodyReads(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t)).stop()
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delaytimer.past.orders.x", "past", "Delay-For", "10m")
+		g := c.publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "2h").Sequence
+		c.publish("delaytimer.future.orders.x", "future", "Delay-For", "2h")
+		time.Sleep(time.Hour)
+		if c.expect(g, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Error("with no broker, it cannot be cancelled")
+		}
+		startBroker(t, s, timersOn(t))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got := bodies(in.all()); got != "past" {
+			t.Errorf("when the broker came, there came %q, want past", got)
+		}
+		checkExactly(t, in, start.Add(2*time.Hour), 1)
+		time.Sleep(time.Minute)
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerWithTwoMarkers: a crash between a marker and the cursor makes a second marker, which finds nothing to do.
+func TestTimerWithTwoMarkers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delaytimer.k.orders.x", "k", "Delay-For", "30m")
+		time.Sleep(5 * time.Minute)
+		b.stop()
+		c.forgetCursor()
+		startBroker(t, s, timersOn(t))
+		time.Sleep(2 * time.Second)
+		if n := pending(c, "DELAY_10m"); n != 2 {
+			t.Errorf("there are %d markers, want 2", n)
+		}
+		checkExactly(t, in, start.Add(30*time.Minute), 0)
+		time.Sleep(10 * time.Minute)
+		if got := len(in.all()); got != 1 {
+			t.Errorf("it came %d times", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerFiredAndNotDelivered: an instance has stored that it fires, and dies. An instance that is alone delivers at
+// once; one among several when the lease of the instance has surely ended.
+func TestTimerFiredAndNotDelivered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*broker.Config)
+		late   time.Duration
+	}{
+		"alone":  {func(*broker.Config) {}, 0},
+		"shared": {func(c *broker.Config) { c.MaxOwners = 3 }, 2 * time.Second},
+		"apart":  {func(c *broker.Config) { c.Leaser = lease.Static{} }, 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				tt.change(&cfg)
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				start := time.Now()
+				g := c.publish("delaytimer.k.orders.x", "body", "Delay-For", "10m", "X-Mine", "yes").Sequence
+				time.Sleep(time.Minute)
+				b.stop()
+				time.Sleep(time.Until(start.Add(10 * time.Minute)))
+				c.fire("delaytimer.k.orders.x", "ghost")
+				startBroker(t, s, cfg)
+				if tt.late > 0 {
+					checkExactlyLate(t, in, start.Add(10*time.Minute), tt.late)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				got := in.all()
+				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
+					t.Fatalf("there came %+v, want the body with its header, once", got)
+				}
+				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+				if got[0].ID != want || !got[0].Due.Equal(start.Add(10*time.Minute)) {
+					t.Errorf("it came as %s due %s, want %s", got[0].ID, got[0].Due, want)
+				}
+				time.Sleep(time.Minute)
+				c.checkNoTimers()
+			})
+		})
+	}
+}
+
+// checkExactlyLate expects nothing until so long after due, and one message then.
+func checkExactlyLate(t *testing.T, in *inbox, due time.Time, late time.Duration) {
+	t.Helper()
+	time.Sleep(time.Until(due.Add(late)) - 1)
+	synctest.Wait()
+	if got := len(in.all()); got != 0 {
+		t.Fatalf("1ns before it may: %d messages", got)
+	}
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	if got := len(in.all()); got != 1 {
+		t.Fatalf("%s after it was due: %d messages, want 1", late, got)
+	}
+}
+
+// TestTimerDeliveredAndNotRemoved: the entry of a firing that was delivered cannot be removed before a crash. It is
+// delivered once more under the same id, so that a stream stores it once, and removed.
+func TestTimerDeliveredAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var stuck atomic.Bool
+		stuck.Store(true)
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		})
+		cfg := timersOn(t)
+		cfg.APIPrefix = "X.API"
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1m")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := len(c.arrivals("ORDERS")); got != 1 {
+			t.Fatalf("%d arrived, want 1", got)
+		}
+		b.crash()
+		stuck.Store(false)
+		startBroker(t, s, cfg)
+		time.Sleep(10 * time.Second)
+		if sent, stored := len(in.all()), len(c.arrivals("ORDERS")); sent != 2 || stored != 1 {
+			t.Errorf("sent %d times and stored %d times, want 2 and 1", sent, stored)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerRemovedAndMarkerNot: a crash between the removal of a firing's entry and the commit of its marker. The
+// marker finds nothing, and goes.
+func TestTimerRemovedAndMarkerNot(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var stuck atomic.Bool
+		stuck.Store(true)
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			return stuck.Load() && strings.HasPrefix(question, "STREAM.PURGE.")
+		})
+		cfg := timersOn(t)
+		cfg.APIPrefix = "X.API"
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.k.orders.x", "k", "Delay-For", "62s")
+		time.Sleep(63 * time.Second)
+		b.crash()
+		stuck.Store(false)
+		if n := pending(c, "DELAY_1m"); n != 1 {
+			t.Fatalf("there are %d markers, want 1", n)
+		}
+		startBroker(t, s, cfg)
+		time.Sleep(time.Minute)
+		if got := len(in.all()); got != 1 {
+			t.Errorf("it came %d times", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerCancelledWhileItsMarkerWaits: no marker brings back what was cancelled, whoever runs when.
+func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		g := c.publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
+		time.Sleep(time.Minute)
+		b.stop()
+		if c.expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Error("it cannot be cancelled")
+		}
+		c.forgetCursor()
+		time.Sleep(time.Hour)
+		startBroker(t, s, timersOn(t))
+		time.Sleep(time.Hour)
+		if got := len(in.all()); got != 0 {
+			t.Errorf("%d came that were cancelled", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerSetOverItsFiring: a client sets a timer anew while its firing is on its way, and the broker dies before it
+// has delivered. What was replaced does not come; the new one does.
+func TestTimerSetOverItsFiring(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
+		time.Sleep(time.Minute)
+		b.stop()
+		time.Sleep(10 * time.Minute)
+		c.fire("delaytimer.k.orders.x", "ghost")
+		start := time.Now()
+		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		startBroker(t, s, timersOn(t))
+		checkExactly(t, in, start.Add(10*time.Minute), 0)
+		time.Sleep(time.Hour)
+		if got := bodies(in.all()); got != "new" {
+			t.Errorf("there came %q, want the new one", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
+// delivered once: one of them is refused, leaves the firing to the other, and finds nothing.
+func TestTimerWithTwoOwners(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.Leaser = lease.Static{}
+		startBroker(t, s, cfg)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		for i, wait := range []string{"2s", "5s", "1m", "1h"} {
+			start := time.Now()
+			c.publish("delaytimer.k"+wait+".orders.x", wait, "Delay-For", wait)
+			d, _ := time.ParseDuration(wait)
+			checkExactly(t, in, start.Add(d), i)
+		}
+		time.Sleep(time.Minute)
+		if got := len(in.all()); got != 4 {
+			t.Errorf("%d came, want 4: %s", got, bodies(in.all()))
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerWithoutRoom: the stream of timers is full when one is due. It is late and not lost, and it can still be
+// cancelled: nothing of it is stored elsewhere first.
+func TestTimerWithoutRoom(t *testing.T) {
+	t.Parallel()
+	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delaytimer.a.orders.x", "a", "Delay-For", "1m")
+		g := c.publish("delaytimer.b.orders.x", "b", "Delay-For", "1m").Sequence
+		time.Sleep(30 * time.Second)
+		c.bound("DELAY_TIMERS", 100)
+		time.Sleep(time.Minute)
+		if got := len(in.all()); got != 0 {
+			t.Errorf("%d came although nothing can be stored", got)
+		}
+		c.bound("DELAY_TIMERS", -1)
+		if c.expect(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Log("b has fired before it could be cancelled")
+		}
+		time.Sleep(10 * time.Second)
+		got := in.all()
+		if len(got) == 0 || got[0].Body != "a" || !got[0].Due.Equal(start.Add(time.Minute)) {
+			t.Errorf("there came %+v, want a", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// bound sets the bytes that a stream may have.
+func (c *client) bound(stream string, bytes int64) {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), stream)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	cfg.MaxBytes = bytes
+	if _, err := c.js.UpdateStream(context.Background(), cfg); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -1,0 +1,102 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"delaybroker/broker"
+	"delaybroker/broker/layout"
+	"delaybroker/test/natstest"
+)
+
+// TestTimerFigures: the status tells how many timers are pending, wherever their markers are, and how late they were.
+func TestTimerFigures(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		var g uint64
+		for i := range 20 {
+			g = c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "x", "Delay-For", fmt.Sprintf("%dm", 1+i)).Sequence
+		}
+		c.expect(g, "delaytimer.19.orders.x", "", "Delay-Cancel", "1")
+		of := func() (lane broker.LaneStatus) {
+			for _, l := range b.broker.Status().Lanes {
+				if l.Kind == string(layout.Timers) {
+					return l
+				}
+			}
+			t.Fatal("there is no lane of timers")
+			return lane
+		}
+		time.Sleep(10 * time.Second)
+		if l := of(); l.Pending != 19 || l.Held != 0 || !l.Live || l.Overdue != 0 {
+			t.Errorf("with 19 pending it says %+v", l)
+		}
+		time.Sleep(12 * time.Minute)
+		if l := of(); l.Pending != 7 {
+			t.Errorf("with 7 pending it says %d", l.Pending)
+		}
+		time.Sleep(10 * time.Minute)
+		if l := of(); l.Pending != 0 || l.CommitAge != 0 {
+			t.Errorf("with none pending it says %+v", l)
+		}
+		late := b.broker.Status().Lateness
+		if n := late[layout.Level].Count + late[layout.Timers].Count; n != 19 || late[layout.Level].Sum > 0 {
+			t.Errorf("the lateness is %+v, want 19 without any", late)
+		}
+	})
+}
+
+// TestTimersWithInstances: three instances share the lanes, and one crashes under load. Every timer is stored once by
+// its target, none early, and none later than the takeover takes.
+func TestTimersWithInstances(t *testing.T) {
+	t.Parallel()
+	for seed := range 3 { // each of the instances once
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := member(t, 3)
+				cfg.Timers, cfg.TimerHistory = true, -1
+				all := []*instance{startBroker(t, s, cfg), startBroker(t, s, cfg), startBroker(t, s, cfg)}
+				time.Sleep(10 * time.Second)
+				c := newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				sent := 0
+				send := func(n int) {
+					for range n {
+						for _, wait := range []string{"500ms", "2s", "4s", "12s", "45s"} {
+							c.publish(fmt.Sprintf("delaytimer.%d.orders.x", sent), fmt.Sprint(sent), "Delay-For", wait)
+							sent++
+						}
+						time.Sleep(200 * time.Millisecond)
+					}
+				}
+				send(50)
+				time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
+				all[seed].crash()
+				send(100)
+				time.Sleep(2 * time.Minute)
+				seen, worst := make(map[string]bool), time.Duration(0)
+				for _, a := range c.arrivals("ORDERS") {
+					if seen[a.Body] || a.At.Before(a.Due) {
+						t.Errorf("%s is stored twice, or early: due %s, at %s", a.Body, a.Due, a.At)
+					}
+					seen[a.Body] = true
+					worst = max(worst, a.At.Sub(a.Due))
+				}
+				if len(seen) != sent {
+					t.Errorf("%d of %d came", len(seen), sent)
+				}
+				if worst > 9*time.Second {
+					t.Errorf("the latest came %s late", worst)
+				}
+				t.Logf("the latest came %s late", worst)
+				c.checkNoTimers()
+				c.checkNoDead()
+			})
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestBadTimerIsSaidLoudly: what is no set has replaced what was there. Its dead letter says so, with the key and the
+// generation, and nothing is delivered of either.
+func TestBadTimerIsSaidLoudly(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe(">")
+		want := make(map[string][]string) // code: subjects
+		for _, tt := range []struct {
+			key     string
+			code    message.Code
+			headers []string
+		}{
+			{"noise", message.BadTimer, nil},
+			{"both", message.TimeTwice, []string{"Delay-For", "1m", "Delay-Until", "2000-01-02T00:00:00Z"}},
+			{"time", message.BadTime, []string{"Delay-For", "soon"}},
+			{"_key", message.BadTimer, []string{"Delay-For", "1m"}},
+			{"k*", message.BadTimer, []string{"Delay-For", "1m"}},
+			{"*", message.BadTimer, []string{"Delay-For", "1m"}},
+			{strings.Repeat("k", 129), message.BadTimer, []string{"Delay-For", "1m"}},
+			{"fired", message.BadInternal, []string{"Delay-Fired", "1 me"}},
+			{"over", message.BadInternal, []string{"Delay-Over", "1 delivered"}},
+		} {
+			subject := "delaytimer." + tt.key + ".orders.x"
+			if tt.key[0] != '_' && !strings.Contains(tt.key, "*") && len(tt.key) < 100 {
+				c.publish(subject, "replaced", "Delay-For", "1m")
+			}
+			g := c.publish(subject, "bad", tt.headers...).Sequence
+			want[string(tt.code)] = append(want[string(tt.code)], fmt.Sprint("generation ", g, ";"))
+		}
+		time.Sleep(10 * time.Minute)
+		for _, a := range in.all() {
+			if strings.HasPrefix(a.Subject, "orders.") {
+				t.Errorf("on %s came %q", a.Subject, a.Body)
+			}
+		}
+		dead := c.dead()
+		for code, generations := range want {
+			var said []string
+			for _, a := range dead[code] {
+				said = append(said, a.Header.Get(message.HeaderError))
+				if !strings.HasPrefix(a.Header.Get(message.HeaderSubject), "delaytimer.") || a.Body != "bad" {
+					t.Errorf("a letter %s of %q: %v", code, a.Body, a.Header)
+				}
+			}
+			for _, g := range generations {
+				if !strings.Contains(strings.Join(said, "\n"), g) {
+					t.Errorf("no letter %s names %q: %q", code, g, said)
+				}
+			}
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestRelayedTimers: NATS checks no permission for where an answer goes. What a neighbour has put so on a timer's
+// subject, in the place of a marker or of the cursor, is believed by nobody.
+func TestRelayedTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+			Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		relay := func(to, body string, headers ...string) {
+			t.Helper()
+			c.publish("evil.x", body, headers...)
+			m := &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: to, Data: []byte(`{"last_by_subj":"evil.x"}`)}
+			if err := c.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		start := time.Now()
+		c.publish("delaytimer.mine.orders.x", "mine", "Delay-For", "10m")
+		c.publish("delaytimer.victim.orders.x", "victim", "Delay-For", "10m")
+		c.publish("delaytimer.other.orders.x", "other", "Delay-For", "10m")
+		time.Sleep(2 * time.Second)
+		relay("delaytimer.victim.orders.x", "evil", "Delay-For", "1s")
+		relay("delaytimer.new.orders.x", "evil", "Delay-For", "1s")
+		relay("delaytimer.new.orders.y", "", "Delay-Cancel", "1")
+		relay("delaysys.armed", "armed 100 1", "Delay-Format", "3")
+		relay("delaysys.hop.1s.timer", "", "Delay-Id", "DELAY_TIMERS-1-1", "Delay-Timer", "mine", "Delay-Target", "orders.x",
+			"Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", "2000-01-01T00:00:00Z", "Delay-Accepted", "2000-01-01T00:00:00Z")
+		// An acknowledgement on another's timer.
+		if err := c.nc.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(start.Add(11 * time.Minute)))
+		if got := bodies(in.all()); got != "mine" {
+			t.Errorf("there came %q, want mine alone", got)
+		}
+		dead := c.dead()
+		// victim, new x, new y and the marker; the acknowledgement is noise.
+		if got, noise := len(dead["bad_internal"]), len(dead["bad_timer"]); got != 4 || noise != 1 || len(dead) != 2 {
+			t.Errorf("dead letters %d bad_internal, %d bad_timer, codes %d; want 4, 1 and 2", got, noise, len(dead))
+		}
+	})
+}
+
+// TestForgedTimers: a client that may publish where only the broker should is believed no more than that.
+func TestForgedTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish("delaytimer.mine.orders.x", "mine", "Delay-For", "10m").Sequence
+		id := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+		now := start.UTC().Format(time.RFC3339Nano)
+		state := []string{"Delay-Id", id, "Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", now, "Delay-Accepted", now}
+		c.publish("delaysys.hop.1s.timer", "", append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x")...)
+		c.publish("delaytimer.yours.orders.x", "fired", append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
+		k := c.keys("delay")
+		c.publishSealed(message.NewKeys([]string{"another secret of somebody"}, start), "delaytimer.theirs.orders.x", "fired",
+			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
+		time.Sleep(time.Minute)
+		if got := bodies(in.all()); got != "" {
+			t.Errorf("there came %q, want nothing yet", got)
+		}
+		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
+		c.publishSealed(k, "delaysys.hop.1s.timer", "",
+			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)
+		time.Sleep(10 * time.Second)
+		if g = c.expect(g, "delaytimer.mine.orders.x", "moved", "Delay-For", "20m"); g == 0 {
+			t.Error("it has fired by its marker's time")
+		}
+		start = time.Now()
+		checkExactly(t, in, start.Add(20*time.Minute), 0)
+		time.Sleep(time.Minute)
+		c.checkNoTimersBut("DELAY_DEAD")
+		if got := len(c.dead()["bad_internal"]); got != 3 {
+			t.Errorf("%d dead letters, want 3", got)
+		}
+	})
+}
+
+// TestLargeTimer: a set for which there is no room once it fires becomes a dead letter, with the number of bytes.
+func TestLargeTimer(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		fits := strings.Repeat("x", 1<<20-8<<10-100)
+		c.publish("delaytimer.fits.orders.x", fits, "Delay-For", "1m")
+		c.publish("delaytimer.large.orders.x", strings.Repeat("x", 1<<20-4<<10-100), "Delay-For", "1h")
+		time.Sleep(time.Second)
+		letters := c.dead()["too_large"]
+		if len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "4096") {
+			t.Errorf("a second later there are %d letters: %v", len(letters), letters)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := in.all(); len(got) != 1 || got[0].Body != fits {
+			t.Errorf("%d came, want the one that fits", len(got))
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}

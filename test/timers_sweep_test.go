@@ -1,0 +1,259 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
+)
+
+// The stream of timers is the truth: whatever is lost besides it makes a timer late, and loses none.
+
+// purge removes all messages of a stream.
+func (c *client) purge(stream string) {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), stream)
+	if err == nil {
+		err = s.Purge(context.Background())
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire within two minutes of their time.
+func TestTimerWhoseLevelIsPurged(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		for i := range 600 { // more than a pass picks up at once
+			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
+		}
+		time.Sleep(time.Minute)
+		b.stop() // with what it had read ahead
+		c.purge("DELAY_10m")
+		b = startBroker(t, s, timersOn(t))
+		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
+		synctest.Wait()
+		if got := len(in.all()); got != 0 {
+			t.Errorf("%d came early", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := len(in.all()); got != 600 {
+			t.Errorf("two minutes later %d came, want 600", got)
+		}
+		time.Sleep(time.Minute)
+		c.checkNoTimers()
+		if got := bodies(in.all()); len(in.all()) != 600 {
+			t.Errorf("in the end there came %s", got)
+		}
+		if got := b.broker.Status().Swept; got != 600 {
+			t.Errorf("%d were swept up, want 600", got)
+		}
+	})
+}
+
+// TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one
+// that an instance had fired and not delivered, and a cancel that was left goes.
+func TestTimerFoundAtTakeOver(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
+		c.publish("delaytimer.b.orders.x", "b", "Delay-For", "30m")
+		c.publish("delaytimer.c.orders.x", "c", "Delay-For", "3h")
+		time.Sleep(time.Minute)
+		b.stop()
+		c.purge("DELAY_10m")
+		c.purge("DELAY_1h")
+		c.fire("delaytimer.b.orders.x", "ghost")
+		time.Sleep(time.Hour)
+		startBroker(t, s, timersOn(t))
+		time.Sleep(time.Second)
+		if got := bodies(in.all()); got != "a b" {
+			t.Errorf("there came %q, want a b", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := bodies(in.all()); got != "a b c" {
+			t.Errorf("in the end there came %q, want a b c", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerCursor: after a restart, only what the cursor has not passed is read. Without a cursor, or with one that is
+// not ours, everything is.
+func TestTimerCursor(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spoil   func(c *client)
+		markers uint64
+	}{
+		"as it was left": {func(*client) {}, 20},
+		"gone":           {(*client).forgetCursor, 40},
+		"garbage":        {func(c *client) { c.publish("delaysys.armed", "armed") }, 40},
+		"forged": {func(c *client) {
+			words := strings.Fields(string(c.last("delaysys.armed").Data))
+			for range 30 {
+				c.publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
+			}
+			c.publish("delaytimer.unread.orders.x", "unread", "Delay-For", "3s")
+			c.publish("delaysys.armed", "armed 52 "+words[2])
+		}, 40},
+		"relayed": {func(c *client) {
+			m := c.last("delaysys.armed")
+			for range 30 {
+				c.publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
+			}
+			if m.Header.Set("Nats-Stream", "DELAY_TIMERS"); m.Header.Get("Delay-Seal") == "" {
+				c.t.Error("the cursor is not sealed")
+			}
+			_, err := c.js.PublishMsg(context.Background(),
+				&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
+			if err != nil {
+				c.t.Fatal(err)
+			}
+		}, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				b := startBroker(t, s, timersOn(t))
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				start := time.Now()
+				for i := range 20 {
+					c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "10m")
+				}
+				time.Sleep(time.Minute)
+				b.stop()
+				tt.spoil(c)
+				c.publish("delaytimer.new.orders.x", "new", "Delay-For", "2s")
+				startBroker(t, s, timersOn(t))
+				time.Sleep(3 * time.Second)
+				if got := pending(c, "DELAY_10m") + pending(c, "DELAY_1m"); got != tt.markers {
+					t.Errorf("there are %d markers, want %d", got, tt.markers)
+				}
+				want := map[string]int{"forged": 2}[name] // the one that was unread, too
+				if got := len(in.all()); got != max(want, 1) {
+					t.Errorf("%d came, want %d", got, max(want, 1))
+				}
+				time.Sleep(time.Until(start.Add(11 * time.Minute)))
+				if got := len(in.all()); got != 20+max(want, 1) {
+					t.Errorf("%d came, want %d", got, 20+max(want, 1))
+				}
+				c.checkNoTimers()
+			})
+		})
+	}
+}
+
+// TestTimerSetAgainAndAgain: a key that is set again and again costs no markers until it rests.
+func TestTimerSetAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		var last time.Time
+		for i := range 3000 {
+			last = time.Now()
+			c.publish("delaytimer.key.orders.x", fmt.Sprint(i), "Delay-For", "5m")
+			time.Sleep(10 * time.Millisecond)
+			if i%1000 != 999 {
+				continue
+			}
+			if got := pending(c, "DELAY_TIMERS"); got > 3 {
+				t.Errorf("after %d sets, %d are stored", i+1, got)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		if got := c.lastSequence("DELAY_1m"); got != 1 {
+			t.Errorf("%d markers were sent, want 1", got)
+		}
+		if got := c.lastSequence("DELAY_TIMERS"); got > 3000+3400/10 {
+			t.Errorf("%d entries were written for 3000 sets in 30s", got)
+		}
+		checkExactly(t, in, last.Add(5*time.Minute), 0)
+		if got := in.all()[0].Body; got != "2999" {
+			t.Errorf("there came %q, want the last", got)
+		}
+	})
+}
+
+// lastSequence is how many messages a stream has ever had.
+func (c *client) lastSequence(stream string) uint64 {
+	c.t.Helper()
+	s, err := c.js.Stream(context.Background(), stream)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
+// TestTimersStreamRecreated: the stream is deleted and made again under a running broker. What is set then fires.
+func TestTimersStreamRecreated(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		for i := range 50 {
+			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "old", "Delay-For", "10m")
+		}
+		time.Sleep(10 * time.Second)
+		ctx := context.Background()
+		stream, err := c.js.Stream(ctx, "DELAY_TIMERS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.js.DeleteStream(ctx, "DELAY_TIMERS"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.js.CreateStream(ctx, stream.CachedInfo().Config); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
+		}
+		time.Sleep(time.Hour)
+		if got := bodies(in.all()); got != "0 1 2 3 4 5 6 7 8 9" {
+			t.Errorf("there came %q, want the ten of the new stream", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestSweepRests: while nothing can be overdue, no pass goes through the timers.
+func TestSweepRests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in, passes := c.subscribe("orders.>"), c.subscribe("$JS.API.CONSUMER.CREATE.DELAY_TIMERS.*")
+		start := time.Now()
+		c.publish("delaytimer.key.orders.x", "x", "Delay-For", "5h")
+		checkExactly(t, in, start.Add(5*time.Hour), 0)
+		time.Sleep(5 * time.Hour)
+		count := 0
+		for _, a := range passes.all() {
+			if strings.HasPrefix(a.Subject, "$JS.API.CONSUMER.CREATE.DELAY_TIMERS.sweep-") {
+				count++
+			}
+		}
+		if count < 1 || count > 3 {
+			t.Errorf("there were %d passes in ten hours, want one to three", count)
+		}
+	})
+}
