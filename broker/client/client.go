@@ -73,6 +73,10 @@ func (c *Client) now(ctx context.Context, a ask, body []byte, opts []Option) (Re
 	if err != nil {
 		return Receipt{}, err
 	}
+	return c.send(ctx, d)
+}
+
+func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published
 	}
@@ -96,6 +100,8 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 		return Receipt{}, explain(d, err, c.store.Refusal)
 	case ack.Sequence == 0 || !c.policy.Names.Own(ack.Stream):
 		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
+	case d.timer && !d.decided(ack):
+		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)
 	}
 	return Receipt{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate, Due: d.due}, nil
 }

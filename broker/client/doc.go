@@ -38,6 +38,22 @@
 // server says so, and has certainly not stored the message; it is published again through the intake, and for a minute
 // others of that delay go there at once. A level that has come since only costs a hop until somebody reads the levels.
 //
+// # Named timers
+//
+// With [Key] a message of In or At is a timer: while it is pending it can be replaced, moved and cancelled. Each of
+// these is one publish that the stream stores or refuses by itself, so the answer is exact with the broker up or down:
+//
+//	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
+//	r, err = delays.Move(ctx, "order-42", "orders.expire", r.Sequence, time.Hour, body)
+//	err = delays.Cancel(ctx, "order-42", "orders.expire", r.Sequence)
+//
+//	nil              it is done: that generation will never be delivered
+//	ErrConflict      it is not: it has fired, or somebody else was first; [Client.Timer] tells
+//	ErrUnanswered    not known: the same call again ends in one of the other two
+//
+// A conflict after ErrUnanswered may come from that earlier call. For Cancel, Timer decides it: StateCancelled with
+// this generation means that it was cancelled while it was pending, by whomever.
+//
 // # What was tried and rejected
 //
 // The first level of a delay that is no level, such as delay.90m with Delay-Until for 1h47m. Delay-Until is a time, so

@@ -20,14 +20,16 @@ type ask struct {
 	spare   string // that the intake takes; empty where there is no other
 	steady  string // the one for a message with an ID: the same for every client, at any time, and without a spare
 	token   string // of the level in subject that was guessed; empty where it was not
-	leg     bool   // the caller named the level, which may be a first leg: see Until
+	delay   string // as a header would say it; empty where when is given
+	when    time.Time
+	leg     bool // the caller named the level, which may be a first leg: see Until
 	err     error
 }
 
 // in asks for a delay. Where a level is as long, its subject saves the hop through the intake.
 func (c *Client) in(target string, delay time.Duration) ask {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
-	a := ask{target: target, subject: names.In(written, target)}
+	a := ask{target: target, subject: names.In(written, target), delay: written}
 	a.steady = a.subject
 	if token, ok := usual(written); ok {
 		a.steady = names.Level(token, target)
@@ -40,7 +42,7 @@ func (c *Client) in(target string, delay time.Duration) ask {
 
 // at asks for a time. A level with Delay-Until would save a hop, and is not exact: see the package comment.
 func (c *Client) at(target string, at time.Time) ask {
-	a := ask{target: target, subject: c.policy.Names.At(message.TimeToken(at), target)}
+	a := ask{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
 	a.steady = a.subject
 	if at.IsZero() {
 		a.err = fmt.Errorf("%w: the zero time, which somebody forgot to set", ErrBadTime)
@@ -64,6 +66,9 @@ type draft struct {
 	spare *nats.Msg // asks for the same, where no stream takes msg; nil if there is none
 	token string    // see ask
 	due   time.Time // if it were stored now
+
+	timer    bool    // it is about a named timer
+	expected *uint64 // the generation that it expects to be the last; nil if it expects nothing
 }
 
 // draft makes a request of an ask, and reads it as the broker will.
@@ -78,16 +83,23 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 	if !a.leg && !r.until.IsZero() {
 		r.refuse("Until goes with Level, not with another time")
 	}
+	a = c.timer(a, &r)
 	if r.err != nil {
 		return nil, r.err
 	}
-	if r.protocol.Get(nats.MsgIdHdr) != "" {
+	if !r.timer.named && r.protocol.Get(nats.MsgIdHdr) != "" {
 		a.subject, a.spare, a.token = a.steady, "", ""
 	}
-	d := &draft{token: a.token, msg: &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}}
+	d := &draft{token: a.token, timer: r.timer.named, expected: r.timer.expected}
+	d.msg = &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}
 	request, err := c.check(d.msg, a.target, r)
 	if err != nil {
 		return nil, err
+	}
+	if d.timer {
+		if err := c.fits(d.msg); err != nil {
+			return nil, err
+		}
 	}
 	d.due = request.Due
 	if a.spare == "" {
@@ -137,6 +149,8 @@ func refused(p *message.Problem) error {
 		err = ErrTooFar
 	case message.BadHeaders:
 		err = ErrBadHeaders
+	case message.BadTimer:
+		err = ErrBadKey
 	}
 	return fmt.Errorf("%w: %s", err, p.Sentence)
 }
@@ -153,4 +167,10 @@ func (d *draft) retries() []jetstream.PublishOpt {
 // server says so itself, when nobody listens.
 func (d *draft) spared(err error) bool {
 	return d.spare != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
+}
+
+// decided reports whether an acknowledgement says that the entry of a timer was stored as expected. Anybody who knows
+// an inbox can have another one put there; the sequence of an entry is above what it replaces.
+func (d *draft) decided(ack *jetstream.PubAck) bool {
+	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

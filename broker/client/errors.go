@@ -11,6 +11,8 @@ var (
 	// ErrBadTime is returned when a level cannot be read, a time is the zero time or cannot be written, and when Until
 	// falls before the end of the level.
 	ErrBadTime = errors.New("bad time")
+	// ErrBadKey is returned when the key of a timer is not one token of printable ASCII.
+	ErrBadKey = errors.New("bad key")
 	// ErrTooFar is returned when the message would be due later than Config.MaxDelay allows.
 	ErrTooFar = errors.New("too far ahead")
 	// ErrBadOption is returned when an option has a value that means nothing, or does not go with the others.
@@ -26,6 +28,9 @@ var (
 	ErrNoBroker = errors.New("no broker's stream takes it")
 	// ErrTooLarge is returned when the message is larger than the stream, or the server, takes. Publish less.
 	ErrTooLarge = errors.New("too large")
+	// ErrConflict is returned when a timer is not what was expected: it has fired, was replaced or cancelled, or there is
+	// one where none was expected. Perhaps by an earlier call whose answer was lost: look at it with Client.Timer.
+	ErrConflict = errors.New("the timer is another one by now")
 	// ErrFull is returned when the stream, the account or the server has no room. Try again later.
 	ErrFull = errors.New("no room")
 	// ErrUnanswered is returned when no answer came in time, or the connection was lost. Whether the message is stored is

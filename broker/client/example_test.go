@@ -106,6 +106,30 @@ func ExampleOf() {
 	// Output: DELAY_1h-1-946684800000000000 order-42 1h0m0s 0
 }
 
+func ExampleKey() {
+	fake := clienttest.New(t, client.Config{})
+	delays, ctx := fake.Client(), context.Background()
+
+	order, err := delays.In(ctx, "orders.expire", 30*time.Minute, nil, client.Key("order-42"), client.IfAbsent())
+	if err != nil {
+		log.Fatal(err)
+	}
+	moved, err := delays.Move(ctx, "order-42", "orders.expire", order.Sequence, time.Hour, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = delays.Cancel(ctx, "order-42", "orders.expire", order.Sequence) // by somebody who does not know that it was moved
+	fmt.Println(errors.Is(err, client.ErrConflict))
+
+	fmt.Println(delays.Cancel(ctx, "order-42", "orders.expire", moved.Sequence))
+	state, err := delays.Timer(ctx, "order-42", "orders.expire")
+	fmt.Println(state.State, err, len(fake.Advance(24*time.Hour)))
+	// Output:
+	// true
+	// <nil>
+	// cancelled <nil> 0
+}
+
 func ExamplePublisher() {
 	fake := clienttest.New(t, client.Config{})
 	ctx := context.Background()

@@ -19,6 +19,8 @@ const (
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available
 	codeStorageFull = 10047 // insufficient storage resources available
+	codeConflict    = 10071 // wrong last sequence
+	codeUndecided   = 10164 // wrong last sequence, and which one is right is not known yet
 	codeInFlight    = 10158 // the first copy of this id is not stored yet
 )
 
@@ -67,7 +69,9 @@ func kindOfCode(code jetstream.ErrorCode) error {
 		return ErrTooLarge
 	case codeFull, codeTooMany, codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
 		return ErrFull
-	case codeInFlight:
+	case codeConflict:
+		return ErrConflict
+	case codeInFlight, codeUndecided:
 		return ErrUnanswered
 	}
 	return nil

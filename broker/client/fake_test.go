@@ -104,6 +104,7 @@ func kindsOf(err error) []string {
 	for _, kind := range []error{
 		client.ErrBadTarget, client.ErrBadTime, client.ErrTooFar, client.ErrBadOption, client.ErrBadHeaders,
 		client.ErrNoBroker, client.ErrTooLarge, client.ErrFull, client.ErrUnanswered, client.ErrForeign, client.ErrGone,
+		client.ErrBadKey, client.ErrConflict,
 	} {
 		if errors.Is(err, kind) {
 			all = append(all, kind.Error())

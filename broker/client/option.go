@@ -37,6 +37,7 @@ type options struct {
 	protocol nats.Header // what the broker reads
 	own      nats.Header // what the target gets
 	until    time.Time
+	timer    naming
 	err      error
 }
 

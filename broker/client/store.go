@@ -21,8 +21,12 @@ type Store interface {
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
 	// Stored reads a stored message. It returns ErrGone if there is none at that sequence.
 	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
+	// Last reads the last message of a subject, likewise.
+	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
 	// Streams are the streams that listen on a subject, or a part of it.
 	Streams(ctx context.Context, subject string) ([]string, error)
+	// MaxPayload is the largest message that the server takes, in bytes.
+	MaxPayload() int64
 	// Refusal is what the server said when it did not let this user publish to a subject, or nil.
 	Refusal(subject string) error
 	// Now is the time by which requests are checked before they are published.
@@ -64,7 +68,8 @@ func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) 
 	return s, nil
 }
 
-func (s jetStream) Now() time.Time { return time.Now() }
+func (s jetStream) Now() time.Time    { return time.Now() }
+func (s jetStream) MaxPayload() int64 { return s.Conn().MaxPayload() }
 
 // Streams pages through the names.
 func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error) {
@@ -86,12 +91,31 @@ func (s jetStream) Refusal(subject string) error {
 	return nil
 }
 
-// Stored asks the stream's leader: a replica that lags would not have the message yet. The type of the answer is
-// compared because an inbox takes whatever somebody has had put there.
+// Stored asks the stream's leader: a replica that lags would not have the message yet.
 func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	in := message.Incoming{Stream: stream, Sequence: sequence, KeysRead: true}
-	question := fmt.Appendf(nil, `{"seq":%d}`, sequence)
-	m, err := s.Conn().RequestWithContext(ctx, s.api+".STREAM.MSG.GET."+stream, question)
+	in, err := s.get(ctx, stream, map[string]any{"seq": sequence})
+	if err == nil && in.Sequence != sequence {
+		return in, fmt.Errorf("%w: message %d", ErrForeign, in.Sequence)
+	}
+	return in, err
+}
+
+func (s jetStream) Last(ctx context.Context, stream, subject string) (message.Incoming, error) {
+	in, err := s.get(ctx, stream, map[string]any{"last_by_subj": subject})
+	if err == nil && in.Subject != subject {
+		return in, fmt.Errorf("%w: a message of %q", ErrForeign, in.Subject)
+	}
+	return in, err
+}
+
+// get compares the type of the answer, because an inbox takes whatever somebody has had put there.
+func (s jetStream) get(ctx context.Context, stream string, question map[string]any) (message.Incoming, error) {
+	in := message.Incoming{Stream: stream, KeysRead: true}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return in, fmt.Errorf("bug: encode a question: %w", err)
+	}
+	m, err := s.Conn().RequestWithContext(ctx, s.api+".STREAM.MSG.GET."+stream, body)
 	if err != nil {
 		return in, err
 	}
@@ -102,6 +126,7 @@ func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (
 			Subject  string    `json:"subject"`
 			Sequence uint64    `json:"seq"`
 			Header   []byte    `json:"hdrs"`
+			Data     []byte    `json:"data"`
 			Time     time.Time `json:"time"`
 		} `json:"message"`
 	}
@@ -113,10 +138,9 @@ func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (
 		return in, ErrGone
 	case answer.Error != nil:
 		return in, answer.Error
-	case answer.Message.Sequence != sequence:
-		return in, fmt.Errorf("%w: message %d", ErrForeign, answer.Message.Sequence)
 	}
-	in.Subject, in.At = answer.Message.Subject, answer.Message.Time
+	in.Subject, in.Sequence, in.At, in.Data = answer.Message.Subject, answer.Message.Sequence, answer.Message.Time,
+		answer.Message.Data
 	if len(answer.Message.Header) > 0 {
 		header, err := nats.DecodeHeadersMsg(answer.Message.Header)
 		in.Header, in.Undecodable = message.Header(header), err != nil

@@ -11,5 +11,6 @@
 // real broker and on this, and compares all that a program sees.
 //
 // It differs in this: everything is delivered at its time, and once. There are no targets that refuse, no retries, no
-// crashes, no limits but the size. What is due at the moment when it is stored is delivered by the next Advance.
+// crashes, no limits but the size. The broker's own entries of a timer are fewer, so generations have other numbers.
+// What is due at the moment when it is stored is delivered by the next Advance.
 package clienttest

@@ -25,6 +25,7 @@ type Fake struct {
 	mu       sync.Mutex // guards what follows; not held while a handler runs
 	now      time.Time
 	streams  map[string]*stream
+	timers   map[string]entry // by subject
 	requests []Request
 	pending  []Request // in the order of their due times, then of acceptance
 	letters  []Letter
@@ -68,7 +69,7 @@ func New(t testing.TB, cfg client.Config) *Fake {
 // NewAt is New with another beginning.
 func NewAt(t testing.TB, cfg client.Config, now time.Time) *Fake {
 	t.Helper()
-	f := &Fake{now: now, streams: make(map[string]*stream), whole: make(map[string]bool)}
+	f := &Fake{now: now, streams: make(map[string]*stream), timers: make(map[string]entry), whole: make(map[string]bool)}
 	c, err := client.NewOn(store{f}, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +121,7 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 		next := f.pending[0]
 		f.pending = slices.Delete(f.pending, 0, 1)
 		delete(f.streams[next.Stream].held, next.Sequence)
+		f.over(next)
 		if next.Due.After(f.now) {
 			f.now = next.Due
 		}

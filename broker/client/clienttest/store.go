@@ -62,6 +62,9 @@ func (s store) PublishMsg(
 			Code: 400, ErrorCode: codeTooLarge, Description: "message size exceeds maximum allowed",
 		}
 	}
+	if err := s.expects(m.Subject, message.Header(m.Header)); err != nil {
+		return nil, err
+	}
 	st := s.streams[name]
 	if st == nil {
 		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
@@ -84,6 +87,11 @@ func (s store) PublishMsg(
 
 // accept reads a message as the broker does.
 func (f *Fake) accept(st *stream, in message.Incoming) {
+	if in.Stream == f.policy.Names.TimersStream() {
+		if e := f.set(in); e.Kind == message.CancelEntry {
+			return
+		}
+	}
 	as, problem := f.policy.Parse(in)
 	if problem != nil {
 		f.letters = append(f.letters, Letter{Subject: in.Subject, Code: problem.Code, Reason: problem.Sentence})
@@ -111,6 +119,8 @@ func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
 		return "", 0, false
 	}
 	switch addr.Form {
+	case message.FormTimer:
+		return f.policy.Names.TimersStream(), maxPayload - levelReserve, true
 	case message.FormIn, message.FormTime:
 		return f.policy.Names.IntakeStream(), maxPayload - intakeReserve, true
 	case message.FormLevel:

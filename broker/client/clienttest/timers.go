@@ -1,0 +1,85 @@
+package clienttest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/client"
+	"delaybroker/broker/message"
+)
+
+const (
+	timerHistory = time.Minute // DELAY_TIMER_HISTORY
+	codeConflict = 10071       // JSStreamWrongLastSequenceErrF
+)
+
+// An entry is the last message of a timer's subject.
+type entry struct {
+	message.Incoming
+	until time.Time // when it is forgotten; zero while it is pending
+}
+
+// entry is what the timer has, if it has anything.
+func (f *Fake) entry(subject string) (entry, bool) {
+	e, ok := f.timers[subject]
+	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
+		delete(f.timers, subject)
+		return entry{}, false
+	}
+	return e, ok
+}
+
+// expects refuses what expects another entry to be the last.
+func (f *Fake) expects(subject string, h message.Header) error {
+	want := h[message.HeaderExpected]
+	if len(want) == 0 {
+		return nil
+	}
+	if e, _ := f.entry(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
+		return &jetstream.APIError{Code: 400, ErrorCode: codeConflict, Description: "wrong last sequence"}
+	}
+	return nil
+}
+
+// set stores an entry in place of another one, which will not fire.
+func (f *Fake) set(in message.Incoming) message.Entry {
+	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
+	f.timers[in.Subject] = entry{Incoming: in}
+	e := f.policy.ParseTimer(in)
+	if e.Kind == message.CancelEntry {
+		f.timers[in.Subject] = entry{Incoming: in, until: f.now.Add(timerHistory)}
+	}
+	return e
+}
+
+// over notes that a timer was delivered.
+func (f *Fake) over(r Request) {
+	if _, ok := f.timers[r.Subject]; !ok {
+		return
+	}
+	st := f.streams[r.Stream]
+	st.last++
+	f.timers[r.Subject] = entry{
+		Incoming: message.Incoming{
+			Stream: r.Stream, Sequence: st.last, At: f.now, Subject: r.Subject,
+			Header: r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered, timerHistory),
+		},
+		until: f.now.Add(timerHistory),
+	}
+}
+
+func (s store) MaxPayload() int64 { return maxPayload }
+
+// Last reads the last entry of a timer.
+func (s store) Last(_ context.Context, _, subject string) (message.Incoming, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.entry(subject); ok {
+		return e.Incoming, nil
+	}
+	return message.Incoming{}, client.ErrGone
+}

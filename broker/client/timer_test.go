@@ -1,0 +1,310 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/client"
+	"delaybroker/broker/client/clienttest"
+	"delaybroker/test/natstest"
+)
+
+// timersOn is the configuration of a broker with named timers.
+func timersOn(t *testing.T) broker.Config {
+	return broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
+}
+
+// TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
+// are the same, but for the generations: the broker stores entries of its own between those of clients.
+func TestFakeTimersAreLikeTheBroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c, nc := newClient(t, s, client.Config{})
+		began := time.Now()
+		got := &diary{began: began, now: time.Now}
+		if _, err := nc.Subscribe("shop.>", got.rang); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		timers(t, c, got, func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		})
+		fake := clienttest.NewAt(t, client.Config{}, began)
+		want := &diary{began: began, now: fake.Now}
+		fake.Handle("shop.>", want.rang)
+		timers(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
+		checkSame(t, got.receipts, want.receipts, 40)
+		checkSame(t, got.arrivals, want.arrivals, 6)
+	})
+}
+
+func (d *diary) rang(m *nats.Msg) {
+	a, _ := client.Of(m)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.arrivals = append(d.arrivals, d.line("%s %q due %s accepted %s %q", m.Subject, m.Data, a.Due, a.Accepted,
+		m.Header["X-Mine"]))
+}
+
+// timers sets, moves, cancels and looks at timers.
+func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
+	t.Helper()
+	ctx, now := t.Context(), d.now()
+	generation := make(map[string]uint64)
+	note := func(what, key string, r client.Receipt, err error) {
+		state, looking := c.Timer(ctx, key, "shop."+key)
+		d.receipts = append(d.receipts, d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v", what, key, r.Stream,
+			r.Due, kindsOf(err), state.State, state.Generation == generation[key], state.Due, state.Body, looking))
+	}
+	settle := func(delay time.Duration) { // what is due at once is fired, and a moment later delivered
+		if delay == 0 {
+			pass(10 * time.Second)
+		}
+	}
+	in := func(key string, delay time.Duration, opts ...client.Option) {
+		r, err := c.In(ctx, "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
+		if err == nil {
+			generation[key] = r.Sequence
+		}
+		settle(delay)
+		note("in "+delay.String(), key, r, err)
+	}
+	at := func(key string, when time.Time, opts ...client.Option) {
+		r, err := c.At(ctx, "shop."+key, when, nil, append(opts, client.Key(key))...)
+		if err == nil {
+			generation[key] = r.Sequence
+		}
+		note("at", key, r, err)
+	}
+	move := func(key string, g uint64, delay time.Duration) {
+		r, err := c.Move(ctx, key, "shop."+key, g, delay, []byte("moved"), client.Header("X-Mine", "1"))
+		if err == nil {
+			generation[key] = r.Sequence
+		}
+		settle(delay)
+		note("move "+delay.String(), key, r, err)
+	}
+	cancel := func(key string, g uint64) { note("cancel", key, client.Receipt{}, c.Cancel(ctx, key, "shop."+key, g)) }
+
+	in("a", time.Minute, client.IfAbsent())
+	in("a", time.Minute, client.IfAbsent())
+	first := generation["a"]
+	in("a", 2*time.Minute)
+	move("a", first, time.Hour)
+	cancel("a", first)
+	move("a", generation["a"], 3*time.Minute)
+	in("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
+	cancel("b", generation["b"])
+	cancel("b", generation["b"])
+	in("b", time.Minute, client.IfAbsent())
+	in("c", time.Hour)
+	note("cancel any", "c", client.Receipt{}, c.CancelAny(ctx, "c", "shop.c"))
+	note("cancel any", "d", client.Receipt{}, c.CancelAny(ctx, "d", "shop.d"))
+	at("e", now.Add(80*time.Second+1))
+	at("f", now.Add(time.Hour))
+	at("f", now.Add(4*time.Minute+1), client.IfGeneration(generation["f"]))
+	in("g", 20*time.Minute)
+	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
+		in(key, time.Hour)
+		cancel(key, 1)
+	}
+	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
+	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
+		r, err := c.In(ctx, "shop.i", time.Hour, make([]byte, size), client.Key("i"))
+		d.receipt(fmt.Sprint(size, " bytes"), client.Receipt{Stream: r.Stream}, err)
+	}
+	pass(time.Second)
+	if state, err := c.Timer(ctx, "i", "shop.i"); err != nil || state.State != client.StatePending {
+		t.Errorf("the largest timer: got %s, %v, want it pending", state.State, err)
+	}
+	if err := c.CancelAny(ctx, "i", "shop.i"); err != nil {
+		t.Error(err)
+	}
+	pass(30 * time.Second)
+	in("h", 0)
+	cancel("h", generation["h"])
+	in("h", time.Hour, client.IfAbsent())
+	pass(2 * time.Minute) // what is over is forgotten
+	for _, key := range []string{"a", "b", "c", "e", "f", "g", "h"} {
+		note("later", key, client.Receipt{}, nil)
+	}
+	in("b", time.Minute, client.IfAbsent())
+	move("g", generation["g"], 0)
+	cancel("g", generation["g"])
+	pass(time.Hour)
+	for _, key := range []string{"a", "b", "e", "f", "g", "h"} {
+		note("at last", key, client.Receipt{}, nil)
+	}
+}
+
+// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment exactly one wins, and the cancel knows
+// which: what it has cancelled never arrives, and what it has not arrives once.
+func TestTimerIsCancelledOrFires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c, nc := newClient(t, s, client.Config{})
+		arrived := arrivals(t, nc)
+		const count = 200
+		var mu sync.Mutex
+		cancelled := make(map[string]error)
+		var cancelling sync.WaitGroup
+		for i := range count {
+			key := fmt.Sprint("order-", i)
+			r, err := c.In(t.Context(), "shop.x", 2*time.Second, nil, client.Key(key), client.Header("X-Key", key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancelling.Go(func() {
+				time.Sleep(time.Until(r.Due) + time.Duration(i%3-1)) // at the moment, or a nanosecond beside it
+				err := c.Cancel(t.Context(), key, "shop.x", r.Sequence)
+				mu.Lock()
+				defer mu.Unlock()
+				cancelled[fmt.Sprintf("DELAY_TIMERS-%d-", r.Sequence)] = err
+			})
+		}
+		cancelling.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		came := make(map[string]int)
+		for _, a := range arrived() {
+			came[a.ID[:strings.LastIndexByte(a.ID, '-')+1]]++
+		}
+		won := 0
+		for id, err := range cancelled {
+			switch {
+			case err == nil:
+				won++
+				if came[id] != 0 {
+					t.Errorf("%s was cancelled and has arrived", id)
+				}
+			case !errors.Is(err, client.ErrConflict) || came[id] != 1:
+				t.Errorf("%s: got %v, and it has arrived %d times", id, err, came[id])
+			}
+		}
+		if len(cancelled) != count {
+			t.Errorf("%d are known, want all", len(cancelled))
+		}
+		t.Logf("%d of %d were cancelled", won, count)
+	})
+}
+
+// TestTimersWithoutABroker: setting, moving and cancelling are exact while no broker runs, and what is due then fires
+// when one does.
+func TestTimersWithoutABroker(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{})
+		_, err := c.In(t.Context(), "shop.a", time.Minute, nil, client.Key("a"))
+		wantError(t, err, client.ErrNoBroker)
+		wantError(t, c.Cancel(t.Context(), "a", "shop.a", 7), client.ErrNoBroker)
+		startBroker(t, s, timersOn(t))()
+		arrived := arrivals(t, nc)
+		p := c.Publisher(0)
+		for _, target := range []string{"shop.a", "shop.b"} {
+			if _, err := p.In(t.Context(), target, time.Minute, nil, client.Key("k"), client.IfAbsent()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.In(t.Context(), "shop.b", time.Minute, nil, client.Key("k"), client.IfAbsent()); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, p.Close(t.Context()), client.ErrConflict)
+		b, err := c.Timer(t.Context(), "k", "shop.b")
+		if err != nil || b.State != client.StatePending {
+			t.Fatalf("got %+v, %v, want it pending", b, err)
+		}
+		if err := c.Cancel(t.Context(), "k", "shop.b", b.Generation); err != nil {
+			t.Errorf("cancel: %v", err)
+		}
+		// The same call again, because the answer was lost: the state names the generation that was cancelled.
+		wantError(t, c.Cancel(t.Context(), "k", "shop.b", b.Generation), client.ErrConflict)
+		if now, err := c.Timer(t.Context(), "k", "shop.b"); err != nil || now.State != client.StateCancelled ||
+			now.Generation != b.Generation {
+			t.Errorf("got %+v, %v, want generation %d cancelled", now, err, b.Generation)
+		}
+		time.Sleep(time.Hour)
+		startBroker(t, s, timersOn(t))
+		time.Sleep(time.Second)
+		if got := arrived(); len(got) != 1 || got[0].Late() < 59*time.Minute {
+			t.Errorf("got %v, want the one that was not cancelled", got)
+		}
+	})
+}
+
+// TestForgedVerdict: an acknowledgement that cannot be the one of an expecting publish is not believed.
+func TestForgedVerdict(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c, nc := newClient(t, s, client.Config{Timeout: time.Second})
+		for answer, want := range map[string]error{
+			`{"stream":"DELAY_TIMERS","seq":8}`:                        nil,
+			`{"stream":"DELAY_TIMERS","seq":7}`:                        client.ErrForeign,
+			`{"stream":"DELAY_TIMERS","seq":9,"duplicate":true}`:       client.ErrForeign,
+			`{"stream":"ORDERS","seq":9}`:                              client.ErrForeign,
+			`{"error":{"code":400,"err_code":10071},"stream":"X"}`:     client.ErrConflict,
+			`{"error":{"code":400,"err_code":10164},"stream":"X"}`:     client.ErrUnanswered,
+			`{"error":{"code":503,"err_code":10077},"stream":"X"}`:     client.ErrFull,
+			`{"error":{"code":400,"err_code":10158},"stream":"X"}`:     client.ErrUnanswered,
+			`{"error":{"code":400,"err_code":10054},"stream":"X"}`:     client.ErrTooLarge,
+			`{"stream":"DELAY_TIMERS","domain":"hub","seq":10}`:        nil,
+			`{"type":"io.nats.jetstream.api.v1.stream_info_response"}`: client.ErrForeign,
+		} {
+			sub, err := nc.Subscribe("delaytimer.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Cancel(t.Context(), "k", "shop.x", 7); !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("cancel, answered %s: got %v, want %v", answer, err, want)
+			}
+			if _, err := c.Move(t.Context(), "k", "shop.x", 7, 0, nil); !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("move, answered %s: got %v, want %v", answer, err, want)
+			}
+			if err := sub.Unsubscribe(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		swallow(t, nc, "delaytimer.>")
+		wantError(t, c.Cancel(t.Context(), "k", "shop.x", 7), client.ErrUnanswered)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantError(t, c.Cancel(ctx, "k", "shop.x", 7), context.Canceled)
+	})
+}
+
+// TestTimerMistakesFailAtTheCall: options that mean nothing together are not published.
+func TestTimerMistakesFailAtTheCall(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	for name, opts := range map[string][]client.Option{
+		"absent without a key":     {client.IfAbsent()},
+		"generation without a key": {client.IfGeneration(1)},
+		"generation 0":             {client.Key("k"), client.IfGeneration(0)},
+		"an id":                    {client.Key("k"), client.ID("k")},
+		"an expectation by hand":   {client.Header("Nats-Expected-Last-Subject-Sequence", "1")},
+		"a cancel by hand":         {client.Key("k"), client.Header("Delay-Cancel", "1")},
+	} {
+		if _, err := c.In(t.Context(), "shop.x", time.Hour, nil, opts...); err == nil {
+			t.Errorf("%s: published", name)
+		}
+	}
+	_, err := c.Level(t.Context(), "shop.x", "1h", nil, client.Key("k"))
+	wantError(t, err, client.ErrBadOption)
+	wantError(t, c.Cancel(t.Context(), "k", "shop.x", 0), client.ErrBadOption)
+	wantError(t, c.Cancel(t.Context(), "k.shop", "x", 1), client.ErrBadKey)
+	wantError(t, c.CancelAny(t.Context(), "k", "shop.*"), client.ErrBadTarget)
+	if n := len(fake.Requests()) + len(fake.Letters()); n > 0 {
+		t.Errorf("%d were published, want none", n)
+	}
+}
