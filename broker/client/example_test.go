@@ -118,7 +118,8 @@ func ExampleKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = delays.Cancel(ctx, "order-42", "orders.expire", order.Sequence) // by somebody who does not know that it was moved
+	// Somebody who does not know that it was moved.
+	err = delays.Cancel(ctx, "order-42", "orders.expire", order.Sequence)
 	fmt.Println(errors.Is(err, client.ErrConflict))
 
 	fmt.Println(delays.Cancel(ctx, "order-42", "orders.expire", moved.Sequence))

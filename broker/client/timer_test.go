@@ -64,8 +64,9 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	generation := make(map[string]uint64)
 	note := func(what, key string, r client.Receipt, err error) {
 		state, looking := c.Timer(ctx, key, "shop."+key)
-		d.receipts = append(d.receipts, d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v", what, key, r.Stream,
-			r.Due, kindsOf(err), state.State, state.Generation == generation[key], state.Due, state.Body, looking))
+		d.receipts = append(d.receipts, d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
+			what, key, r.Stream, r.Due, kindsOf(err),
+			state.State, state.Generation == generation[key], state.Due, state.Body, looking))
 	}
 	settle := func(delay time.Duration) { // what is due at once is fired, and a moment later delivered
 		if delay == 0 {
