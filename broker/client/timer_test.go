@@ -300,7 +300,11 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 			t.Errorf("%s: published", name)
 		}
 	}
-	_, err := c.Level(t.Context(), "shop.x", "1h", nil, client.Key("k"))
+	_, err := c.In(t.Context(), "x", time.Hour, nil, client.Key("k.shop"))
+	wantError(t, err, client.ErrBadKey)
+	_, err = c.In(t.Context(), "shop.x", time.Hour, make([]byte, 1<<20-8<<10), client.Key("k")) // it could not fire
+	wantError(t, err, client.ErrTooLarge)
+	_, err = c.Level(t.Context(), "shop.x", "1h", nil, client.Key("k"))
 	wantError(t, err, client.ErrBadOption)
 	wantError(t, c.Cancel(t.Context(), "k", "shop.x", 0), client.ErrBadOption)
 	wantError(t, c.Cancel(t.Context(), "k.shop", "x", 1), client.ErrBadKey)
