@@ -284,6 +284,31 @@ func TestForgedVerdict(t *testing.T) {
 	})
 }
 
+// TestTimerIsDueExactly: a header has room for a fraction, so a timer's time is not rounded, and its delay to a
+// millisecond, upwards.
+func TestTimerIsDueExactly(t *testing.T) {
+	t.Parallel()
+	c, fake := onFake(t)
+	at := fake.Now().Add(time.Hour + 999_999_999)
+	for _, tt := range []struct {
+		set func(opt client.Option) (client.Receipt, error)
+		due time.Time
+	}{
+		{func(k client.Option) (client.Receipt, error) { return c.At(t.Context(), "shop.x", at, nil, k) }, at},
+		{func(k client.Option) (client.Receipt, error) {
+			return c.In(t.Context(), "shop.x", time.Minute+1, nil, k)
+		}, fake.Now().Add(time.Minute + time.Millisecond)},
+	} {
+		r, err := tt.set(client.Key("k"))
+		if err != nil || !r.Due.Equal(tt.due) || !fake.Pending()[0].Due.Equal(tt.due) {
+			t.Errorf("got %+v, %v, pending %+v, want it due %s", r, err, fake.Pending(), tt.due)
+		}
+	}
+	if n := len(fake.Pending()); n != 1 {
+		t.Errorf("%d are pending, want the last", n)
+	}
+}
+
 // TestTimerMistakesFailAtTheCall: options that mean nothing together are not published.
 func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
