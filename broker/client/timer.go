@@ -114,7 +114,9 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	e := c.policy.ParseTimer(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: message.Header(m.Header)})
+	// A cancel is one whatever its subject; a set with the same subject would be refused if it is none of a timer.
+	set := message.Header{message.HeaderFor: {"0s"}}
+	e := c.policy.ParseTimer(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case e.Problem != nil:
 		return refused(e.Problem)
@@ -144,7 +146,7 @@ const (
 	StateDelivered       = State(message.OutcomeDelivered)
 	StateRetrying        = State(message.OutcomeRetrying) // refused, and tried again
 	StateDead            = State(message.OutcomeDead)     // a dead letter
-	StateCancelled       = State(message.OutcomeCancelled)
+	StateCancelled State = "cancelled"
 )
 
 // A Timer is what the last message of its subject says.
@@ -173,7 +175,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	switch {
 	case e.Kind == message.FiredEntry:
 		t.State = StateFired
-	case e.Kind == message.CancelEntry || e.Kind == message.OverEntry && State(e.By) == StateCancelled:
+	case e.Kind == message.CancelEntry:
 		t = Timer{State: StateCancelled}
 		t.Generation, _ = strconv.ParseUint(nats.Header(in.Header).Get(message.HeaderCancel), 10, 64)
 	case e.Kind == message.OverEntry:

@@ -63,8 +63,8 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream, PausedStream and DeadStream name the
-// other streams of messages.
+// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream, PausedStream and DeadStream name
+// the other streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }

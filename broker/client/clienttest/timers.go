@@ -66,7 +66,7 @@ func (f *Fake) over(r Request) {
 	f.timers[r.Subject] = entry{
 		Incoming: message.Incoming{
 			Stream: r.Stream, Sequence: st.last, At: f.now, Subject: r.Subject,
-			Header: r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered, timerHistory),
+			Header: r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered),
 		},
 		until: f.now.Add(timerHistory),
 	}
