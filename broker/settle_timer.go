@@ -235,7 +235,7 @@ func (w *worker) remove(f *flight) {
 	}
 	header := f.request.OverHeader(t.generation, t.entry, t.what, w.plan.history)
 	if t.what == message.OutcomeCancelled {
-		header = message.CancelledHeader(t.entry, t.word, w.plan.history)
+		header = message.CancelledHeader(t.entry, t.cancelled, t.word, w.plan.history)
 	}
 	w.shared.keys.policy.Keys.SealMessage(t.subject, header, nil, time.Now())
 	w.publishEntry(t.subject, header, nil, func(a storeAnswer) { w.mail.put(removed{f, a}) })

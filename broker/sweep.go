@@ -61,6 +61,7 @@ type straggler struct {
 	request    message.Request
 	cancel     bool
 	word       string // of the client that cancelled it
+	cancelled  uint64 // the generation that it expected; zero for none
 }
 
 // swept is the event that a pass has picked some up, or has ended.
@@ -175,7 +176,7 @@ func (w *worker) straggler(s lane.Stored) (found straggler, since time.Time) {
 			return found, s.At
 		}
 	case e.Kind == message.CancelEntry:
-		found.cancel, found.word = true, e.Word
+		found.cancel, found.word, found.cancelled = true, e.Word, e.Cancelled
 		return found, s.At
 	}
 	return found, time.Time{}
@@ -209,7 +210,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		}
 		if found.cancel {
 			f.timer.stage, f.timer.entry, f.timer.what = stageSettled, found.generation, message.OutcomeCancelled
-			f.timer.word = found.word
+			f.timer.word, f.timer.cancelled = found.word, found.cancelled
 		}
 		if !m.proven || !w.lease.Held() {
 			w.flights.untimed = append(w.flights.untimed, f)

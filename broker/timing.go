@@ -34,6 +34,8 @@ type timing struct {
 	what  message.Outcome // to be told in place of the entry
 	word  string          // of the client that cancelled it
 
+	cancelled uint64 // the generation that it expected; zero for none
+
 	behind time.Time   // local; since when the stream is said to end before the generation; zero when it is not
 	batch  *sweepBatch // it belongs to; nil if a lane has it
 }
@@ -161,7 +163,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		w.timers.sweep.left(f.request.Due)
 	case message.CancelEntry:
 		f.timer.stage, f.timer.entry, f.timer.what = stageSettled, f.Sequence, message.OutcomeCancelled
-		f.timer.word = e.Word
+		f.timer.word, f.timer.cancelled = e.Word, e.Cancelled
 		f.timer.plain, f.problem = e.Problem != nil, nil
 		w.timers.sweep.left(f.At)
 	case message.UnprovenEntry: // until its key is known

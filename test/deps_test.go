@@ -13,7 +13,7 @@ import (
 //	6  cmd/delaybroker
 //	5  broker/inspect   broker/metrics
 //	4  broker
-//	3  broker/deliver   broker/deadletter
+//	3  broker/deliver   broker/deadletter    broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease
 //	1  broker/jsapi     broker/attempts    broker/timer
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog
@@ -21,7 +21,7 @@ var floors = [][]string{
 	{"levels", "wheel", "broker/message", "broker/ratelog"},
 	{"broker/jsapi", "broker/attempts", "broker/timer"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease"},
-	{"broker/deliver", "broker/deadletter"},
+	{"broker/deliver", "broker/deadletter", "broker/control"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics"},
 	{"cmd/delaybroker"},
@@ -102,6 +102,11 @@ func TestForeignImports(t *testing.T) {
 			"delaybroker/broker/lease",
 			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
 			"ownership knows lanes by name",
+		},
+		{
+			"delaybroker/broker/control",
+			[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
+			"a verdict is a publish, which needs no broker",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
 		{

@@ -21,6 +21,7 @@ const (
 	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
+	HeaderWord   = "Delay-Word"   // of a named timer: the client's own, by which it knows its set again
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -47,6 +48,7 @@ const (
 	// On named timers and their markers: see ParseTimer.
 	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
+	HeaderCancelled = "Delay-Cancelled"  // the generation that a cancel has cancelled for certain
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
 	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
 
@@ -91,7 +93,7 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
-		HeaderCancel, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
+		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderCancelled, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,

@@ -61,8 +61,9 @@ type Entry struct {
 	Request    Request  // of a set, or of the fired message
 	Problem    *Problem // of a set, why it is none
 	Generation uint64   // of what fired or is over
-	By         string   // the instance that fired it
-	Word       string   // of the client that cancelled
+	By         string   // the instance that fired it, or what became of it: an Outcome
+	Word       string   // of the client that cancelled, or that set what fired or is over
+	Cancelled  uint64   // the generation that a cancel has cancelled for certain; zero where it expected none
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -83,12 +84,13 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
 		}
-		return Entry{Request: r, Problem: problem, Generation: in.Sequence}
+		return Entry{Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word}
 	}
 	addr := p.Names.Parse(in.Subject)
 	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same
 	return Entry{
-		Kind: CancelEntry, Generation: in.Sequence, Word: word, Request: Request{Accepted: in.At, Due: in.At},
+		Kind: CancelEntry, Generation: in.Sequence, Word: reason(word), Cancelled: expected(in.Header),
+		Request: Request{Accepted: in.At, Due: in.At},
 		Problem: cmp.Or(checkKey(addr.Token), p.CheckTarget(addr.Target)),
 	}
 }
@@ -125,7 +127,14 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	if err != nil || g == 0 || g >= in.Sequence || len(in.Header[name]) != 1 {
 		return forged()
 	}
-	e.Generation, e.By = g, rest
+	e.Generation, e.By, e.Word = g, rest, first(in.Header[HeaderWord])
+	if e.By == string(OutcomeCancelled) {
+		e.Word = first(in.Header[HeaderCancel])
+		e.Cancelled, _ = strconv.ParseUint(first(in.Header[HeaderCancelled]), 10, 64)
+	}
+	if due, problem := parseTime(first(in.Header[HeaderDue])); problem == nil {
+		e.Request.Due = due
+	}
 	if fired {
 		addr := p.Names.Parse(in.Subject)
 		s, problem := splitHeader(in.Header, true)
@@ -258,6 +267,7 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	delete(h, headerNatsMsgID)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderFired, strconv.FormatUint(generation, 10)+" "+by)
+	set(h, HeaderWord, r.Word)
 	set(h, HeaderExpected, strconv.FormatUint(generation, 10))
 	return h
 }
@@ -269,6 +279,7 @@ func (r Request) OverHeader(generation, replaces uint64, what Outcome, keep time
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
 	set(h, HeaderID, r.ID)
+	set(h, HeaderWord, r.Word)
 	setTime(h, HeaderDue, r.Due)
 	set(h, headerNatsTTL, strconv.FormatInt(max(1, int64((keep+time.Second-1)/time.Second)), 10))
 	set(h, HeaderExpected, strconv.FormatUint(replaces, 10))
@@ -276,9 +287,12 @@ func (r Request) OverHeader(generation, replaces uint64, what Outcome, keep time
 }
 
 // CancelledHeader is the header that replaces a client's cancel, at a sequence. The client's word stays, so that it
-// knows its own again.
-func CancelledHeader(sequence uint64, word string, keep time.Duration) Header {
+// knows its own again, and the generation that it expected, if any.
+func CancelledHeader(sequence, generation uint64, word string, keep time.Duration) Header {
 	h := Request{}.OverHeader(sequence, sequence, OutcomeCancelled, keep)
 	set(h, HeaderCancel, oneLine(word, maxReason))
+	if generation > 0 {
+		set(h, HeaderCancelled, strconv.FormatUint(generation, 10))
+	}
 	return h
 }
