@@ -3,10 +3,12 @@ package control
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"delaybroker/broker/timer"
+	"delaybroker/levels"
 )
 
 const (
@@ -88,6 +90,8 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	var working sync.WaitGroup
 	for _, row := range rows {
 		working.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, bulkSpare)
+			defer cancel()
 			answer, err := t.Do(ctx, Wish{
 				Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
 			})
@@ -107,4 +111,15 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 		})
 	}
 	working.Wait()
+}
+
+// ParseShift reads a duration with a sign, as in +5m or -5m.
+func ParseShift(text string) (time.Duration, error) {
+	plain := strings.TrimPrefix(text, "+")
+	sign := time.Duration(1)
+	if rest, earlier := strings.CutPrefix(text, "-"); earlier {
+		plain, sign = rest, -1
+	}
+	d, err := levels.ParseDuration(plain)
+	return sign * d, err
 }
