@@ -126,6 +126,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})
 	defer release()
+	endControl := b.control(lanes, write)
 	err = b.work(ctx, lanes, budget, &instance{
 		id: b.id, claims: new(timer.Claims), patience: b.patience,
 		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
@@ -133,6 +134,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
 	})
+	endControl()
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
 	}

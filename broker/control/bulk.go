@@ -14,8 +14,9 @@ import (
 const (
 	// bulkParallel is how many timers of a page are worked on at once.
 	bulkParallel = 16
-	// bulkSpare is the time for one of them: with less left, a page ends early.
-	bulkSpare = ackWait + lookWait
+	// bulkWait is how long one of them may take. bulkSpare is the time to answer: with less left, a page ends early.
+	bulkWait  = 5 * time.Second
+	bulkSpare = 1500 * time.Millisecond
 )
 
 // Bulk is one verb for many timers that are pending: timer.Cancel, or timer.Move by a duration.
@@ -90,7 +91,7 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 	var working sync.WaitGroup
 	for _, row := range rows {
 		working.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, bulkSpare)
+			ctx, cancel := context.WithTimeout(ctx, bulkWait)
 			defer cancel()
 			answer, err := t.Do(ctx, Wish{
 				Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,

@@ -85,7 +85,9 @@ func (t *Timers) check(w Wish) *message.Problem {
 	if problem := message.ParseKey(w.Key); problem != nil {
 		return problem
 	}
-	return t.Policy.CheckTarget(w.Target)
+	p := t.Policy
+	p.Targets = nil // a timer to a target that is allowed no more can be cancelled; a set is checked by checked
+	return p.CheckTarget(w.Target)
 }
 
 // attempt is a wish that is being carried out.

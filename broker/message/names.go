@@ -99,6 +99,13 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
+// The control service listens on these: one timer, with its key and target behind; many, with the beginning of their
+// targets behind, or nothing.
+func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
+func (n Names) TimersCall() string           { return n.control + ".timers" }
+func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
+func (n Names) ShiftCall() string            { return n.control + ".shift" }
+
 // LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and DeadFilter
 // are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }

@@ -83,6 +83,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		MaxPending:      p.count("DELAY_MAX_PENDING", s.MaxPending),
 		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
+		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
@@ -172,6 +173,7 @@ func (s settings) variables() map[string]variable {
 		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},
 		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
 		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
+		"ReplyPrefixes":   {name: "DELAY_REPLY_PREFIXES", value: s.ReplyPrefixes},
 		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
 	}
 }
