@@ -120,8 +120,10 @@ func TestAfterExamine(t *testing.T) {
 func TestAfterRemoval(t *testing.T) {
 	f := &flight{timer: &timing{generation: 7}, request: message.Request{Due: after(0)}}
 	for want, answers := range map[string][]storeAnswer{
-		"arrive":              {{ack: jsapi.Ack{Sequence: 9}}, {ack: jsapi.Ack{Code: 10071}}, {}},
-		"back off until 50ms": {{err: outbox.ErrTimeout}, {ack: jsapi.Ack{Code: 10164}}, {ack: jsapi.Ack{Code: jsapi.CodeTooMany}}},
+		"arrive": {{ack: jsapi.Ack{Sequence: 9}}, {ack: jsapi.Ack{Code: 10071}}, {}},
+		"back off until 50ms": {
+			{err: outbox.ErrTimeout}, {ack: jsapi.Ack{Code: 10164}}, {ack: jsapi.Ack{Code: jsapi.CodeTooMany}},
+		},
 	} {
 		for _, a := range answers {
 			if got := afterRemoval(moment{now: epoch, proven: true}, f, a).String(); got != want {
@@ -139,10 +141,15 @@ func TestArrivedEntry(t *testing.T) {
 		sent   *publish
 		want   timing
 	}{
-		{"a marker was stored", timing{generation: 7}, &publish{kind: hop}, timing{generation: 7}},
+		{"the marker of a set was stored", timing{generation: 7}, &publish{kind: hop},
+			timing{generation: 7, entry: 7, keep: true, stage: stageSettled}},
+		{"the marker of the first set was stored", timing{generation: 7, first: true}, &publish{kind: hop},
+			timing{generation: 7, first: true}},
+		{"a marker was stored again", timing{generation: 7, stage: stageDoubt}, &publish{kind: hop},
+			timing{generation: 7, stage: stageDoubt}},
 		{"dropped", timing{generation: 7, stage: stageDoubt}, nil, timing{generation: 7, stage: stageDoubt}},
 		{"a bad set is a dead letter", timing{generation: 7}, &publish{kind: dead},
-			timing{generation: 7, entry: 7, plain: true, stage: stageSettled, what: message.OutcomeDead}},
+			timing{generation: 7, entry: 7, stage: stageSettled, what: message.OutcomeDead}},
 		{"delivered", timing{entry: 9, stage: stageFired}, nil,
 			timing{entry: 9, stage: stageSettled, what: message.OutcomeDelivered}},
 		{"refused", timing{entry: 9, stage: stageFired}, &publish{kind: retry},

@@ -5,6 +5,8 @@
 //	lane      a stream that is read in order, with one owner and a cursor
 //	level     a lane with a delay
 //	intake    the lane of delay 0, for delays that are not those of a level
+//	timers    the lane of named timers, which can be replaced and cancelled; see package timer
+//	marker    what stands for a timer in a level, without its body
 //	hop       one move between lanes
 //	flight    a message in memory, from being read to having arrived elsewhere
 //	step      the next thing to do with a flight: hold, hop, fire, retry, …
@@ -39,6 +41,10 @@
 //
 //	The time: clock.go, look.go, leadertime.go. The memory for reading: budget.go.
 //	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
+//
+// A named timer is decided in decide_timer.go, and its steps are taken in settle_timer.go, until its firing is stored
+// and again when it is settled; timing.go is what a flight has of it, sweep.go finds those that were lost. In between it
+// is a message as any other.
 //
 // These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
 //

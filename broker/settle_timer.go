@@ -54,8 +54,8 @@ func (w *worker) wait(f *flight, d time.Duration) {
 	w.flights.hold(f, now.Add(d))
 }
 
-// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine. An answer
-// of another stream does not count.
+// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine. An
+// answer of another stream does not count.
 func (w *worker) publishEntry(subject string, header message.Header, body []byte, done func(storeAnswer)) {
 	w.flights.underway++
 	stream := w.shared.names.TimersStream()
@@ -201,6 +201,11 @@ func (w *worker) examined(e examined, m moment) {
 		patience = w.shared.patience(entry.By)
 	}
 	v, until := timer.Judge(firing, e.found, m.now.stamp, patience)
+	if v == timer.Drop && f.timer.batch != nil && !e.found.None { // what was before the last entry should have gone
+		f.timer.stage, f.timer.entry, f.timer.keep = stageSettled, e.found.Sequence, true
+		w.remove(f)
+		return
+	}
 	switch v {
 	case timer.Claim:
 		hop := f.request.Hop
@@ -219,29 +224,44 @@ func (w *worker) examined(e examined, m moment) {
 	w.apply(f, afterExamine(m, f, v, until), m)
 }
 
-// removed is the event that the entry of a timer has been removed, or could not be.
-type removed struct {
-	*flight
-	storeAnswer
-}
-
-// remove removes the entry of a timer that is settled, or replaces it by one that tells for a while what became of it.
+// remove removes the entries of a timer that is settled. Where somebody may ask what became of it, an entry that tells
+// comes first.
 func (w *worker) remove(f *flight) {
 	t := f.timer
-	if w.plan.history == 0 || t.plain {
+	if w.plan.history == 0 || t.alone || t.what == "" {
 		w.timers.unremoved = append(w.timers.unremoved, f)
 		w.removeOn()
 		return
 	}
-	header := f.request.OverHeader(t.generation, t.entry, t.what, w.plan.history)
-	if t.what == message.OutcomeCancelled {
-		header = message.CancelledHeader(t.entry, t.cancelled, t.word, w.plan.history)
-	}
+	header := f.request.OverHeader(t.generation, t.entry, t.what)
 	w.shared.keys.policy.Keys.SealMessage(t.subject, header, nil, time.Now())
-	w.publishEntry(t.subject, header, nil, func(a storeAnswer) { w.mail.put(removed{f, a}) })
+	w.publishEntry(t.subject, header, nil, func(a storeAnswer) { w.mail.put(told{f, a}) })
 }
 
-// removeOn deletes entries, some at once.
+// told is the event that the entry is stored which tells what became of a timer, or could not be.
+type told struct {
+	*flight
+	storeAnswer
+}
+
+func (w *worker) told(f *flight, a storeAnswer, m moment) {
+	t := f.timer
+	switch {
+	case a.wins(t.entry):
+		t.entry, t.keep, t.what = a.ack.Sequence, true, ""
+	case a.err == nil && a.ack.Code == jsapi.CodeWrongLast:
+		w.apply(f, step{kind: arrive}, m) // what stands there now has the entries before it removed
+		return
+	case a.unclear():
+		w.apply(f, repeatLater(m, f, a.err), m)
+		return
+	default:
+		t.what = "" // there is no room to tell; what is settled must go all the same
+	}
+	w.remove(f)
+}
+
+// removeOn removes entries, of some timers at once.
 func (w *worker) removeOn() {
 	t := w.timers
 	for len(t.unremoved) > 0 && t.removing < removers {
@@ -249,39 +269,68 @@ func (w *worker) removeOn() {
 		t.unremoved = t.unremoved[1:]
 		t.removing++
 		w.flights.underway++
+		todo := *f.timer
 		w.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 			defer cancel()
-			err := w.shared.jetstream.api.Delete(ctx, w.shared.names.TimersStream(), f.timer.entry)
-			if errors.Is(err, jetstream.ErrMsgNotFound) {
-				err = nil
-			}
-			w.mail.put(removed{f, storeAnswer{err: err}})
+			w.mail.put(removed{f, storeAnswer{err: w.shared.removeEntries(ctx, todo)}})
 		})
 	}
 }
 
+// removed is the event that the entries of a timer have been removed, or could not be.
+type removed struct {
+	*flight
+	storeAnswer
+}
+
 func (w *worker) removed(f *flight, a storeAnswer, m moment) {
-	if w.plan.history == 0 || f.timer.plain {
-		w.timers.removing--
-		w.removeOn()
-	}
-	if a.refusal() && a.ack.Code != jsapi.CodeWrongLast && a.ack.Code != jsapi.CodeLastInFlight {
-		f.timer.plain = true // there is no room to tell; what is settled must go all the same
-		w.remove(f)
-		return
-	}
+	w.timers.removing--
+	w.removeOn()
 	w.apply(f, afterRemoval(m, f, a), m)
 }
 
-// storeCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that has
-// lost the lane is lower than its successor's, and costs only time.
+// removeEntries removes the entries of a subject up to a timer's last one, the oldest first, each after the answer for
+// the one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets,
+// no entry stands again without those that came after it.
+func (i *instance) removeEntries(ctx context.Context, t timing) error {
+	stream, api := i.names.TimersStream(), i.jetstream.api
+	for !t.alone {
+		m, err := api.Next(ctx, stream, 1, t.subject)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return nil // the last is gone; or a leader that was deposed does not know it, and the sweep finds it
+		case err != nil:
+			return err
+		case m.Subject != t.subject:
+			return errDeposed
+		case m.Sequence > t.entry || m.Sequence == t.entry && t.keep:
+			return nil
+		}
+		if err := i.removeEntry(ctx, stream, m.Sequence); err != nil || m.Sequence == t.entry {
+			return err
+		}
+	}
+	return i.removeEntry(ctx, stream, t.entry)
+}
+
+func (i *instance) removeEntry(ctx context.Context, stream string, sequence uint64) error {
+	err := i.jetstream.api.Delete(ctx, stream, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	return err
+}
+
+// storeCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that
+// has lost the lane is lower than its successor's, and costs only time.
 func (w *worker) storeCursor(ctx context.Context, todo commit) error {
 	subject := w.shared.names.Armed()
 	body := []byte(timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created}.String())
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
 	w.shared.keys.policy.Keys.SealMessage(subject, header, body, time.Now())
 	stream, answered := w.shared.names.TimersStream(), make(chan error, 1)
+	var stored uint64
 	m := &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
 	w.shared.write.Publish(m, commitTimeout, func(answer *nats.Msg, err error) (again bool) {
 		if err == nil {
@@ -289,7 +338,7 @@ func (w *worker) storeCursor(ctx context.Context, todo commit) error {
 			if !ok || ack.Stream != stream && !ack.Refused() {
 				return true
 			}
-			if ack.Refused() {
+			if stored = ack.Sequence; ack.Refused() {
 				err = errors.New(ack.Description)
 			}
 		}
@@ -298,10 +347,13 @@ func (w *worker) storeCursor(ctx context.Context, todo commit) error {
 	})
 	select {
 	case err := <-answered:
-		return err
+		if err != nil {
+			return err
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return w.shared.removeEntries(ctx, timing{subject: subject, entry: stored, keep: true})
 }
 
 // readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.

@@ -52,16 +52,14 @@ func (b *sweepBatch) ended() {
 	}
 }
 
-// straggler is a timer that its lane has not fired, or a cancel that was left as it was.
+// straggler is a timer that its lane has not fired, or an entry that has told for long enough what became of one.
 type straggler struct {
 	subject    string
 	generation uint64
 	at         time.Time // of the set
 	size       int       // of the body
 	request    message.Request
-	cancel     bool
-	word       string // of the client that cancelled it
-	cancelled  uint64 // the generation that it expected; zero for none
+	over       bool
 }
 
 // swept is the event that a pass has picked some up, or has ended.
@@ -175,9 +173,9 @@ func (w *worker) straggler(s lane.Stored) (found straggler, since time.Time) {
 		if found.at = id.At; err == nil {
 			return found, s.At
 		}
-	case e.Kind == message.CancelEntry:
-		found.cancel, found.word, found.cancelled = true, e.Word, e.Cancelled
-		return found, s.At
+	case e.Kind == message.CancelEntry, e.Kind == message.OverEntry:
+		found.over, found.generation = true, s.Sequence
+		return found, s.At.Add(w.plan.history - sweepLate)
 	}
 	return found, time.Time{}
 }
@@ -208,9 +206,9 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 			subject: found.subject, generation: found.generation, at: found.at, size: found.size, stage: stageDoubt,
 			batch: e.batch,
 		}
-		if found.cancel {
-			f.timer.stage, f.timer.entry, f.timer.what = stageSettled, found.generation, message.OutcomeCancelled
-			f.timer.word, f.timer.cancelled = found.word, found.cancelled
+		if found.over {
+			f.timer.stage, f.timer.entry = stageSettled, found.generation
+			f.timer.alone = !w.shared.keys.policy.CanName(found.subject)
 		}
 		if !m.proven || !w.lease.Held() {
 			w.flights.untimed = append(w.flights.untimed, f)

@@ -29,12 +29,11 @@ type timing struct {
 	superseded bool // a later entry of its subject was read
 	loaded     bool // its body was read when it was due, and is accounted
 
-	entry uint64          // to be removed once it is settled; zero for none
-	plain bool            // and leaves no trace, since nothing can be published on its subject
-	what  message.Outcome // to be told in place of the entry
-	word  string          // of the client that cancelled it
-
-	cancelled uint64 // the generation that it expected; zero for none
+	first bool            // there was nothing on the subject before it
+	entry uint64          // once it is settled: the last of what is to be removed from its subject; zero for none
+	keep  bool            // and it stays itself
+	what  message.Outcome // to be told in an entry behind it; empty for nothing
+	alone bool            // the entries before it are not removed with it
 
 	behind time.Time   // local; since when the stream is said to end before the generation; zero when it is not
 	batch  *sweepBatch // it belongs to; nil if a lane has it
@@ -47,7 +46,11 @@ func (t *timing) nothing() bool { return t.stage == stageSettled && t.entry == 0
 func (t *timing) arrived(sent *publish) (remove bool) {
 	isDead := sent != nil && sent.kind == dead
 	if isDead && t.stage < stageFired { // it never was a timer
-		t.entry, t.plain = t.generation, true
+		t.entry = t.generation
+	}
+	if t.stage == stagePending && sent != nil && sent.kind == hop && !t.first { // its marker is stored
+		t.entry, t.keep, t.stage = t.generation, true, stageSettled
+		return true
 	}
 	if t.entry == 0 || t.stage == stageSettled {
 		return false
@@ -153,7 +156,10 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		w.supersede(before)
 	}
 	f.request, f.problem = e.Request, e.Problem
-	f.timer = &timing{subject: f.Subject, generation: f.Sequence, at: f.At, size: len(f.Data), stage: stagePending}
+	f.timer = &timing{
+		subject: f.Subject, generation: f.Sequence, at: f.At, size: len(f.Data), stage: stagePending, first: e.First,
+		alone: !w.shared.keys.policy.CanName(f.Subject),
+	}
 	switch e.Kind {
 	case message.SetEntry:
 		w.timers.latest[f.Subject] = f
@@ -162,15 +168,16 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		}
 		w.timers.sweep.left(f.request.Due)
 	case message.CancelEntry:
-		f.timer.stage, f.timer.entry, f.timer.what = stageSettled, f.Sequence, message.OutcomeCancelled
-		f.timer.word, f.timer.cancelled = e.Word, e.Cancelled
-		f.timer.plain, f.problem = e.Problem != nil, nil
-		w.timers.sweep.left(f.At)
+		f.timer.stage, f.timer.entry, f.timer.keep = stageSettled, f.Sequence, w.plan.history > 0
+		w.timers.sweep.left(f.At.Add(w.plan.history - sweepLate))
 	case message.UnprovenEntry: // until its key is known
 	default: // ours: the lane of its marker has it, or nobody needs it
 		f.problem, f.timer.stage = nil, stageSettled
-		if e.Kind == message.FiredEntry {
+		switch e.Kind {
+		case message.FiredEntry:
 			w.timers.sweep.left(f.At)
+		case message.OverEntry:
+			w.timers.sweep.left(f.At.Add(w.plan.history - sweepLate))
 		}
 	}
 }
@@ -183,6 +190,7 @@ func (w *worker) supersede(f *flight) {
 	}
 	f.timer.superseded = true
 	if f.sent == nil && w.flights.takeOff(f) {
-		w.end(f)
+		f.timer.stage, f.timer.entry, f.timer.alone = stageSettled, f.timer.generation, true
+		w.remove(f)
 	}
 }

@@ -63,7 +63,8 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 // a set is pointless, and costs memory.
 const timersWindow = 100 * time.Millisecond
 
-// timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse verdicts.
+// timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse
+// verdicts.
 func (s Streams) timersSpec(base layout.Spec, maxPayload int64) layout.Spec {
 	base.Kind, base.Stream, base.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-levelReserve)
 	base.Subjects, base.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow

@@ -236,6 +236,9 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	case examined:
 		w.flights.underway--
 		w.examined(e, m)
+	case told:
+		w.flights.underway--
+		w.told(e.flight, e.storeAnswer, m)
 	case removed:
 		w.flights.underway--
 		w.removed(e.flight, e.storeAnswer, m)

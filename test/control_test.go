@@ -316,6 +316,49 @@ func TestVerdictsAroundDue(t *testing.T) {
 	}
 }
 
+// TestListShowsWhatStands: what was replaced, moved or cancelled while no broker removes it is on no page, and no bulk
+// touches it.
+func TestListShowsWhatStands(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		b.stop()
+		c := controls(newClient(t, s))
+		var want uint64
+		for range 3 {
+			want = c.publish("delaytimer.replaced.orders.x", "x", "Delay-For", "10m").Sequence
+		}
+		c.publish("delaytimer.*.orders.x", "noise", "Delay-For", "10m")
+		g := c.publish("delaytimer.cancelled.orders.x", "x", "Delay-For", "10m").Sequence
+		c.check(wish(timer.Cancel, "cancelled", g), timer.Cancelled, g)
+		upTo := g + 1
+		c.publish("delaytimer.later.orders.x", "x", "Delay-For", "10m")
+		for limit := 1; limit <= 10; limit++ {
+			var got []string
+			page := control.Page{UpTo: upTo, Limit: limit}
+			for {
+				l, err := c.timers.List(context.Background(), control.Filter{Targets: []string{"orders.>"}}, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range l.Timers {
+					got = append(got, fmt.Sprint(r.Key, " ", r.State, " ", r.Generation))
+				}
+				if page.After = l.Next; l.Next == 0 {
+					break
+				}
+			}
+			if want := fmt.Sprintf("[replaced pending %d cancelled cancelled %d]", want, g); fmt.Sprint(got) != want {
+				t.Errorf("pages of %d list %v, want %s", limit, got, want)
+			}
+		}
+		d, err := c.timers.Bulk(context.Background(), control.Bulk{Verb: timer.Cancel})
+		if err != nil || d.Matched != 2 || d.Outcomes[timer.Cancelled] != 2 {
+			t.Errorf("cancelling all says %+v %v, want 2", d, err)
+		}
+	})
+}
+
 // TestBulk: page 1 fixes up to where; a page that is repeated moves nothing twice, and what does not match stays.
 func TestBulk(t *testing.T) {
 	t.Parallel()

@@ -95,8 +95,8 @@ func TestReadmeIsTrue(t *testing.T) {
 		}
 	}
 	for _, snippet := range []string{"timer.go", "timer.mjs", "timer.py", "timer.rs", "timer.sh"} {
-		if code := document(t, filepath.Join("test/clients/snippets", snippet)); !strings.Contains(protocol, "/"+snippet+")") ||
-			!strings.Contains(code, "delaytimer.order-42.orders.expire") {
+		code := document(t, filepath.Join("test/clients/snippets", snippet))
+		if !strings.Contains(protocol, "/"+snippet+")") || !strings.Contains(code, "delaytimer.order-42.orders.expire") {
 			t.Errorf("the protocol does not show clients/snippets/%s", snippet)
 		}
 	}

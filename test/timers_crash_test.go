@@ -19,8 +19,8 @@ import (
 
 // A timer survives a crash at every step of its life.
 
-// fire stores that an instance has fired the timer that is the last entry of a subject, as that instance would before it
-// delivers. It returns the entry's sequence.
+// fire stores that an instance has fired the timer that is the last entry of a subject, as that instance would before
+// it delivers. It returns the entry's sequence.
 func (c *client) fire(subject, instance string) uint64 {
 	c.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{})
@@ -211,8 +211,8 @@ func TestTimerDeliveredAndNotRemoved(t *testing.T) {
 	})
 }
 
-// TestTimerRemovedAndMarkerNot: a crash between the removal of a firing's entry and the commit of its marker. The marker
-// finds nothing, and goes.
+// TestTimerRemovedAndMarkerNot: a crash between the removal of a firing's entry and the commit of its marker. The
+// marker finds nothing, and goes.
 func TestTimerRemovedAndMarkerNot(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -31,7 +31,6 @@ func TestBadTimerIsSaidLoudly(t *testing.T) {
 			{"noise", message.BadTimer, nil},
 			{"both", message.TimeTwice, []string{"Delay-For", "1m", "Delay-Until", "2000-01-02T00:00:00Z"}},
 			{"time", message.BadTime, []string{"Delay-For", "soon"}},
-			{"ttl", message.BadOption, []string{"Delay-For", "1m", "Nats-TTL", "1h"}},
 			{"_key", message.BadTimer, []string{"Delay-For", "1m"}},
 			{"k*", message.BadTimer, []string{"Delay-For", "1m"}},
 			{"*", message.BadTimer, []string{"Delay-For", "1m"}},

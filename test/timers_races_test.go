@@ -67,7 +67,9 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	var playing sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for i := range n {
-		r := &racer{client: c, subject: fmt.Sprintf("delaytimer.key.orders.%d", i), random: rand.New(rand.NewPCG(1, uint64(i)))}
+		r := &racer{
+			client: c, subject: fmt.Sprintf("delaytimer.key.orders.%d", i), random: rand.New(rand.NewPCG(1, uint64(i))),
+		}
 		racers[i] = r
 		free <- struct{}{}
 		playing.Go(func() {

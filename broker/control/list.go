@@ -24,6 +24,7 @@ const (
 	mostBytes   = 256 << 10
 	mostScanned = 100_000
 	rowBytes    = 256 // of a row, besides key and target
+	mostFilters = 100 // of one consumer
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -89,7 +90,11 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
-	if err := t.fill(ctx, &all, f, p); err != nil && !errors.Is(err, errEnough) {
+	err = t.fill(ctx, &all, f, p)
+	if err == nil || errors.Is(err, errEnough) {
+		err = t.dropReplaced(ctx, &all)
+	}
+	if err != nil {
 		return Listing{}, fmt.Errorf("read the stream of timers: %w", err)
 	}
 	return all, nil
@@ -140,11 +145,35 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		}
 		all.Scanned++
 		last = s.Sequence
-		if f.takes(row) {
+		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
 			all.Timers = append(all.Timers, row)
 			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
 	}
+	return nil
+}
+
+// dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
+// until a broker removes it.
+func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
+	last := make(map[string]uint64, len(all.Timers))
+	names := t.Policy.Names
+	for rows := range slices.Chunk(all.Timers, mostFilters) {
+		scan := t.Scan
+		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
+		for _, r := range rows {
+			scan.Filters = append(scan.Filters, names.Timer(r.Key, r.Target))
+		}
+		slices.Sort(scan.Filters)
+		scan.Filters = slices.Compact(scan.Filters)
+		for s, err := range scan.All(ctx) {
+			if err != nil {
+				return err
+			}
+			last[s.Subject] = s.Sequence
+		}
+	}
+	all.Timers = slices.DeleteFunc(all.Timers, func(r Row) bool { return last[names.Timer(r.Key, r.Target)] != r.sequence })
 	return nil
 }
 

@@ -273,7 +273,7 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
 func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
 	switch a.Verb {
 	case timer.Cancel:
-		return timer.Answer{Outcome: timer.Cancelled, Generation: generation, Became: message.OutcomeCancelled}
+		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
 	case timer.Fire:
 		return timer.Answer{Outcome: timer.Fired, Generation: sequence}
 	}

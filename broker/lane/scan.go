@@ -36,6 +36,7 @@ type Scan struct {
 	Since       time.Time // the time of the first message, if From is zero
 	To          uint64    // the last sequence; zero for the end
 	HeadersOnly bool      // without bodies; Nats-Msg-Size is the size of the body
+	Last        bool      // only the last message of each subject; then there must be Filters, and no From and Since
 }
 
 // All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
@@ -84,6 +85,8 @@ func (s Scan) create(ctx context.Context, name string) error {
 		InactiveThreshold: time.Minute,
 	}
 	switch {
+	case s.Last:
+		config.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	case s.From > 0:
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.From
 	case !s.Since.IsZero():

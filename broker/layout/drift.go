@@ -61,8 +61,18 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	}
 	if has.Discard != jetstream.DiscardNew && (has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0) {
 		d.report(true, "discard is old with a limit set: accepted messages would be removed; want new")
-	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && !s.lastOnly() {
+	} else if has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners {
 		d.report(true, "max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
+	}
+	if s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject {
+		d.report(true, "max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none",
+			has.MaxMsgsPerSubject)
+	}
+	if s.Kind == Timers && has.DenyDelete {
+		d.report(true, "deny_delete is set: no timer that is over could be removed; want it off")
+	}
+	if s.Kind == Timers && has.AllowAtomicPublish {
+		d.report(false, "allow_atomic is set: a batch may hold several verdicts; want it off")
 	}
 	if s.Kind == Owners && has.MaxMsgsPerSubject != 1 {
 		d.report(false, "max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
@@ -70,10 +80,7 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	if has.AllowRollup {
 		d.report(true, "allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	}
-	if s.Kind == Timers {
-		s.checkTimers(d, has)
-	}
-	if has.AllowMsgTTL && s.Kind != Timers {
+	if has.AllowMsgTTL {
 		d.report(true, "allow_msg_ttl is set: a header would remove a message before it is due; want it off")
 	}
 	if has.DenyPurge {
@@ -102,27 +109,6 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	}
 	if has.NoAck {
 		d.report(true, "no_ack is set: publishers cannot know that a message is stored")
-	}
-}
-
-// checkTimers finds the settings with which the last message of a subject is not the state of its timer.
-func (s Spec) checkTimers(d *drifts, has jetstream.StreamConfig) {
-	if has.MaxMsgsPerSubject != 1 {
-		d.report(true, "max_msgs_per_subject is %d: a timer that was replaced or cancelled would stand again; want 1",
-			has.MaxMsgsPerSubject)
-	}
-	if has.DiscardNewPerSubject {
-		d.report(true, "discard_new_per_subject is set: no timer could be replaced, cancelled or fired; want it off")
-	}
-	if !has.AllowMsgTTL {
-		d.report(true, "allow_msg_ttl is off: what tells that a timer is over would stay for ever; want it on")
-	}
-	if has.AllowAtomicPublish {
-		d.report(false, "allow_atomic is set: a batch may hold several verdicts; want it off")
-	}
-	if has.SubjectDeleteMarkerTTL != 0 {
-		d.report(false, "subject_delete_marker_ttl is %s: the server adds entries of its own; want none",
-			has.SubjectDeleteMarkerTTL)
 	}
 }
 

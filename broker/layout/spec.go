@@ -33,7 +33,7 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
-	Timers Kind = "timers" // named timers: the last message of each subject is one
+	Timers Kind = "timers" // named timers: the last message of each subject is the state of one
 	Dead   Kind = "dead"   // not a lane: it is not read in order
 	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 )
@@ -83,16 +83,12 @@ func (s Spec) Config() jetstream.StreamConfig {
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},
 	}
-	if s.lastOnly() {
+	if s.Kind == Owners {
 		cfg.MaxMsgsPerSubject = 1 // only the last message of a subject counts
 	}
-	cfg.AllowMsgTTL = s.Kind == Timers // of what tells for a while what became of a timer
 	s.sealMarks(cfg.Metadata)
 	return cfg
 }
-
-// lastOnly reports whether only the last message of a subject counts.
-func (s Spec) lastOnly() bool { return s.Kind == Owners || s.Kind == Timers }
 
 func (s Spec) description() string {
 	switch s.Kind {
@@ -103,7 +99,7 @@ func (s Spec) description() string {
 	case Retry:
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
 	case Timers:
-		return "delaybroker: named timers, the last message of each subject is one; do not purge"
+		return "delaybroker: named timers, each the last message of its subject; do not purge"
 	case Owners:
 		return "delaybroker: which instance owns which lane"
 	}

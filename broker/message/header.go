@@ -48,7 +48,6 @@ const (
 	// On named timers and their markers: see ParseTimer.
 	HeaderFired     = "Delay-Fired"      // "<generation> <instance>"
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
-	HeaderCancelled = "Delay-Cancelled"  // the generation that a cancel has cancelled for certain
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
 	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
 
@@ -93,7 +92,7 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
-		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderCancelled, HeaderTimer, HeaderTimerSize,
+		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,

@@ -62,8 +62,8 @@ func (n Names) Roots() []string {
 	return []string{n.level, n.in, n.at, n.timer, n.sys, n.dead, n.control}
 }
 
-// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream and DeadStream name the other streams
-// of messages.
+// LevelStream names the stream of a level. RetryStream, IntakeStream, TimersStream and DeadStream name the other
+// streams of messages.
 func (n Names) LevelStream(level string) string { return n.stream + level }
 func (n Names) RetryStream(level string) string { return n.stream + "RETRY_" + level }
 func (n Names) IntakeStream() string            { return n.stream + "INTAKE" }
@@ -106,8 +106,8 @@ func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
-// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and DeadFilter
-// are likewise subjects of streams.
+// LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
+// DeadFilter are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -126,8 +126,8 @@ func (n Names) Bare(level string) string { return n.level + "." + level }
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer is the subject of a named timer. Marker is that of its marker in a level: one for all timers, since each subject
-// of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
+// Timer is the subject of a named timer. Marker is that of its marker in a level: one for all timers, since each
+// subject of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string { return n.timer + "." + key + "." + target }
 func (n Names) Marker(level string) string      { return n.Hop(level, markerTarget) }
 func (n Names) Armed() string                   { return n.sys + ".armed" }

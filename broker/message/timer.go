@@ -1,7 +1,7 @@
 package message
 
 import (
-	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +52,6 @@ const (
 	OutcomeDelivered Outcome = "delivered"
 	OutcomeRetrying  Outcome = "retrying" // refused, or to be delivered at its target's rate
 	OutcomeDead      Outcome = "dead"     // a dead letter
-	OutcomeCancelled Outcome = "cancelled"
 )
 
 // Entry is one of the timers' stream.
@@ -62,8 +61,9 @@ type Entry struct {
 	Problem    *Problem // of a set, why it is none
 	Generation uint64   // of what fired or is over
 	By         string   // the instance that fired it, or what became of it: an Outcome
-	Word       string   // of the client that cancelled, or that set what fired or is over
+	Word       string   // of the client that cancelled it, or that set what is pending, has fired or is over
 	Cancelled  uint64   // the generation that a cancel has cancelled for certain; zero where it expected none
+	First      bool     // of a set: there was none on its subject
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -84,15 +84,21 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
 		}
-		return Entry{Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word}
+		return Entry{
+			Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word, First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
+		}
 	}
-	addr := p.Names.Parse(in.Subject)
 	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same
 	return Entry{
-		Kind: CancelEntry, Generation: in.Sequence, Word: reason(word), Cancelled: expected(in.Header),
-		Request: Request{Accepted: in.At, Due: in.At},
-		Problem: cmp.Or(checkKey(addr.Token), p.CheckTarget(addr.Target)),
+		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
+		Word: reason(word), Cancelled: expected(in.Header),
 	}
+}
+
+// CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
+func (p Policy) CanName(subject string) bool {
+	addr := p.Names.Parse(subject)
+	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
 // ProvenCursor reports whether an entry is a cursor of ours.
@@ -128,10 +134,6 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 		return forged()
 	}
 	e.Generation, e.By, e.Word = g, rest, first(in.Header[HeaderWord])
-	if e.By == string(OutcomeCancelled) {
-		e.Word = first(in.Header[HeaderCancel])
-		e.Cancelled, _ = strconv.ParseUint(first(in.Header[HeaderCancelled]), 10, 64)
-	}
 	if due, problem := parseTime(first(in.Header[HeaderDue])); problem == nil {
 		e.Request.Due = due
 	}
@@ -272,27 +274,15 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	return h
 }
 
-// OverHeader is the header of the entry that replaces the one at a sequence, if that is still the last. It tells for a
+// OverHeader is the header of the entry that follows the one at a sequence, if that is still the last. It tells for a
 // while what became of a generation.
-func (r Request) OverHeader(generation, replaces uint64, what Outcome, keep time.Duration) Header {
+func (r Request) OverHeader(generation, follows uint64, what Outcome) Header {
 	h := make(Header, 8)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
 	set(h, HeaderID, r.ID)
 	set(h, HeaderWord, r.Word)
 	setTime(h, HeaderDue, r.Due)
-	set(h, headerNatsTTL, strconv.FormatInt(max(1, int64((keep+time.Second-1)/time.Second)), 10))
-	set(h, HeaderExpected, strconv.FormatUint(replaces, 10))
-	return h
-}
-
-// CancelledHeader is the header that replaces a client's cancel, at a sequence. The client's word stays, so that it
-// knows its own again, and the generation that it expected, if any.
-func CancelledHeader(sequence, generation uint64, word string, keep time.Duration) Header {
-	h := Request{}.OverHeader(sequence, sequence, OutcomeCancelled, keep)
-	set(h, HeaderCancel, oneLine(word, maxReason))
-	if generation > 0 {
-		set(h, HeaderCancelled, strconv.FormatUint(generation, 10))
-	}
+	set(h, HeaderExpected, strconv.FormatUint(follows, 10))
 	return h
 }

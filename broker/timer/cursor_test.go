@@ -18,7 +18,8 @@ func TestCursor(t *testing.T) {
 	}
 	for _, body := range []string{
 		"", "armed", "armed 17", "armed 17 1 ", "armed  17 1", "armed 017 1", "armed +17 1", "armed 17 1 2", "Armed 17 1",
-		"armed 0 1", "armed -1 1", "armed 17 1.0", "armed 18446744073709551616 1", "armed 17 99999999999999999999", "armed 17 1\n",
+		"armed 0 1", "armed -1 1", "armed 17 1.0", "armed 18446744073709551616 1", "armed 17 99999999999999999999",
+		"armed 17 1\n",
 	} {
 		if got, ok := timer.ParseCursor([]byte(body), 100); ok {
 			t.Errorf("%q is read as %+v", body, got)

@@ -4,12 +4,12 @@
 //
 // # A key is a subject, its last entry is its state
 //
-// DELAY_TIMERS keeps one message for each subject delaytimer.<key>.<target…>. The server keeps it so: storing an entry
-// removes the one before it in the same step, on every replica alike. The sequence of a set is its generation.
+// The last message of each subject delaytimer.<key>.<target…> in DELAY_TIMERS is the state of a timer. The sequence of
+// a set is its generation.
 //
 //	                    the leader decides in one order
-//	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over, or nothing
-//	        ├─▶ cancel
+//	set g ──┬─▶ fired g ──▶ (delivered, in a retry lane, or dead) ──▶ over ──▶ nothing
+//	        ├─▶ cancel ──▶ nothing
 //	        └─▶ set h     moved, or replaced
 //
 // Every verdict is one publish that expects generation g to be the last entry of its subject. So of fire, cancel, move
@@ -22,16 +22,19 @@
 //   - The firing has the body with it. Whoever finds a firing whose instance is gone delivers it from there.
 //   - An answer that did not come, or that can mean two things, decides nothing: the leader is asked for the last entry
 //     (Judge).
-//   - A generation is gone for good: sequences only rise. So nothing comes back when entries vanish.
+//   - An entry is removed only after all entries before it on its subject, each after the answer for the one before.
+//     A server that is killed may forget deletes, the last ones first; so no entry ever stands again without what came
+//     after it. (What has a later entry behind it may go at any time.)
 //   - The cursor is an optimisation, the stream is the truth. Whatever is lost besides the stream makes a timer late,
 //     and never loses it: the sweep finds what is overdue.
 //
 // # What was tried and rejected
 //
-// A log for each key, in which the entry behind a generation is its verdict: to remove in the right order needs an
-// answer for each step, and two pipelined deletes revived cancelled timers after a kill of the server (2 of 976). A
-// time to live on a verdict revives what it cancelled. An atomic batch of record and tombstone is right and slow: 157 a
-// second. Deletes as verdicts: with three replicas, a delete of N and a publish that expects N both succeeded in 2,314
-// of 4,000 races. Bodies in markers: a timer that is reset at every keystroke leaves a copy of its body in the levels
-// each time.
+// One message per subject, enforced by the server (max_msgs_per_subject): storing a verdict removes the set in the same
+// step, but nats-server 2.15 writes no tombstone for that. When the verdict itself is removed, by a delete or by its
+// time to live, a server that is killed finds the set in its blocks again, and nothing behind it: cancelled timers came
+// back by the dozen (TestTimersOnKill). Two pipelined deletes for each key did the same (2 of 976): hence an answer for
+// each. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as verdicts: with three
+// replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a
+// timer that is reset at every keystroke leaves a copy of its body in the levels each time.
 package timer

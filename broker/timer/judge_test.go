@@ -29,7 +29,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{name: "it is the last", found: timer.Found{Sequence: 7, At: set}, want: timer.Claim},
 		{name: "its sequence is another message's", found: timer.Found{Sequence: 7, At: set.Add(1)}, want: timer.Drop},
-		{name: "its sequence is no set", found: timer.Found{Sequence: 7, At: set, Entry: of(message.CancelEntry)}, want: timer.Drop},
+		{name: "its sequence is no set", found: timer.Found{Sequence: 7, At: set, Entry: of(message.CancelEntry)},
+			want: timer.Drop},
 
 		{name: "another set", found: timer.Found{Sequence: 8, At: set}, want: timer.Drop},
 		{name: "a cancel", found: timer.Found{Sequence: 8, Entry: of(message.CancelEntry)}, want: timer.Drop},

@@ -95,10 +95,7 @@ func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
 	case message.FiredEntry:
 		return a.fired(e, "", doubt)
 	case message.OverEntry:
-		if what := message.Outcome(e.By); what != message.OutcomeCancelled {
-			return a.fired(e, what, doubt)
-		}
-		return a.cancelled(e, e.Generation, doubt)
+		return a.fired(e, message.Outcome(e.By), doubt)
 	}
 	return Look, Answer{Outcome: Unknown, Generation: a.Generation,
 		Why: "a broker wrote the last entry with a secret that is not known here yet"}
@@ -159,9 +156,9 @@ func (a Asked) contested(other Answer, doubt Doubt) (Next, Answer) {
 	return Say, other
 }
 
-// cancelled decides where a cancel stands, which is, or was, at a sequence.
+// cancelled decides where a cancel stands, at a sequence.
 func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
-	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled, Became: message.OutcomeCancelled}
+	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: what was on its way then may still arrive"
 	}
@@ -183,7 +180,7 @@ func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, A
 		answer.Why = "it is cancelled"
 	}
 	if a.Generation == 0 && !doubt.Any && a.Verb != Set {
-		return Say, Answer{Outcome: NotFound, Generation: e.Cancelled, Became: answer.Became, Why: answer.Why}
+		return Say, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
 	}
 	return a.contested(answer, doubt)
 }

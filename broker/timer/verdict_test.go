@@ -28,9 +28,7 @@ func TestDecide(t *testing.T) {
 		"another fired":    {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 7}},
 		"ours fired":       {Sequence: 9, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
 		"delivered":        over(5, message.OutcomeDelivered),
-		"over, cancelled": {Sequence: 10, LastSeq: 99, Entry: message.Entry{Kind: message.OverEntry, Generation: 8,
-			By: string(message.OutcomeCancelled), Cancelled: 5}},
-		"unproven": {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
+		"unproven":         {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
 	}
 	const ask, look = "ask", "look"
 	for name, want := range map[string]struct {
@@ -49,7 +47,6 @@ func TestDecide(t *testing.T) {
 		"another fired":    {"conflict", "unknown", "too_late", "unknown", "conflict", "conflict"},
 		"ours fired":       {"conflict", "unknown", "too_late", "unknown", "moved", "fired"},
 		"delivered":        {"too_late", "too_late", "too_late", "too_late", "too_late", "conflict"},
-		"over, cancelled":  {"cancelled", "cancelled", "cancelled", "cancelled", "conflict", "conflict"},
 		"unproven":         {look, look, look, look, look, look},
 	} {
 		doubt := Doubt{Any: true, Of: 5}

@@ -173,23 +173,19 @@ func (a *app) showTimer(answer control.Answer) error {
 }
 
 func (a *app) printTimer(answer control.Answer) {
-	t := a.sheet(column{}, column{least: 12, wrap: true})
-	for _, line := range []struct {
-		name  string
-		value string
-		known bool
-	}{
-		{"key", answer.Key, true},
-		{"target", answer.Target, true},
-		{"outcome", string(answer.Outcome), true},
-		{"generation", strconv.FormatUint(answer.Generation, 10), answer.Generation > 0},
-		{"due", inspect.Moment(answer.Due), !answer.Due.IsZero()},
-		{"became", string(answer.Became), answer.Became != ""},
-		{"because", answer.Why, answer.Why != ""},
-	} {
-		if line.known {
-			t.add(line.name, inspect.Printable(line.value, 600))
-		}
+	outcome := string(answer.Outcome)
+	if answer.Became != "" {
+		outcome += " (" + string(answer.Became) + ")"
 	}
+	columns := []column{{name: "key", least: 8}, {name: "target", least: 10}, {name: "outcome"}, {name: "generation"}}
+	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
+	if !answer.Due.IsZero() {
+		columns, cells = append(columns, column{name: "due"}), append(cells, inspect.Moment(answer.Due))
+	}
+	if answer.Why != "" {
+		columns, cells = append(columns, column{name: "because", least: 12, wrap: true}), append(cells, answer.Why)
+	}
+	t := a.sheet(columns...)
+	t.add(cells...)
 	t.print()
 }

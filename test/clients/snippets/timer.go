@@ -25,7 +25,8 @@ func Timer(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	// moved, with the body, and only if it is still this one
-	if _, err = set("delaytimer.order-42.orders.expire", `{"id":42}`, "2s", jetstream.WithExpectLastSequencePerSubject(g)); err != nil {
+	_, err = set("delaytimer.order-42.orders.expire", `{"id":42}`, "2s", jetstream.WithExpectLastSequencePerSubject(g))
+	if err != nil {
 		return err
 	}
 	// cancelled: it will never be delivered

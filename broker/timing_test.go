@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/outbox"
+)
+
+// entryRead is an entry of the timers' stream that was just read by the worker of its lane.
+func entryRead(w *worker, sequence uint64, now time.Time, header message.Header) *flight {
+	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
+	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: s})
+	f := w.flights.take(s, mark)
+	w.parse(f, w.incoming(f))
+	return f
+}
+
+// TestOwnFiringKeepsItsTimer: a firing whose answer was lost is in doubt, and is not let go when its own entry is read.
+// Any other entry takes its place.
+func TestOwnFiringKeepsItsTimer(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		header func(f *flight) message.Header
+		kept   bool
+	}{
+		"its own firing":     {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true},
+		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false},
+		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false},
+		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false},
+		"noise":              {func(*flight) message.Header { return nil }, false},
+		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false},
+	} {
+		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+		w.shared.names = w.shared.keys.policy.Names
+		f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
+		w.timers.mine[f] = 7
+		w.flights.underway++
+		w.claimAnswered(f, storeAnswer{err: outbox.ErrTimeout}, w.moment(now))
+		if f.timer.stage != stageDoubt || w.flights.waiting() != 1 {
+			t.Fatalf("without an answer it is in stage %d, and %d wait", f.timer.stage, w.flights.waiting())
+		}
+		w.timers.removing = removers // so that nothing is asked
+		entryRead(w, 9, now, tt.header(f))
+		if got := w.flights.waiting() == 1; got != tt.kept {
+			t.Errorf("%s: it is kept: %t, want %t", name, got, tt.kept)
+		}
+	}
+}
+
+// TestFiredStaysFired: what is stored as fired goes on to its target, whatever is read of its subject.
+func TestFiredStaysFired(t *testing.T) {
+	now := time.Now()
+	w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
+	w.claimAnswered(f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, w.moment(now))
+	if d := w.shared.deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
+		t.Fatalf("it was not delivered: %+v", *d)
+	}
+	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
+	if f.timer.stage != stageFired || f.timer.superseded || f.timer.entry != 8 {
+		t.Errorf("after a cancel it is %+v", f.timer)
+	}
+}
