@@ -126,19 +126,25 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})
 	defer release()
-	endControl := b.control(lanes, write)
-	err = b.work(ctx, lanes, budget, &instance{
+	answered := b.control(ctx, lanes, write)
+	err = b.work(ctx, lanes, budget, b.instance(write, deliverer))
+	answered()
+	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
+		err = errors.Join(why.error, err)
+	}
+	return err
+}
+
+// instance is what the workers share.
+func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer) *instance {
+	cfg := b.streams.cfg
+	return &instance{
 		id: b.id, claims: new(timer.Claims), patience: b.patience,
 		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
 		names:    b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing),
-	})
-	endControl()
-	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
-		err = errors.Join(why.error, err)
 	}
-	return err
 }
 
 // Ready is closed when every lane that this instance owns is being read.

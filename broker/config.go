@@ -261,7 +261,6 @@ func (c Config) check() error {
 		refuse("TimerHistory", c.TimerHistory, "want %s to %s", levels.FormatDuration(time.Second),
 			levels.FormatDuration(maxTimerHistory))
 	}
-	c.checkReplyPrefixes(&all)
 	if c.MaxOwners > 0 && c.Leaser != nil {
 		refuse("MaxOwners", c.MaxOwners, "set together with Leaser; leave one of them out")
 	}
@@ -353,6 +352,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 
 // checkRules reports rules by target whose values are out of bounds.
 func (c Config) checkRules(all *FieldErrors) {
+	c.checkReplyPrefixes(all)
 	for _, r := range c.AttemptRules {
 		if r.Attempts < 1 || r.Attempts > maxAttempts {
 			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),

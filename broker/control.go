@@ -15,27 +15,25 @@ import (
 	"delaybroker/broker/outbox"
 )
 
-// control answers requests about timers until the returned function is called, which waits for those underway. Without
-// a stream of timers there is nothing to ask for.
-func (b *Broker) control(lanes []layout.Spec, write *outbox.Outbox) (stop func()) {
+// control answers requests about timers until ctx ends. The returned function waits for those underway then, while the
+// lanes drain, too. Without a stream of timers there is nothing to ask for.
+func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox.Outbox) (wait func()) {
 	if !slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers }) {
 		return func() {}
 	}
 	cfg := b.streams.cfg
 	service := control.NewService(control.Config{
-		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Log: b.log,
+		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
+		Grace: AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 		Timers: &control.Timers{
-			Policy: b.streams.keys.policy, API: b.jetstream.api, Publish: verdictPublisher(write, b.streams.names.TimersStream()),
-			Scan: lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: cfg.APIPrefix},
+			Policy: b.streams.keys.policy, API: b.jetstream.api,
+			Publish: verdictPublisher(write, b.streams.names.TimersStream()),
+			Scan:    lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: cfg.APIPrefix},
 		},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
-	return func() {
-		cancel()
-		answering.Wait()
-	}
+	return answering.Wait
 }
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
@@ -61,7 +59,11 @@ func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context,
 			answered <- result{answer, err}
 			return false
 		})
-		r := <-answered // in time, or never: see patience
-		return r.answer, r.err
+		select {
+		case r := <-answered:
+			return r.answer, r.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }

@@ -204,7 +204,7 @@ func TestControlMany(t *testing.T) {
 		if got := bodies(orders()); got != "bare other payment x×8" {
 			t.Errorf("before the shifted ones are due there came %q", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := bodies(orders()); got != "bare other payment x×19" {
 			t.Errorf("in the end there came %q", got)
@@ -213,9 +213,9 @@ func TestControlMany(t *testing.T) {
 	})
 }
 
-// TestDeputyAnswersInboxesOnly: a request whose answer would go where somebody takes it for a request, or nowhere, is not
-// answered and not carried out. That holds for the questions of "nats micro", and for acknowledgements that a tenant has
-// put on the service's subjects.
+// TestDeputyAnswersInboxesOnly: a request whose answer would go where somebody takes it for a request, or nowhere, is
+// not answered and not carried out. That holds for the questions of "nats micro", and for acknowledgements that a
+// tenant has put on the service's subjects.
 func TestDeputyAnswersInboxesOnly(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

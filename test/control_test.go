@@ -71,8 +71,8 @@ func moveTo(key string, generation uint64, until time.Time) control.Wish {
 	return w
 }
 
-// TestVerbsWithBrokerAndWithout: each outcome of each verb, and what is delivered afterwards, with the broker up and with
-// it down all the time.
+// TestVerbsWithBrokerAndWithout: each outcome of each verb, and what is delivered afterwards, with the broker up and
+// with it down all the time.
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
@@ -173,8 +173,8 @@ func lossy(c *controlled, lose *atomic.Int32) *controlled {
 	return &controlled{c.client, &timers}
 }
 
-// TestLostAcknowledgements: what was stored although the answer got lost is told as what it is: cancelled, moved, fired or
-// set, and not as a conflict, also when it has fired meanwhile.
+// TestLostAcknowledgements: what was stored although the answer got lost is told as what it is: cancelled, moved, fired
+// or set, and not as a conflict, also when it has fired meanwhile.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -408,7 +408,7 @@ func TestBulk(t *testing.T) {
 		if got := bodies(in.all()); got != "other" {
 			t.Errorf("before it is due there came %q", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := bodies(in.all()); got != "other o×50" && got != "o×50 other" {
 			t.Errorf("when due there came %q", got)

@@ -40,8 +40,9 @@ const (
 type Config struct {
 	Conn          *nats.Conn // to listen and to answer
 	Timers        *Timers
-	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot
-	Instance      string   // shown to operators
+	ReplyPrefixes []string      // below which it answers, besides _INBOX and _R_; without the final dot
+	Instance      string        // shown to operators
+	Grace         time.Duration // for what is underway when Run is to end
 	Log           *slog.Logger
 }
 
@@ -105,7 +106,8 @@ func (e *endpoint) subjects() []string {
 	return []string{e.root + "*.>"}
 }
 
-// Run answers until ctx ends, and then what it has received. Where it may not listen, nobody is answered.
+// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen, nobody
+// is answered.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC()
 	stop, err := s.listen()
@@ -113,17 +115,25 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Warn("nobody can ask this instance about timers", "err", err)
 		return
 	}
-	defer stop()
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
 	var working sync.WaitGroup
-	defer working.Wait()
-	defer close(s.one)
-	defer close(s.many)
 	for range oneWorkers {
-		working.Go(func() { s.work(s.one, oneTime) })
+		working.Go(func() { s.work(base, s.one, oneTime) })
 	}
 	for range manyWorkers {
-		working.Go(func() { s.work(s.many, manyTime) })
+		working.Go(func() { s.work(base, s.many, manyTime) })
 	}
+	s.receiveAll(ctx, stop)
+	close(s.one)
+	close(s.many)
+	late := time.AfterFunc(s.Grace, abandon)
+	defer late.Stop()
+	working.Wait()
+}
+
+// receiveAll receives until ctx ends, and then what has come already.
+func (s *Service) receiveAll(ctx context.Context, stop func()) {
 	for {
 		select {
 		case m := <-s.msgs:
@@ -138,14 +148,14 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// listen subscribes. Stop may be called several times.
+// listen subscribes, until stop is called.
 func (s *Service) listen() (stop func(), err error) {
 	var subs []*nats.Subscription
-	stop = sync.OnceFunc(func() {
+	stop = func() {
 		for _, sub := range subs {
 			_ = sub.Unsubscribe() // it fails when the connection is closed
 		}
-	})
+	}
 	for _, e := range s.endpoints {
 		for _, subject := range e.subjects() {
 			sub, err := s.Conn.ChanQueueSubscribe(subject, micro.DefaultQueueGroup, s.msgs)
@@ -214,10 +224,10 @@ func (s *Service) mayAnswer(reply string) bool {
 }
 
 // work carries out requests until there are no more.
-func (s *Service) work(queue <-chan request, most time.Duration) {
+func (s *Service) work(base context.Context, queue <-chan request, most time.Duration) {
 	for r := range queue {
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), most)
+		ctx, cancel := context.WithTimeout(base, most)
 		answer, err := r.to.answers(s, ctx, r)
 		cancel()
 		s.answer(r, answer, err, began)

@@ -99,8 +99,8 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
-// The control service listens on these: one timer, with its key and target behind; many, with the beginning of their
-// targets behind, or nothing.
+// TimerCall begins the subjects of requests about one timer; its key and target follow. TimersCall, CancelAllCall and
+// ShiftCall are those of requests about many; where their targets begin may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
 func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }

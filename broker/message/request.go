@@ -142,7 +142,8 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		}
 		r.Word = reason(first(s.delay[HeaderWord]))
 	} else if s.delay[HeaderCancel] != nil || s.delay[HeaderWord] != nil {
-		return r, Problemf(BadOption, "Delay-Cancel and Delay-Word are for named timers: only what has a key can be cancelled")
+		return r, Problemf(BadOption,
+			"Delay-Cancel and Delay-Word are for named timers: only what has a key can be cancelled")
 	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)

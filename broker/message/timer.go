@@ -85,7 +85,8 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 			problem = replacing(problem, in.Sequence)
 		}
 		return Entry{
-			Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word, First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
+			Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word,
+			First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
 		}
 	}
 	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same

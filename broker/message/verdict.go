@@ -30,8 +30,8 @@ func CancelHeader(generation uint64, word string) Header {
 	}
 }
 
-// MoveHeader is the header that sets a generation anew, if that is still the last entry: all that the client wrote, with
-// another time (Delay-For or Delay-Until, and its value) and word.
+// MoveHeader is the header that sets a generation anew, if that is still the last entry: all that the client wrote,
+// with another time (Delay-For or Delay-Until, and its value) and word.
 func MoveHeader(old Header, name, value string, generation uint64, word string) Header {
 	h := make(Header, len(old)+2)
 	for k, values := range old {

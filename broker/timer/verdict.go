@@ -143,7 +143,7 @@ func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
 		a.Generation == g && g > 0:
 		return Ask, Answer{}
 	}
-	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another client has set it"}, doubt)
+	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
 // contested is the answer where another entry stands there than the one that it is about.

@@ -26,9 +26,10 @@ func TestDecide(t *testing.T) {
 		"blind cancel":     {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry}},
 		"fired":            {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 5}},
 		"another fired":    {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 7}},
-		"ours fired":       {Sequence: 9, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
-		"delivered":        over(5, message.OutcomeDelivered),
-		"unproven":         {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
+		"ours fired": {Sequence: 9, LastSeq: 99,
+			Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
+		"delivered": over(5, message.OutcomeDelivered),
+		"unproven":  {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
 	}
 	const ask, look = "ask", "look"
 	for name, want := range map[string]struct {

@@ -43,8 +43,9 @@ func (a *app) pubCommand() *cobra.Command {
 		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
 when it is -, or left out while stdin is no terminal.
 
-With --key it is a named timer, which replaces the one before of that key and target: see delaybroker timers. --if absent
-sets it only if there is none, --if GENERATION only in place of that one. Then the exit codes are those of timers.`,
+With --key it is a named timer, which replaces the one before of that key and target: see delaybroker timers.
+--if absent sets it only if there is none, --if GENERATION only in place of that one. Then the exit codes are those of
+timers.`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
   date | delaybroker pub clock.tick --level 5s --count 3

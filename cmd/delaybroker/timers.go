@@ -29,14 +29,15 @@ func (e outcomeError) exitCode() int {
 	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
 }
 
-const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 wrong words or settings, 3 too late: it has fired, 4 not
-found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
+const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 wrong words or settings, 3 too late: it has
+fired, 4 not found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
 
 func (a *app) timersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "timers",
 		Short: "Look at named timers, cancel them, move them, fire them",
-		Long: `Look at named timers, cancel them, move them, fire them. The verbs ask JetStream, and work with the broker down too.
+		Long: `Look at named timers, cancel them, move them, fire them. The verbs ask JetStream, and work with the broker down
+too.
 
 A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
 that generation stands: of fire, cancel, move and replace exactly one wins.

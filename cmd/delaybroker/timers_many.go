@@ -47,7 +47,8 @@ func (o manyTimers) filter() (f control.Filter, err error) {
 	f.Key = o.key
 	if o.target != "" {
 		if !message.ValidPattern(o.target) {
-			return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, o.target)
+			return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage,
+				o.target)
 		}
 		f.Targets = []string{o.target}
 	}

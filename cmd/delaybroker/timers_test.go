@@ -40,7 +40,8 @@ func TestTimersVerbs(t *testing.T) {
 	wantOutcome(t, o, 4, "not_found", "timers", "show", "order-2", "orders.x")
 	wantOutcome(t, o, 5, "conflict", "timers", "cancel", "order-1", "orders.x", "--generation", generation)
 	moved := decode[control.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
-	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved || got != "2036-01-02T02:59:05.678" {
+	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved ||
+		got != "2036-01-02T02:59:05.678" {
 		t.Errorf("move says %+v", moved)
 	}
 	wantOutcome(t, o, 0, "fired", "timers", "fire", "order-1", "orders.x")
