@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -314,6 +315,52 @@ func TestVerdictsAroundDue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMoveKeepsMessageID: a timer that was set under a Nats-Msg-Id can be moved within the stream's duplicate window,
+// where the server acknowledges the move as a duplicate and stores nothing, and keeps the id.
+func TestMoveKeepsMessageID(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		in := c.subscribe("orders.>")
+		g := c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
+		until := time.Now().Add(20 * time.Minute)
+		if a := c.check(moveTo("k", g, until), timer.Moved, 0); a.Generation <= g {
+			t.Errorf("it has the generation %d, and had %d", a.Generation, g)
+		}
+		checkExactly(t, in, until, 0)
+		if got := in.all()[0].Header.Get("Delay-Msg-Id"); got != "mine" {
+			t.Errorf("it comes with the id %q", got)
+		}
+	})
+}
+
+// TestNothingOfOldLeader: that nothing stands there is believed of a leader that a majority follows, and of no other.
+func TestNothingOfOldLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		var follow atomic.Bool
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
+				return false
+			}
+			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{},"state":{"last_seq":9},
+				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
+			return true
+		})
+		c.timers.API.API = "X.API"
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, control.ErrLeader) {
+			t.Errorf("it says %+v %v, want %v", a, err, control.ErrLeader)
+		}
+		follow.Store(true)
+		c.check(wish(timer.Cancel, "k", 0), timer.NotFound, 0)
+	})
 }
 
 // TestListShowsWhatStands: what was replaced, moved or cancelled while no broker removes it is on no page, and no bulk

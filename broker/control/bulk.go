@@ -56,8 +56,8 @@ func (d *Done) Add(later Done) {
 	d.DryRun, d.UpTo, d.Next, d.At = later.DryRun, later.UpTo, later.Next, later.At
 }
 
-// Bulk works on one page. It touches the generations up to Page.UpTo and no others. What it moves has a higher one, so a
-// page that is repeated moves nothing twice.
+// Bulk works on one page. It touches the generations up to Page.UpTo and no others. What it moves has a higher one, so
+// a page that is repeated moves nothing twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
 		return Done{}, refusef(codeBad, "by how long? as in 5m or -5m")

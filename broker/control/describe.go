@@ -5,8 +5,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// This file answers what "nats micro" asks: who is there (PING), what there is to ask (INFO), and how often that was done
-// (STATS). Package micro would answer on any subject: see doc.go.
+// This file answers what "nats micro" asks: who is there (PING), what there is to ask (INFO), and how often that was
+// done (STATS). Package micro would answer on any subject: see doc.go.
 
 const (
 	serviceName    = "delaybroker"

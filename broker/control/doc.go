@@ -1,6 +1,6 @@
-// Package control is what can be done to named timers: look at one, set, cancel, move and fire it, list many, and cancel
-// or move many. The operator's verbs do it by themselves, with the broker up or down; a broker does it for those who ask
-// on delayctl (Service).
+// Package control is what can be done to named timers: look at one, set, cancel, move and fire it, list many, and
+// cancel or move many. The operator's verbs do it by themselves, with the broker up or down; a broker does it for those
+// who ask on delayctl (Service).
 //
 //	Timers    reads the last entry of a subject at the leader, and publishes what timer.Decide says
 //	List      a pass through the stream's headers, page by page
@@ -10,8 +10,8 @@
 // # Every answer is final, or unknown
 //
 // Every verdict is one publish that expects a generation, so the stream's leader decides. What it said is final: an
-// acknowledged cancel is never delivered, and a timer that is too late has fired. What it did not say is looked up: each
-// request has a word of its own, which travels with what it writes, and with what becomes of that. So a lost
+// acknowledged cancel is never delivered, and a timer that is too late has fired. What it did not say is looked up:
+// each request has a word of its own, which travels with what it writes, and with what becomes of that. So a lost
 // acknowledgement is no loss. Where nothing can tell any more, the answer is unknown.
 //
 // An error says that nothing was done.

@@ -173,7 +173,9 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
 			last[s.Subject] = s.Sequence
 		}
 	}
-	all.Timers = slices.DeleteFunc(all.Timers, func(r Row) bool { return last[names.Timer(r.Key, r.Target)] != r.sequence })
+	all.Timers = slices.DeleteFunc(all.Timers, func(r Row) bool {
+		return last[names.Timer(r.Key, r.Target)] != r.sequence
+	})
 	return nil
 }
 

@@ -160,8 +160,8 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	case b.Verb == timer.Cancel && a.By != "":
 		return nil, refusef(codeBad, "by is of shift")
 	case b.Verb == timer.Move && !b.DryRun && a.UpTo == 0:
-		return nil, refusef(codeBad, "up_to is missing: ask with dry_run first, which tells it; then a page that is repeated "+
-			"shifts nothing twice")
+		return nil, refusef(codeBad, "up_to is missing: ask with dry_run first, which tells it; "+
+			"then a page that is repeated shifts nothing twice")
 	case b.Verb == timer.Move:
 		if b.By, err = ParseShift(a.By); err != nil {
 			return nil, refusef(codeBad, "by: %v", err)

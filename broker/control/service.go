@@ -87,10 +87,11 @@ func NewService(cfg Config) *Service {
 			name: string(verb), root: s.names.TimerCall(string(verb)), verb: verb, answers: (*Service).verdict,
 		})
 	}
+	list, bulk := (*Service).list, (*Service).bulk
 	s.endpoints = append(s.endpoints,
-		&endpoint{name: "timers", root: s.names.TimersCall(), answers: (*Service).list, isMany: true},
-		&endpoint{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: (*Service).bulk, isMany: true},
-		&endpoint{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: (*Service).bulk, isMany: true},
+		&endpoint{name: "timers", root: s.names.TimersCall(), answers: list, isMany: true},
+		&endpoint{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk, isMany: true},
+		&endpoint{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk, isMany: true},
 	)
 	for _, e := range s.endpoints {
 		e.stats = micro.EndpointStats{Name: e.name, Subject: e.subjects()[0], QueueGroup: micro.DefaultQueueGroup}
@@ -106,8 +107,8 @@ func (e *endpoint) subjects() []string {
 	return []string{e.root + "*.>"}
 }
 
-// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen, nobody
-// is answered.
+// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
+// nobody is answered.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC()
 	stop, err := s.listen()
