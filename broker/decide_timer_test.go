@@ -47,7 +47,8 @@ func TestDecideTimer(t *testing.T) {
 		{name: "a marker that waits", timing: marker, kind: layout.Level, delay: half, due: half, want: "hold until 30m0s"},
 		{name: "a marker that moves on", timing: marker, kind: layout.Level, delay: half, due: time.Hour,
 			now: half - 50*time.Millisecond, want: "hop into 30m"},
-		{name: "a marker that is due", timing: marker, kind: layout.Level, delay: half, due: half, now: half, want: "examine"},
+		{name: "a marker that is due", timing: marker, kind: layout.Level, delay: half, due: half, now: half,
+			want: "examine"},
 
 		{name: "replaced", timing: with(set, gone), due: time.Hour, want: "arrive"},
 		{name: "replaced when it was due", timing: with(marker, gone), want: "arrive"},

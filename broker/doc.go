@@ -42,11 +42,13 @@
 //	The time: clock.go, look.go, leadertime.go. The memory for reading: budget.go.
 //	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
 //
-// A named timer is decided in decide_timer.go, and its steps are taken in settle_timer.go, until its firing is stored
-// and again when it is settled; timing.go is what a flight has of it, sweep.go finds those that were lost. In between it
-// is a message as any other.
-//
 // These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
+//
+// # Named timers
+//
+// A named timer is decided in decide_timer.go, and its steps are taken in settle_timer.go, until its firing is stored
+// and again when it is settled (remove_timer.go); timing.go is what a flight has of it, armed.go keeps the lane's
+// cursor, and sweep.go finds those that were lost. In between it is a message as any other.
 //
 // # Who decides
 //

@@ -205,6 +205,17 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	}
 }
 
+// parse reads the request of a message.
+func (w *worker) parse(f *flight, in message.Incoming) {
+	if w.lane.Kind == layout.Timers {
+		w.parseEntry(f, in)
+		return
+	}
+	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
+		w.parseMarker(f)
+	}
+}
+
 // adopt begins an epoch.
 func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {

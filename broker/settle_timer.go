@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,8 +18,8 @@ import (
 // This file takes the steps of named timers that decide_timer.go has decided on, and takes in the answers to them.
 
 const (
-	// lookers is how many last entries a lane reads at once, and removers how many it deletes: JetStream drops all
-	// questions of all clients when 10,000 of them wait.
+	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000 of
+	// them wait.
 	lookers = 16
 	// loadShare is the part of its memory, one in so many, that a lane takes for bodies that are read when they are due:
 	// thousands of markers may be due at once.
@@ -222,158 +221,4 @@ func (w *worker) examined(e examined, m moment) {
 		w.won(f, e.found.Sequence, entry.Request)
 	}
 	w.apply(f, afterExamine(m, f, v, until), m)
-}
-
-// remove removes the entries of a timer that is settled. Where somebody may ask what became of it, an entry that tells
-// comes first.
-func (w *worker) remove(f *flight) {
-	t := f.timer
-	if w.plan.history == 0 || t.alone || t.what == "" {
-		w.timers.unremoved = append(w.timers.unremoved, f)
-		w.removeOn()
-		return
-	}
-	header := f.request.OverHeader(t.generation, t.entry, t.what)
-	w.shared.keys.policy.Keys.SealMessage(t.subject, header, nil, time.Now())
-	w.publishEntry(t.subject, header, nil, func(a storeAnswer) { w.mail.put(told{f, a}) })
-}
-
-// told is the event that the entry is stored which tells what became of a timer, or could not be.
-type told struct {
-	*flight
-	storeAnswer
-}
-
-func (w *worker) told(f *flight, a storeAnswer, m moment) {
-	t := f.timer
-	switch {
-	case a.wins(t.entry):
-		t.entry, t.keep, t.what = a.ack.Sequence, true, ""
-	case a.err == nil && a.ack.Code == jsapi.CodeWrongLast:
-		w.apply(f, step{kind: arrive}, m) // what stands there now has the entries before it removed
-		return
-	case a.unclear():
-		w.apply(f, repeatLater(m, f, a.err), m)
-		return
-	default:
-		t.what = "" // there is no room to tell; what is settled must go all the same
-	}
-	w.remove(f)
-}
-
-// removeOn removes entries, of some timers at once.
-func (w *worker) removeOn() {
-	t := w.timers
-	for len(t.unremoved) > 0 && t.removing < removers {
-		f := t.unremoved[0]
-		t.unremoved = t.unremoved[1:]
-		t.removing++
-		w.flights.underway++
-		todo := *f.timer
-		w.wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-			defer cancel()
-			w.mail.put(removed{f, storeAnswer{err: w.shared.removeEntries(ctx, todo)}})
-		})
-	}
-}
-
-// removed is the event that the entries of a timer have been removed, or could not be.
-type removed struct {
-	*flight
-	storeAnswer
-}
-
-func (w *worker) removed(f *flight, a storeAnswer, m moment) {
-	w.timers.removing--
-	w.removeOn()
-	w.apply(f, afterRemoval(m, f, a), m)
-}
-
-// removeEntries removes the entries of a subject up to a timer's last one, the oldest first, each after the answer for
-// the one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets,
-// no entry stands again without those that came after it.
-func (i *instance) removeEntries(ctx context.Context, t timing) error {
-	stream, api := i.names.TimersStream(), i.jetstream.api
-	for !t.alone {
-		m, err := api.Next(ctx, stream, 1, t.subject)
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return nil // the last is gone; or a leader that was deposed does not know it, and the sweep finds it
-		case err != nil:
-			return err
-		case m.Subject != t.subject:
-			return errDeposed
-		case m.Sequence > t.entry || m.Sequence == t.entry && t.keep:
-			return nil
-		}
-		if err := i.removeEntry(ctx, stream, m.Sequence); err != nil || m.Sequence == t.entry {
-			return err
-		}
-	}
-	return i.removeEntry(ctx, stream, t.entry)
-}
-
-func (i *instance) removeEntry(ctx context.Context, stream string, sequence uint64) error {
-	err := i.jetstream.api.Delete(ctx, stream, sequence)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil
-	}
-	return err
-}
-
-// storeCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that
-// has lost the lane is lower than its successor's, and costs only time.
-func (w *worker) storeCursor(ctx context.Context, todo commit) error {
-	subject := w.shared.names.Armed()
-	body := []byte(timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created}.String())
-	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
-	w.shared.keys.policy.Keys.SealMessage(subject, header, body, time.Now())
-	stream, answered := w.shared.names.TimersStream(), make(chan error, 1)
-	var stored uint64
-	m := &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
-	w.shared.write.Publish(m, commitTimeout, func(answer *nats.Msg, err error) (again bool) {
-		if err == nil {
-			ack, ok := jsapi.ParseAck(answer)
-			if !ok || ack.Stream != stream && !ack.Refused() {
-				return true
-			}
-			if stored = ack.Sequence; ack.Refused() {
-				err = errors.New(ack.Description)
-			}
-		}
-		answered <- err
-		return false
-	})
-	select {
-	case err := <-answered:
-		if err != nil {
-			return err
-		}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return w.shared.removeEntries(ctx, timing{subject: subject, entry: stored, keep: true})
-}
-
-// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
-func (b *Broker) readCursor(ctx context.Context) timer.Cursor {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	stream, subject := b.streams.names.TimersStream(), b.streams.names.Armed()
-	m, err := b.jetstream.api.Last(ctx, stream, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return timer.Cursor{}
-	}
-	header, bad := m.Header()
-	if err == nil && bad == nil {
-		in := message.Incoming{
-			Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(header), Data: m.Data,
-		}
-		if c, ok := timer.ParseCursor(m.Data, m.Sequence); ok && b.streams.keys.policy.ProvenCursor(in) {
-			return c
-		}
-	}
-	b.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
-	return timer.Cursor{}
 }

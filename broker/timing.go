@@ -3,7 +3,6 @@ package broker
 import (
 	"time"
 
-	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -128,15 +127,8 @@ func (w *worker) endTimer(f *flight) {
 	}
 }
 
-// parse reads the request of a message.
-func (w *worker) parse(f *flight, in message.Incoming) {
-	if w.lane.Kind == layout.Timers {
-		w.parseEntry(f, in)
-		return
-	}
-	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem != nil || !f.request.Timer.Pending() {
-		return
-	}
+// parseMarker makes a timer of a message whose request is that of a marker. Its seal vouches for its id.
+func (w *worker) parseMarker(f *flight) {
 	id, err := message.ParseID(f.request.ID)
 	if err != nil {
 		panic("bug: a hop has been read with an id that cannot be: " + f.request.ID)

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/natstest"
@@ -41,8 +43,8 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	text := string(conf)
 	imports := regexp.MustCompile(`\{ (service|stream): .* \}`).FindAllStringIndex(text, -1)
 	thresholds := regexp.MustCompile(`, response_threshold: "5s"`).FindAllStringIndex(text, -1)
-	if len(imports) != 20 || len(thresholds) != 2 {
-		t.Fatalf("found %d imports and exports and %d thresholds, want 20 and 2", len(imports), len(thresholds))
+	if len(imports) != 24 || len(thresholds) != 2 {
+		t.Fatalf("found %d imports and exports and %d thresholds, want 24 and 2", len(imports), len(thresholds))
 	}
 	for _, cut := range append(imports, thresholds...) {
 		dir := t.TempDir()
@@ -114,10 +116,14 @@ func accountsWork(s *stage) error {
 		for _, subject := range []string{
 			"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
 			fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
-			"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x",
+			"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x", "delaytimer.key." + name + "core.x",
 		} {
 			wait, cancel := context.WithTimeout(ctx, time.Second)
-			_, err := js.Publish(wait, subject, nil, jetstream.WithRetryAttempts(0))
+			m := &nats.Msg{Subject: subject, Header: nats.Header{}}
+			if strings.HasPrefix(subject, "delaytimer.") {
+				m.Header.Set("Delay-For", "10m")
+			}
+			_, err := js.PublishMsg(wait, m, jetstream.WithRetryAttempts(0))
 			cancel()
 			if err != nil {
 				return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
@@ -152,7 +158,7 @@ func accountsWork(s *stage) error {
 	time.Sleep(time.Hour)
 	for tenant := range names {
 		got := heard[tenant]()
-		want := map[string]int{tenant + ".core.x": 3, "delaydead.undelivered." + tenant + ".full.x": 1}
+		want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
 		if tenant == "orders" {
 			want["delaydead.undelivered.orders.payments.core.x"] = 1
 		}

@@ -279,16 +279,16 @@ func TestUnknownKind(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
 		if _, err := c.js.CreateStream(context.Background(),
-			jetstream.StreamConfig{Name: "DELAY_TIMERS", Subjects: []string{"delaytimer.*.>"},
-				Metadata: map[string]string{"delaybroker.kind": "timers", "delaybroker.prefix": "delay",
+			jetstream.StreamConfig{Name: "DELAY_ROUNDS", Subjects: []string{"delayround.*.>"},
+				Metadata: map[string]string{"delaybroker.kind": "rounds", "delaybroker.prefix": "delay",
 					"delaybroker.format": "1"}}); err != nil {
 			t.Fatal(err)
 		}
-		c.publish("delaytimer.k.orders.x", "timer", message.HeaderFor, "1h")
+		c.publish("delayround.k.orders.x", "round", message.HeaderFor, "1h")
 		startBroker(t, s, broker.Config{})
 		time.Sleep(2 * time.Hour)
 		c.checkNoDead()
-		if got := len(c.arrivals("DELAY_TIMERS")); got != 1 {
+		if got := len(c.arrivals("DELAY_ROUNDS")); got != 1 {
 			t.Errorf("%d messages are left in it, want 1", got)
 		}
 	})

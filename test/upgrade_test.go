@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -118,8 +119,8 @@ func TestNewerMessage(t *testing.T) {
 		c.target("ORDERS", "orders.>")
 		start := time.Now()
 		for range 3 {
-			c.publishSealed(c.keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs", message.HeaderFormat, "3",
-				"Delay-New", "whatever this is")
+			c.publishSealed(c.keys("delay"), "delaysys.hop.5s.orders.theirs", "theirs",
+				message.HeaderFormat, strconv.Itoa(message.Format+1), "Delay-New", "whatever this is")
 		}
 		c.publish("delay.5s.orders.ours", "ours")
 		c.checkArrive("ORDERS", start.Add(5*time.Second-1))
