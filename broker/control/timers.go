@@ -114,7 +114,10 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 	for ctx.Err() == nil {
 		next := timer.Look
 		if err := a.look(ctx); err != nil {
-			if last = err; errors.Is(err, jetstream.ErrStreamNotFound) && !a.doubt.Any {
+			if last == nil || ctx.Err() == nil { // that the time is over is not the reason
+				last = err
+			}
+			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.doubt.Any {
 				return timer.Answer{}, noStream()
 			}
 		} else {

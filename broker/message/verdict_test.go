@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWordTravels: the word of a set stands on its firing and on what tells that it is over, and that of a cancel on the
-// cancel, with the generation that it was stored in place of for certain.
+// TestWordTravels: the word of a set stands on its firing and on what tells that it is over, and that of a cancel on
+// the cancel, with the generation that it was stored in place of for certain.
 func TestWordTravels(t *testing.T) {
 	t.Parallel()
 	names, err := NewNames(DefaultPrefix)
