@@ -131,16 +131,25 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer closeJournal() // after the workers, before the outbox
 	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
-	err = b.work(ctx, lanes, room, &instance{
-		id: b.id, claims: new(timer.Claims), patience: b.patience, sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
-		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
-		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
-	})
+	answered := b.control(ctx, lanes, write)
+	err = b.work(ctx, lanes, room, b.instance(write, deliverer, records))
+	answered()
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
 	}
 	return err
+}
+
+// instance is what the workers share.
+func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
+	cfg := b.streams.cfg
+	return &instance{
+		id: b.id, claims: new(timer.Claims), patience: b.patience,
+		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
+		names:    b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
+		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
+	}
 }
 
 // drain begins a stop.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,6 +131,10 @@ type Config struct {
 	// TimerHistory is how long the last entry of a timer's subject tells what became of it. Defaults to
 	// DefaultTimerHistory; below zero is none.
 	TimerHistory time.Duration
+
+	// ReplyPrefixes are where the control service answers, besides _INBOX and _R_: the inbox prefixes of those who ask. It
+	// publishes there with the broker's rights, so nobody may take what comes there for a request.
+	ReplyPrefixes []string
 
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
@@ -278,6 +283,23 @@ func (c Config) checkIdentity(all *FieldErrors) {
 	}
 }
 
+// checkReplyPrefixes refuses subjects on which somebody acts.
+func (c Config) checkReplyPrefixes(all *FieldErrors) {
+	var roots []string
+	if names, err := message.NewNames(c.Prefix); err == nil {
+		roots = names.Roots()
+	}
+	for _, prefix := range c.ReplyPrefixes {
+		first, _, _ := strings.Cut(prefix, ".")
+		if !message.ValidPattern(prefix) || strings.ContainsAny(prefix, "*>") || first[0] == '$' ||
+			slices.Contains(roots, first) {
+			all.refuse("ReplyPrefixes", prefix,
+				"reply prefix %q: want an inbox prefix such as _INBOX_orders, without wildcards, and nothing below $ or the "+
+					"broker's own subjects", prefix)
+		}
+	}
+}
+
 // checkRanges looks at what has a least and a most.
 func (c Config) checkRanges(all *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
@@ -351,6 +373,7 @@ func (c Config) checkRules(all *FieldErrors) {
 	if err := c.Rates.Validate(); err != nil {
 		all.refuse("Rates", "", "%v", err)
 	}
+	c.checkReplyPrefixes(all)
 	for _, r := range c.AttemptRules {
 		if r.Attempts < 1 || r.Attempts > maxAttempts {
 			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),

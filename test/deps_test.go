@@ -14,7 +14,7 @@ import (
 //	6  cmd/embedded   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
-//	3  broker/deliver   broker/deadletter   broker/journal
+//	3  broker/deliver   broker/deadletter   broker/journal   broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
@@ -26,7 +26,7 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
-	{"broker/deliver", "broker/deadletter", "broker/journal"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
 	{"cmd/embedded", "broker/probes"},
@@ -115,6 +115,11 @@ func TestForeignImports(t *testing.T) {
 			"delaybroker/broker/lease",
 			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
 			"ownership knows lanes by name",
+		},
+		{
+			"delaybroker/broker/control",
+			[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
+			"a verdict is a publish, which needs no broker",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
 		{

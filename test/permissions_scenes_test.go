@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,6 +148,9 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	if got := answers()["delayctl.status.me"]; got != 2 {
 		return fmt.Errorf("%d instances answer an operator, want both", got)
 	}
+	if err := s.askAboutTimers(); err != nil {
+		return err
+	}
 	all := owned(first) + owned(second)
 	if err := stopFirst(); err != nil {
 		return fmt.Errorf("stop: %w", err)
@@ -157,6 +161,28 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	}
 	if err := stopSecond(); err != nil {
 		return fmt.Errorf("stop the second: %w", err)
+	}
+	return nil
+}
+
+// askAboutTimers asks the control service, and both instances what there is to ask.
+func (s *stage) askAboutTimers() error {
+	const inbox = "_INBOX_orders.me."
+	answers, err := s.listen(s.all, inbox+">")
+	if err != nil {
+		return err
+	}
+	asked := map[string]int{"delayctl.timers.payments": 1, "delayctl.timer.get.k.payments.x": 1, "$SRV.PING": 2}
+	for subject := range asked {
+		if err := s.all.PublishRequest(subject, inbox+subject, nil); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Second)
+	for subject, want := range asked {
+		if got := answers()[inbox+subject]; got != want {
+			return fmt.Errorf("%s has %d answers, want %d", subject, got, want)
+		}
 	}
 	return nil
 }
@@ -294,6 +320,18 @@ func clientWorks(s *stage) error {
 		cancel()
 		if err != nil {
 			return fmt.Errorf("publish on %s: %w", root+s.user+".x", err)
+		}
+	}
+	if s.user == "orders" { // the other tenant asks the broker for nothing
+		for verb, want := range map[string]string{"cancel.key": "not_found", "get.key": "pending"} {
+			target := map[string]string{"cancel.key": "y", "get.key": "x"}[verb]
+			answer, err := nc.Request("delayctl.timer."+verb+"."+s.user+"."+target, nil, 10*time.Second)
+			if err != nil {
+				return fmt.Errorf("ask to %s: %w", verb, err)
+			}
+			if !strings.Contains(string(answer.Data), want) {
+				return fmt.Errorf("asked to %s it says %s %v", verb, answer.Data, answer.Header)
+			}
 		}
 	}
 	time.Sleep(time.Hour)

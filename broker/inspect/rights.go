@@ -222,8 +222,14 @@ func (f Facts) unanswered(names message.Names) []string {
 	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
 		all = append(all, "Publish to "+names.StatusFilter())
 	}
-	if !f.user.Permissions.Subscribe.allow(names.StatusCall()) {
-		all = append(all, "Subscription to "+names.StatusCall())
+	calls := []string{names.StatusCall()}
+	if slices.ContainsFunc(f.want, func(s layout.Spec) bool { return s.Kind == layout.Timers }) {
+		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
+	}
+	for _, subject := range calls {
+		if !f.user.Permissions.Subscribe.allow(subject) {
+			all = append(all, "Subscription to "+subject)
+		}
 	}
 	return all
 }

@@ -21,6 +21,7 @@ const (
 	HeaderMaxAttempts = "Delay-Max-Attempts" // refused so often, it is a dead letter: fewer than the settings allow
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
+	HeaderWord   = "Delay-Word"   // of a named timer: the client's own, by which it knows its set again
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -92,7 +93,7 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
-		HeaderCancel, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
+		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,
 		HeaderReleased,

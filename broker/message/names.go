@@ -107,6 +107,13 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
+// TimerCall begins the subjects of requests about one timer; its key and target follow. TimersCall, CancelAllCall and
+// ShiftCall are those of requests about many; where their targets begin may follow.
+func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
+func (n Names) TimersCall() string           { return n.control + ".timers" }
+func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
+func (n Names) ShiftCall() string            { return n.control + ".shift" }
+
 // LevelFilter is the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
 // DeadFilter are likewise subjects of streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }

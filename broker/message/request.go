@@ -54,6 +54,7 @@ type Request struct {
 	MaxAttempts int
 	User        Header // the client's own headers, to be passed on
 	Timer       Timer  // of a named timer that is pending
+	Word        string // of a named timer: the client's own
 
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
@@ -140,8 +141,10 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		if problem := p.checkSet(in, addr); problem != nil {
 			return r, problem
 		}
-	} else if s.delay[HeaderCancel] != nil {
-		return r, Problemf(BadOption, "Delay-Cancel is for named timers: only what has a key can be cancelled")
+		r.Word = reason(first(s.delay[HeaderWord]))
+	} else if s.delay[HeaderCancel] != nil || s.delay[HeaderWord] != nil {
+		return r, Problemf(BadOption,
+			"Delay-Cancel and Delay-Word are for named timers: only what has a key can be cancelled")
 	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)

@@ -60,7 +60,9 @@ type Entry struct {
 	Request    Request  // of a set, or of the fired message
 	Problem    *Problem // of a set, why it is none
 	Generation uint64   // of what fired or is over
-	By         string   // the instance that fired it
+	By         string   // the instance that fired it, or what became of it: an Outcome
+	Word       string   // of the client that cancelled it, or that set what is pending, has fired or is over
+	Cancelled  uint64   // the generation that a cancel has cancelled for certain; zero where it expected none
 	First      bool     // of a set: there was none on its subject
 }
 
@@ -83,10 +85,15 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 			problem = replacing(problem, in.Sequence)
 		}
 		return Entry{
-			Request: r, Problem: problem, Generation: in.Sequence, First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
+			Request: r, Problem: problem, Generation: in.Sequence, Word: r.Word,
+			First: slices.Equal(in.Header[HeaderExpected], []string{"0"}),
 		}
 	}
-	return Entry{Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At}}
+	word, _ := s.one(HeaderCancel) // given twice, it cancels all the same
+	return Entry{
+		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
+		Word: reason(word), Cancelled: expected(in.Header),
+	}
 }
 
 // CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
@@ -127,7 +134,10 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	if err != nil || g == 0 || g >= in.Sequence || len(in.Header[name]) != 1 {
 		return forged()
 	}
-	e.Generation, e.By = g, rest
+	e.Generation, e.By, e.Word = g, rest, first(in.Header[HeaderWord])
+	if due, problem := parseTime(first(in.Header[HeaderDue])); problem == nil {
+		e.Request.Due = due
+	}
 	if fired {
 		addr := p.Names.Parse(in.Subject)
 		s, problem := splitHeader(in.Header, true)
@@ -260,6 +270,7 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	delete(h, headerNatsMsgID)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderFired, strconv.FormatUint(generation, 10)+" "+by)
+	set(h, HeaderWord, r.Word)
 	set(h, HeaderExpected, strconv.FormatUint(generation, 10))
 	return h
 }
@@ -271,6 +282,7 @@ func (r Request) OverHeader(generation, follows uint64, what Outcome) Header {
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	set(h, HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
 	set(h, HeaderID, r.ID)
+	set(h, HeaderWord, r.Word)
 	setTime(h, HeaderDue, r.Due)
 	set(h, HeaderExpected, strconv.FormatUint(follows, 10))
 	return h

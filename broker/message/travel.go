@@ -114,6 +114,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		LastError:    reason(f.text(HeaderLastError)),
 		Deferred:     reason(f.text(HeaderDeferred)),
 		Allowed:      f.count(HeaderAllowed, optional),
+		Word:         reason(f.text(HeaderWord)),
 	}
 	in = f.parseMarker(in)
 	format := f.count(HeaderFormat, required)

@@ -86,6 +86,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
 		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
+		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
 		JSDomain:        s.JSDomain,
@@ -177,6 +178,7 @@ func (s settings) variables() map[string]variable {
 		"ShutdownGrace":   {name: "DELAY_SHUTDOWN_GRACE", value: s.ShutdownGrace},
 		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
 		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
+		"ReplyPrefixes":   {name: "DELAY_REPLY_PREFIXES", value: s.ReplyPrefixes},
 		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
 	}
 }

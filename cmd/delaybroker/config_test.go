@@ -140,6 +140,11 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 		{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
 		{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
+		{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
+			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
+		{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
+		{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
+		{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
 		{"DELAY_TIMER_HISTORY", "1ms", broker.Config{TimerHistory: time.Millisecond}, false},
 		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
 		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
@@ -203,7 +208,7 @@ func TestProblemInWords(t *testing.T) {
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
 	// What no setting leads to, or the command sees to.
-	without := []string{"Ladder", "RetryLadder", "Provision", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log"}
+	without := []string{"Ladder", "RetryLadder", "Provision", "Timers", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log"}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
 			t.Errorf("%s has a variable: %v", field.Name, ok)
@@ -240,6 +245,11 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_MAX_OWNERS":        "65",
 		"DELAY_INSTANCE":          strings.Repeat("x", 65),
 		"DELAY_JS_DOMAIN":         "a.b",
+		"DELAY_JOURNAL":           "a fortnight",
+		"DELAY_JOURNAL_BYTES":     "1 zettabite",
+		"DELAY_TIMERS":            "perhaps",
+		"DELAY_REPLY_PREFIXES":    "delaysys",
+		"DELAY_TIMER_HISTORY":     "for ever",
 		"DELAY_INBOX_PREFIX":      "inbox.>",
 		"DELAY_HTTP_ADDR":         "8422",
 		"DELAY_SHUTDOWN_GRACE":    "2h",
@@ -412,7 +422,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 46; got != want {
+	if got, want := len(names), 49; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

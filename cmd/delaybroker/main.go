@@ -42,6 +42,9 @@ func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
+	if outcome, ok := errors.AsType[outcomeError](err); ok {
+		return outcome.exitCode()
+	}
 	for _, lasting := range []error{
 		errUsage, errConfig, errCritical,
 		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,

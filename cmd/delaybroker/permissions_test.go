@@ -34,6 +34,7 @@ func operateAs(t *testing.T, without ...natstest.Grant) *operated {
 		t.Fatal(err)
 	}
 	o := &operated{t: t, server: s, nc: nc, js: js}
+	t.Setenv("DELAY_TIMERS", "on")
 	o.user("provision", "s")
 	o.must("provision")
 	return o
@@ -152,6 +153,17 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	}
 	if _, _, err := o.run("dead", "rm", "--target", "orders.>"); err != nil {
 		return fmt.Errorf("dead rm: %w", err)
+	}
+	timer := nats.NewMsg("delaytimer.k.orders.x")
+	timer.Header.Set(message.HeaderFor, "1h")
+	if _, err := o.js.PublishMsg(t.Context(), timer); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := o.run("timers", "ls"); err != nil || !strings.Contains(out, "orders.x") {
+		return fmt.Errorf("timers ls: %v", err)
+	}
+	if out, _, err := o.run("timers", "cancel", "k", "orders.x"); err != nil || !strings.Contains(out, "cancelled") {
+		return fmt.Errorf("timers cancel: %v", err)
 	}
 	if left, resent := o.held("DELAY_DEAD"), o.held("DELAY_RETRY_1s"); left != 0 || resent != 1 {
 		return fmt.Errorf("%d dead letters left and %d resent", left, resent)

@@ -31,18 +31,24 @@ type pubOptions struct {
 	when    when
 	headers []string
 	count   int
+	timer   timerOptions
 }
 
 func (a *app) pubCommand() *cobra.Command {
 	var o pubOptions
 	c := &cobra.Command{
-		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL)",
+		Use:   "pub TARGET [BODY] (--in DURATION | --at TIME | --level LEVEL) [--key KEY]",
 		Short: "Publish a message that is delivered later",
 		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
-when it is -, or left out while stdin is no terminal.`,
+when it is -, or left out while stdin is no terminal.
+
+With --key it is a named timer, which replaces the one before of that key and target: see delaybroker timers.
+--if absent sets it only if there is none, --if GENERATION only in place of that one. Then the exit codes are those of
+timers.`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
-  date | delaybroker pub clock.tick --level 5s --count 3`,
+  date | delaybroker pub clock.tick --level 5s --count 3
+  delaybroker pub orders.expire '{"id":1}' --in 30m --key order-1 --if absent`,
 		Args: argumentsBetween(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.pub(cmd, args, o) },
 	}
@@ -53,6 +59,9 @@ when it is -, or left out while stdin is no terminal.`,
 	completes(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	f.IntVar(&o.count, "count", 1, "how many times to publish it")
+	f.StringVar(&o.timer.key, "key", "", "set the named timer of this key")
+	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
+	f.StringVar(&o.timer.word, "word", "", "with --key: a word of this request alone, to repeat it with")
 	return c
 }
 
@@ -80,6 +89,9 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	header, err := parseHeaders(o.headers)
 	if err != nil {
 		return err
+	}
+	if o.timer != (timerOptions{}) {
+		return a.pubTimer(cmd, args, o, header)
 	}
 	c, err := readClientConfig()
 	if err != nil {

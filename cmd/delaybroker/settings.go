@@ -65,6 +65,7 @@ type settings struct {
 	JournalBytes    string `split_words:"true" default:"1GiB" desc:"bytes that these records may take: beyond it the oldest go before their time"`
 	Timers          string `split_words:"true" default:"off" desc:"on creates the stream of named timers; one that is there is served in any case"`
 	TimerHistory    string `split_words:"true" default:"1m" desc:"how long the last entry of a timer's subject tells what became of it, or none"`
+	ReplyPrefixes   string `split_words:"true" desc:"inbox prefixes that requests about timers are answered on, comma separated, besides _INBOX and _R_"`
 	Memory          string `split_words:"true" default:"auto" desc:"bytes that messages may take in memory, all lanes together, as in 64MiB; auto: by the memory limit, or 256MiB without one"`
 	Targets         string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
 	HeaderTargets   string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`

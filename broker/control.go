@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/outbox"
+)
+
+// control answers requests about timers until ctx ends. The returned function waits for those underway then, while the
+// lanes drain, too. Without a stream of timers there is nothing to ask for.
+func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox.Outbox) (wait func()) {
+	if !slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers }) {
+		return func() {}
+	}
+	cfg := b.streams.cfg
+	service := control.NewService(control.Config{
+		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
+		Grace: AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Timers: &control.Timers{
+			Policy: b.streams.keys.policy, API: b.jetstream.api,
+			Publish: verdictPublisher(write, b.streams.names.TimersStream()),
+			Scan:    lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: cfg.APIPrefix},
+		},
+	})
+	var answering sync.WaitGroup
+	answering.Go(func() { service.Run(ctx) })
+	return answering.Wait
+}
+
+// verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
+// stream that the publish is for.
+func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) (*nats.Msg, error) {
+	type result struct {
+		answer *nats.Msg
+		err    error
+	}
+	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		answered := make(chan result, 1)
+		patience := appendWait
+		if end, ok := ctx.Deadline(); ok {
+			patience = max(time.Millisecond, min(patience, time.Until(end)))
+		}
+		write.Publish(m, patience, func(answer *nats.Msg, err error) (again bool) {
+			if err == nil {
+				ack, ok := jsapi.ParseAck(answer)
+				if !ok || ack.Stream != stream && (ack.Stream != "" || !ack.Refused()) {
+					return true // somebody else answers on our inbox
+				}
+			}
+			answered <- result{answer, err}
+			return false
+		})
+		select {
+		case r := <-answered:
+			return r.answer, r.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

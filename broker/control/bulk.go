@@ -1,0 +1,126 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+const (
+	// bulkParallel is how many timers of a page are worked on at once.
+	bulkParallel = 16
+	// bulkWait is how long one of them may take. bulkSpare is the time to answer: with less left, a page ends early.
+	bulkWait  = 5 * time.Second
+	bulkSpare = 1500 * time.Millisecond
+)
+
+// Bulk is one verb for many timers that are pending: timer.Cancel, or timer.Move by a duration.
+type Bulk struct {
+	Verb   timer.Verb
+	By     time.Duration // of a Move
+	DryRun bool          // only count them
+	Filter Filter        // its State does not count
+	Page   Page
+}
+
+// Done is what came of a page.
+type Done struct {
+	Matched  int                   `json:"matched"`
+	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
+	Refused  int                   `json:"refused,omitempty"`
+	Why      string                `json:"why,omitempty"` // of the first that was refused
+	DryRun   bool                  `json:"dry_run,omitempty"`
+	UpTo     uint64                `json:"up_to"`
+	Next     uint64                `json:"next,omitempty"` // for the next page; zero on the last
+	At       time.Time             `json:"at"`
+}
+
+// Add takes in a later page.
+func (d *Done) Add(later Done) {
+	d.Matched += later.Matched
+	d.Refused += later.Refused
+	if d.Why == "" {
+		d.Why = later.Why
+	}
+	if d.Outcomes == nil {
+		d.Outcomes = make(map[timer.Outcome]int)
+	}
+	for what, n := range later.Outcomes {
+		d.Outcomes[what] += n
+	}
+	d.DryRun, d.UpTo, d.Next, d.At = later.DryRun, later.UpTo, later.Next, later.At
+}
+
+// Bulk works on one page. It touches the generations up to Page.UpTo and no others. What it moves has a higher one, so
+// a page that is repeated moves nothing twice.
+func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
+	if b.Verb == timer.Move && b.By == 0 {
+		return Done{}, refusef(codeBad, "by how long? as in 5m or -5m")
+	}
+	b.Filter.State = timer.Pending
+	page, err := t.List(ctx, b.Filter, b.Page)
+	if err != nil {
+		return Done{}, err
+	}
+	d := Done{
+		Matched: len(page.Timers), DryRun: b.DryRun, UpTo: page.UpTo, Next: page.Next, At: page.At,
+		Outcomes: make(map[timer.Outcome]int),
+	}
+	if b.DryRun {
+		return d, nil
+	}
+	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
+		if end, ok := ctx.Deadline(); begun > 0 && (ctx.Err() != nil || ok && time.Until(end) < bulkSpare) {
+			d.Matched, d.Next = begun, page.Timers[begun-1].sequence
+			break
+		}
+		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
+	}
+	d.At = time.Now().UTC()
+	return d, nil
+}
+
+// each works on some timers at once, and waits for them.
+func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
+	var mu sync.Mutex // guards d
+	var working sync.WaitGroup
+	for _, row := range rows {
+		working.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, bulkWait)
+			defer cancel()
+			answer, err := t.Do(ctx, Wish{
+				Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			switch refused := (*Refusal)(nil); {
+			case err == nil:
+				d.Outcomes[answer.Outcome]++
+			case errors.As(err, &refused):
+				d.Refused++
+				if d.Why == "" {
+					d.Why = row.Key + ": " + refused.Sentence
+				}
+			default:
+				d.Outcomes[timer.Unknown]++
+			}
+		})
+	}
+	working.Wait()
+}
+
+// ParseShift reads a duration with a sign, as in +5m or -5m.
+func ParseShift(text string) (time.Duration, error) {
+	plain := strings.TrimPrefix(text, "+")
+	sign := time.Duration(1)
+	if rest, earlier := strings.CutPrefix(text, "-"); earlier {
+		plain, sign = rest, -1
+	}
+	d, err := levels.ParseDuration(plain)
+	return sign * d, err
+}

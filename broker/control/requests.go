@@ -1,0 +1,171 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+// asked is the body of a request. Which of its fields count depends on the subject; all may be left out.
+type asked struct {
+	// About one timer.
+	Generation uint64    `json:"generation"` // only this one; zero for whatever stands there
+	Word       string    `json:"word"`       // of this request alone: asked again with it, what was done is known again
+	For        string    `json:"for"`        // move: as Delay-For
+	Until      time.Time `json:"until"`      // move: as Delay-Until
+
+	By string `json:"by"` // move, shift: so much later, as in 5m or -5m
+
+	// About many.
+	Target  string        `json:"target"` // a pattern below that of the subject
+	Key     string        `json:"key"`    // with * for any characters
+	DueFrom time.Time     `json:"due_from"`
+	DueTo   time.Time     `json:"due_to"`
+	State   timer.Outcome `json:"state"`
+	After   uint64        `json:"after"` // the "next" of the page before
+	UpTo    uint64        `json:"up_to"` // of the first page
+	Limit   int           `json:"limit"`
+	DryRun  bool          `json:"dry_run"`
+}
+
+// read reads the body of a request. A field that does not exist is an error: "dryrun" must not cancel anything.
+func (r request) read() (a asked, err error) {
+	if len(r.Data) > mostRequest {
+		return a, refusef(codeLarge, "the request has %d bytes: at most %d", len(r.Data), mostRequest)
+	}
+	if len(bytes.TrimSpace(r.Data)) == 0 {
+		return a, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(r.Data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		return a, refusef(codeBad, "the request is not understood: %v", err)
+	}
+	if d.More() {
+		return a, refusef(codeBad, "the request is not understood: one JSON object, and nothing behind it")
+	}
+	return a, nil
+}
+
+// verdict answers a request about one timer.
+func (s *Service) verdict(ctx context.Context, r request) (any, error) {
+	a, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	w := Wish{
+		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Word: a.Word}, Key: key, Target: target,
+	}
+	if w.Word == "" {
+		w.Word = r.Header.Get(message.HeaderWord)
+	}
+	if len(w.Word) > maxWord || strings.ContainsFunc(w.Word, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, refusef(codeBad, "the word has %d bytes: at most %d, printable and without spaces", len(w.Word), maxWord)
+	}
+	if r.to.verb == timer.Move {
+		if err := w.when(a, r); err != nil {
+			return nil, err
+		}
+	} else if a.For != "" || !a.Until.IsZero() || a.By != "" {
+		return nil, refusef(codeBad, "for, until and by are of move")
+	}
+	return s.Timers.Do(ctx, w)
+}
+
+// maxWord is the longest word of a client, in bytes.
+const maxWord = 128
+
+// when reads the time of a move.
+func (w *Wish) when(a asked, r request) (err error) {
+	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
+	given := 0
+	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return refusef(codeBad, "when? one of for, until and by, or of the headers Delay-For and Delay-Until; got %d", given)
+	}
+	switch w.For, w.Until = a.For+wait, a.Until; {
+	case until != "":
+		if w.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
+			return refusef(codeBad, "Delay-Until %.40q: want RFC 3339 with a zone", until)
+		}
+	case w.For != "":
+		if _, err := levels.ParseDuration(w.For); err != nil {
+			return refusef(codeBad, "for: %v", err)
+		}
+	case a.By != "":
+		if w.By, err = ParseShift(a.By); err != nil {
+			return refusef(codeBad, "by: %v", err)
+		}
+	}
+	return nil
+}
+
+// many reads what is common to requests about many timers.
+func (r request) many() (a asked, f Filter, p Page, err error) {
+	if a, err = r.read(); err != nil {
+		return a, f, p, err
+	}
+	if a.Generation > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() {
+		return a, f, p, refusef(codeBad, "generation, word, for and until are of one timer")
+	}
+	f = Filter{Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State}
+	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	switch {
+	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
+		return a, f, p, refusef(codeBad, "%s: name where the targets begin, without wildcards", r.Subject)
+	case a.Target == "" && prefix != "":
+		f.Targets = []string{prefix, prefix + ".>"}
+	case a.Target != "":
+		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {
+			return a, f, p, refusef(codeBad, "target %q: want one that begins with %s, as the subject does", a.Target, prefix)
+		}
+		f.Targets = []string{a.Target}
+	}
+	return a, f, Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
+}
+
+func (s *Service) list(ctx context.Context, r request) (any, error) {
+	a, f, p, err := r.many()
+	if err != nil {
+		return nil, err
+	}
+	if a.By != "" || a.DryRun {
+		return nil, refusef(codeBad, "by and dry_run are of shift and cancel-all")
+	}
+	return s.Timers.List(ctx, f, p)
+}
+
+// bulk answers a page of cancel-all or shift. A shift has to know up to where: a first page whose answer got lost would
+// otherwise shift all twice.
+func (s *Service) bulk(ctx context.Context, r request) (any, error) {
+	a, f, p, err := r.many()
+	if err != nil {
+		return nil, err
+	}
+	b := Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
+	switch {
+	case a.State != "" && a.State != timer.Pending:
+		return nil, refusef(codeBad, "state %q: only what is pending can be changed", a.State)
+	case b.Verb == timer.Cancel && a.By != "":
+		return nil, refusef(codeBad, "by is of shift")
+	case b.Verb == timer.Move && !b.DryRun && a.UpTo == 0:
+		return nil, refusef(codeBad, "up_to is missing: ask with dry_run first, which tells it; "+
+			"then a page that is repeated shifts nothing twice")
+	case b.Verb == timer.Move:
+		if b.By, err = ParseShift(a.By); err != nil {
+			return nil, refusef(codeBad, "by: %v", err)
+		}
+	}
+	return s.Timers.Bulk(ctx, b)
+}

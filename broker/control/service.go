@@ -1,0 +1,276 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer"
+)
+
+const (
+	// oneWorkers and manyWorkers are how many requests are worked on at once, and oneWaiting and manyWaiting how many may
+	// wait for that.
+	oneWorkers, oneWaiting   = 8, 64
+	manyWorkers, manyWaiting = 1, 8
+	// oneTime and manyTime are how long one may take: less than who asks has patience.
+	oneTime, manyTime = 3 * time.Second, 4 * time.Second
+	// received is how many messages may wait to be looked at. Further ones are dropped.
+	received = 256
+	// mostRequest is the largest request, in bytes.
+	mostRequest = 8 << 10
+	// unansweredEvery is how often the log says that a request cannot be answered.
+	unansweredEvery = time.Minute
+)
+
+// Config says how a Service works.
+type Config struct {
+	Conn          *nats.Conn // to listen and to answer
+	Timers        *Timers
+	ReplyPrefixes []string      // below which it answers, besides _INBOX and _R_; without the final dot
+	Instance      string        // shown to operators
+	Grace         time.Duration // for what is underway when Run is to end
+	Log           *slog.Logger
+}
+
+// Service answers requests about timers, as one of several instances. Make one with NewService; Run does the work.
+type Service struct {
+	Config
+	names     message.Names
+	id        string // unique among all services
+	started   time.Time
+	endpoints []*endpoint
+	msgs      chan *nats.Msg // closed by nobody
+	one, many chan request   // closed when nothing is received any more
+	notes     ratelog.Limit  // of the loop that receives
+}
+
+// endpoint is what requests on some subjects are for.
+type endpoint struct {
+	name    string
+	root    string // of its subjects; with the final dot where more must follow
+	verb    timer.Verb
+	answers func(s *Service, ctx context.Context, r request) (any, error)
+	isMany  bool
+
+	mu    sync.Mutex // guards stats
+	stats micro.EndpointStats
+}
+
+// request is a message that is to be answered.
+type request struct {
+	*nats.Msg
+	to *endpoint
+}
+
+// NewService starts nothing.
+func NewService(cfg Config) *Service {
+	s := &Service{
+		Config: cfg, names: cfg.Timers.Policy.Names, id: rand.Text(),
+		msgs: make(chan *nats.Msg, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
+	}
+	for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Move, timer.Fire} {
+		s.endpoints = append(s.endpoints, &endpoint{
+			name: string(verb), root: s.names.TimerCall(string(verb)), verb: verb, answers: (*Service).verdict,
+		})
+	}
+	list, bulk := (*Service).list, (*Service).bulk
+	s.endpoints = append(s.endpoints,
+		&endpoint{name: "timers", root: s.names.TimersCall(), answers: list, isMany: true},
+		&endpoint{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk, isMany: true},
+		&endpoint{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk, isMany: true},
+	)
+	for _, e := range s.endpoints {
+		e.stats = micro.EndpointStats{Name: e.name, Subject: e.subjects()[0], QueueGroup: micro.DefaultQueueGroup}
+	}
+	return s
+}
+
+// subjects are what an endpoint listens on.
+func (e *endpoint) subjects() []string {
+	if e.isMany {
+		return []string{e.root + ".>", e.root}
+	}
+	return []string{e.root + "*.>"}
+}
+
+// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
+// nobody is answered.
+func (s *Service) Run(ctx context.Context) {
+	s.started = time.Now().UTC()
+	stop, err := s.listen()
+	if err != nil {
+		s.Log.Warn("nobody can ask this instance about timers", "err", err)
+		return
+	}
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var working sync.WaitGroup
+	for range oneWorkers {
+		working.Go(func() { s.work(base, s.one, oneTime) })
+	}
+	for range manyWorkers {
+		working.Go(func() { s.work(base, s.many, manyTime) })
+	}
+	s.receiveAll(ctx, stop)
+	close(s.one)
+	close(s.many)
+	late := time.AfterFunc(s.Grace, abandon)
+	defer late.Stop()
+	working.Wait()
+}
+
+// receiveAll receives until ctx ends, and then what has come already.
+func (s *Service) receiveAll(ctx context.Context, stop func()) {
+	for {
+		select {
+		case m := <-s.msgs:
+			s.receive(m)
+		case <-ctx.Done():
+			stop()
+			for range len(s.msgs) {
+				s.receive(<-s.msgs)
+			}
+			return
+		}
+	}
+}
+
+// listen subscribes, until stop is called.
+func (s *Service) listen() (stop func(), err error) {
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe() // it fails when the connection is closed
+		}
+	}
+	for _, e := range s.endpoints {
+		for _, subject := range e.subjects() {
+			sub, err := s.Conn.ChanQueueSubscribe(subject, micro.DefaultQueueGroup, s.msgs)
+			if err != nil {
+				stop()
+				return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+			}
+			subs = append(subs, sub)
+		}
+	}
+	for _, subject := range s.questions() {
+		sub, err := s.Conn.ChanSubscribe(subject, s.msgs)
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+		}
+		subs = append(subs, sub)
+	}
+	return stop, nil
+}
+
+// receive gives a request to the workers, or answers at once. It does not block.
+func (s *Service) receive(m *nats.Msg) {
+	if !s.mayAnswer(m.Reply) {
+		if more, ok := s.notes.Allow(unansweredEvery); ok {
+			s.Log.Warn("a request is not answered, and not carried out: its reply subject is none of those that answers go to "+
+				"(DELAY_REPLY_PREFIXES)", "subject", m.Subject, "reply", m.Reply, "more", more)
+		}
+		return
+	}
+	if s.describe(m) {
+		return
+	}
+	i := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.takes(m.Subject) })
+	if i < 0 {
+		return
+	}
+	r, queue := request{m, s.endpoints[i]}, s.one
+	if r.to.isMany {
+		queue = s.many
+	}
+	select {
+	case queue <- r:
+	default:
+		s.answer(r, nil, refusef(codeBusy, "busy: %d requests wait; ask again", cap(queue)), time.Now())
+	}
+}
+
+func (e *endpoint) takes(subject string) bool {
+	rest, ok := strings.CutPrefix(subject, e.root)
+	return ok && (!e.isMany || rest == "" || rest[0] == '.')
+}
+
+// mayAnswer reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
+// publish there with the rights of the broker.
+func (s *Service) mayAnswer(reply string) bool {
+	if strings.ContainsAny(reply, "*> ") {
+		return false
+	}
+	for _, prefix := range append([]string{"_INBOX", "_R_"}, s.ReplyPrefixes...) {
+		if rest, ok := strings.CutPrefix(reply, prefix+"."); ok && rest != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// work carries out requests until there are no more.
+func (s *Service) work(base context.Context, queue <-chan request, most time.Duration) {
+	for r := range queue {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(base, most)
+		answer, err := r.to.answers(s, ctx, r)
+		cancel()
+		s.answer(r, answer, err, began)
+	}
+}
+
+// answer sends the answer, or the error as package micro does, and counts it.
+func (s *Service) answer(r request, answer any, err error, began time.Time) {
+	m := &nats.Msg{Subject: r.Reply}
+	if err == nil {
+		m.Data, err = encode(answer)
+	}
+	if err != nil {
+		refused := refusef(codeTrouble, "%v", err)
+		errors.As(err, &refused)
+		m.Header = nats.Header{
+			micro.ErrorHeader: {refused.Sentence}, micro.ErrorCodeHeader: {strconv.Itoa(refused.Code)},
+		}
+		m.Data, _ = encode(map[string]any{"code": refused.Code, "message": refused.Sentence})
+	}
+	if e := s.Conn.PublishMsg(m); e != nil && err == nil {
+		err = e
+	}
+	r.to.count(time.Since(began), err)
+}
+
+func encode(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return []byte(strings.TrimSuffix(b.String(), "\n")), err
+}
+
+func (e *endpoint) count(took time.Duration, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.NumRequests++
+	e.stats.ProcessingTime += took
+	e.stats.AverageProcessingTime = e.stats.ProcessingTime / time.Duration(e.stats.NumRequests)
+	if err != nil {
+		e.stats.NumErrors++
+		e.stats.LastError = err.Error()
+	}
+}

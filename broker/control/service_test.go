@@ -1,0 +1,94 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestRunAnswersWhatItHasReceived: a service that stops answers what has come, and leaves no subscription.
+func TestRunAnswersWhatItHasReceived(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc := on.Connect()
+		s := NewService(Config{
+			Conn: nc, Timers: &Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
+		})
+		answers := make(chan *nats.Msg, received)
+		if _, err := on.Connect().ChanSubscribe("_INBOX.asker.*", answers); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		const n = 40
+		for i := range n {
+			s.msgs <- &nats.Msg{Subject: "delayctl.timer.get._bad.orders.x", Reply: fmt.Sprint("_INBOX.asker.", i)}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Run(ctx)
+		synctest.Wait()
+		if len(answers) != n {
+			t.Errorf("%d of %d are answered", len(answers), n)
+		}
+		if left := nc.NumSubscriptions(); left > 0 {
+			t.Errorf("%d subscriptions are left", left)
+		}
+	})
+}
+
+// TestBusy: requests for which there is no room are told so at once.
+func TestBusy(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewService(Config{Conn: on.Connect(), Timers: &Timers{Policy: message.Policy{Names: names}}})
+		answers := make(chan *nats.Msg, received)
+		if _, err := on.Connect().ChanSubscribe("_INBOX.asker", answers); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for range oneWaiting + 3 { // nobody works
+			s.receive(&nats.Msg{Subject: "delayctl.timer.get.k.orders.x", Reply: "_INBOX.asker"})
+		}
+		synctest.Wait()
+		if len(answers) != 3 {
+			t.Fatalf("%d are answered at once, want 3", len(answers))
+		}
+		if m := <-answers; m.Header.Get("Nats-Service-Error-Code") != "429" {
+			t.Errorf("it is told %v", m.Header)
+		}
+	})
+}
+
+// TestMatchKey: * is any characters, in any place.
+func TestMatchKey(t *testing.T) {
+	for pattern, keys := range map[string][2][]string{
+		"a":     {{"a"}, {"", "aa", "b"}},
+		"*":     {{"", "a", "abc"}, {}},
+		"a*":    {{"a", "abc"}, {"ba", ""}},
+		"*c":    {{"c", "abc", "cc"}, {"ca"}},
+		"a*c":   {{"ac", "abc", "acc"}, {"a", "c", "acb"}},
+		"a*b*c": {{"abc", "aXbYc", "abbc", "abcbc"}, {"ac", "acb", "acbX"}},
+		"aa*a":  {{"aaa", "aaba"}, {"aa", "a"}},
+	} {
+		for i, want := range []bool{true, false} {
+			for _, key := range keys[i] {
+				if got := matchKey(pattern, key); got != want {
+					t.Errorf("%q matches %q: %t, want %t", pattern, key, got, want)
+				}
+			}
+		}
+	}
+}

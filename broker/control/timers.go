@@ -1,0 +1,360 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+const (
+	// ackWait is how long a publish may take to be answered before the last entry is looked at, and lookWait how long
+	// that may take.
+	ackWait  = time.Second
+	lookWait = 2 * time.Second
+	// pause is the time between two looks, or two tries.
+	pause = 50 * time.Millisecond
+	// untaken is how often in a row a publish may find nobody who listens: a stream has no leader for a moment now and
+	// then.
+	untaken = 20
+)
+
+// Timers are the named timers of a broker, as a client sees them. It is safe for concurrent use.
+type Timers struct {
+	Policy message.Policy
+	API    jsapi.Client
+	// Publish sends a message and returns the answer. Its error says that there is no answer.
+	Publish func(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
+	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
+}
+
+// Wish is what somebody wants of one timer.
+type Wish struct {
+	timer.Asked
+	Key, Target string
+
+	// The time of a Move: one of these.
+	For   string        // after so long, by the clock of the server that stores it
+	Until time.Time     // at that time
+	By    time.Duration // so much later, or earlier, than it is due
+
+	Header message.Header // of a Set, with its time
+	Body   []byte         // of a Set
+}
+
+// Answer is what came of a wish.
+type Answer struct {
+	Outcome    timer.Outcome   `json:"outcome"`
+	Key        string          `json:"key,omitempty"`
+	Target     string          `json:"target,omitempty"`
+	Generation uint64          `json:"generation,omitempty"`
+	Due        time.Time       `json:"due,omitzero"`
+	Became     message.Outcome `json:"became,omitempty"` // of what has fired and is over
+	Why        string          `json:"why,omitempty"`
+	At         time.Time       `json:"at"` // when that was so, by the clock of who answers
+}
+
+// Do carries out a wish, or says why not. An error says that nothing was done: a *Refusal, or what kept us from asking
+// until ctx ended.
+func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
+	if problem := t.check(w); problem != nil {
+		return Answer{}, refusef(codeBad, "%s", problem.Sentence)
+	}
+	if w.Word == "" {
+		w.Word = rand.Text()
+	}
+	a := attempt{Timers: t, Wish: w, subject: t.Policy.Names.Timer(w.Key, w.Target)}
+	answer, err := a.run(ctx)
+	return Answer{
+		Outcome: answer.Outcome, Key: w.Key, Target: w.Target, Generation: answer.Generation, Due: answer.Due,
+		Became: answer.Became, Why: answer.Why, At: time.Now().UTC(),
+	}, err
+}
+
+func (t *Timers) check(w Wish) *message.Problem {
+	if problem := message.ParseKey(w.Key); problem != nil {
+		return problem
+	}
+	p := t.Policy
+	p.Targets = nil // a timer to a target that is allowed no more can be cancelled; a set is checked by checked
+	return p.CheckTarget(w.Target)
+}
+
+// attempt is a wish that is being carried out.
+type attempt struct {
+	*Timers
+	Wish
+	subject string
+	doubt   timer.Doubt
+	nobody  int // how often in a row nobody has listened
+
+	found timer.Found
+	in    message.Incoming // as it is stored
+}
+
+// run looks and publishes, until the answer is final or ctx ends. What needs no look is published first.
+func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
+	known := timer.Answer{Outcome: timer.Unknown, Generation: a.Generation, Why: "nothing was answered in time"}
+	if a.Verb == timer.Set || a.Verb == timer.Cancel && a.Generation > 0 {
+		if answer, done, err := a.ask(ctx, a.Generation); done {
+			return a.ended(answer, err)
+		}
+	}
+	var last error
+	for ctx.Err() == nil {
+		next := timer.Look
+		if err := a.look(ctx); err != nil {
+			if last == nil || ctx.Err() == nil { // that the time is over is not the reason
+				last = err
+			}
+			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.doubt.Any {
+				return timer.Answer{}, noStream()
+			}
+		} else {
+			last = nil
+			next, known = timer.Decide(a.Asked, a.found, a.doubt)
+		}
+		switch next {
+		case timer.Say:
+			return known, nil
+		case timer.Ask:
+			answer, done, err := a.ask(ctx, a.found.Sequence)
+			if done {
+				return a.ended(answer, err)
+			}
+			known = timer.Answer{Outcome: timer.Unknown, Generation: a.found.Sequence, Why: "nothing was answered in time"}
+		default:
+			wait(ctx, pause)
+		}
+	}
+	if last != nil && !a.doubt.Any {
+		return timer.Answer{}, fmt.Errorf("read the last entry of %s: %w", a.subject, last)
+	}
+	return known, nil
+}
+
+// ended is the end of a publish that was answered. A refusal is final only if no other try is in doubt.
+func (a *attempt) ended(answer timer.Answer, err error) (timer.Answer, error) {
+	if err != nil && a.doubt.Any {
+		return timer.Answer{Outcome: timer.Unknown, Generation: a.Generation, Why: err.Error()}, nil
+	}
+	return answer, err
+}
+
+func noStream() *Refusal {
+	return refusef(codeNone, "there is no stream of timers here: a broker makes it with DELAY_TIMERS=on")
+}
+
+// look reads the last entry of the subject from the leader. An entry that is older than the generation, or none, is
+// believed only when the leader has said that a majority follows it, and then says so again.
+func (a *attempt) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	defer cancel()
+	stream := a.Policy.Names.TimersStream()
+	a.found, a.in = timer.Found{}, message.Incoming{}
+	m, err := a.API.Last(ctx, stream, a.subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < a.Generation {
+		s, err := a.sample(ctx)
+		if err != nil {
+			return err
+		}
+		a.found.LastSeq, a.found.Created = s.LastSeq, s.Created
+		if m, err = a.API.Last(ctx, stream, a.subject); errors.Is(err, jetstream.ErrMsgNotFound) {
+			a.found.None = true
+			return nil
+		} else if err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if m.Subject != a.subject {
+		return ErrLeader
+	}
+	header, undecodable := m.Header()
+	a.in = message.Incoming{
+		Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
+		Undecodable: undecodable != nil, Data: m.Data,
+	}
+	a.found.LastSeq = max(a.found.LastSeq, m.Sequence)
+	a.found.Sequence, a.found.At, a.found.Entry = m.Sequence, m.Time, a.Policy.ParseTimer(a.in)
+	return nil
+}
+
+// sample is the state of the stream, from a leader that a majority follows.
+func (t *Timers) sample(ctx context.Context) (lane.Sample, error) {
+	var info jetstream.StreamInfo
+	if err := t.API.Ask(ctx, "STREAM.INFO."+t.Policy.Names.TimersStream(), struct{}{}, &info); err != nil {
+		return lane.Sample{}, err
+	}
+	s := lane.SampleOf(&info, time.Now())
+	if !s.Quorate {
+		return s, ErrLeader
+	}
+	return s, nil
+}
+
+// ask publishes what the wish writes, in place of a generation. Done is false when the answer leaves open what is
+// stored.
+func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answer, done bool, err error) {
+	m, err := a.entry(generation)
+	if err != nil {
+		return timer.Answer{}, true, err
+	}
+	ack, err := a.publish(ctx, m)
+	switch stream := a.Policy.Names.TimersStream(); {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return timer.Answer{}, true, tooLarge()
+	case err != nil, !ack.Refused() && ack.Stream != stream:
+		a.doubt.Note(generation)
+		wait(ctx, pause)
+		return answer, false, nil
+	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
+		return a.stored(ctx, generation, ack.Sequence), true, nil
+	case ack.Code == jsapi.CodeWrongLast:
+		return answer, false, nil
+	case ack.Code == 503 && ack.Stream == "":
+		if a.nobody++; a.nobody >= untaken {
+			return timer.Answer{}, true, noStream()
+		}
+	default:
+		a.nobody = 0
+		if err := refusal(ack); err != nil {
+			return timer.Answer{}, true, err
+		}
+	}
+	wait(ctx, pause)
+	return answer, false, nil
+}
+
+// refusal is the error for an answer that says that nothing was stored, and that it is of no use to ask again.
+func refusal(ack jsapi.Ack) error {
+	switch {
+	case !ack.Refused(), ack.Code == jsapi.CodeLastInFlight, ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
+		return nil
+	case ack.Code == jsapi.CodeTooLarge:
+		return tooLarge()
+	case ack.NoRoom():
+		return refusef(codeRoom, "no room: %s", ack.Description)
+	}
+	return refusef(codeTrouble, "refused: %s (%d)", ack.Description, ack.Code)
+}
+
+func tooLarge() *Refusal {
+	return refusef(codeLarge, "with the broker's headers it is larger than the stream of timers takes")
+}
+
+// publish returns the answer of a stream or of the server.
+func (a *attempt) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackWait)
+	defer cancel()
+	answer, err := a.Publish(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return jsapi.Ack{Code: 503}, nil
+	}
+	if err != nil {
+		return jsapi.Ack{}, err
+	}
+	ack, ok := jsapi.ParseAck(answer)
+	if !ok {
+		return jsapi.Ack{}, errors.New("the answer is none of a stream")
+	}
+	return ack, nil
+}
+
+// stored is the answer when the entry is stored at a sequence, in place of a generation.
+func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
+	switch a.Verb {
+	case timer.Cancel:
+		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
+	case timer.Fire:
+		return timer.Answer{Outcome: timer.Fired, Generation: sequence}
+	}
+	answer := timer.Answer{Outcome: timer.Moved, Generation: sequence, Due: a.Until}
+	if a.Verb == timer.Set {
+		answer.Outcome = timer.Pending
+	}
+	// The server's clock decides when it is due: it is asked. The answer is only told.
+	if m, err := a.API.Last(ctx, a.Policy.Names.TimersStream(), a.subject); err == nil && m.Sequence == sequence {
+		header, _ := m.Header()
+		e := a.Policy.ParseTimer(message.Incoming{
+			Sequence: sequence, At: m.Time, Subject: a.subject, Header: message.Header(header), Data: m.Data,
+		})
+		answer.Due = e.Request.Due
+	}
+	return answer
+}
+
+// entry is what the wish writes in place of a generation.
+func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
+	switch a.Verb {
+	case timer.Cancel:
+		return &nats.Msg{Subject: a.subject, Header: nats.Header(message.CancelHeader(generation, a.Word))}, nil
+	case timer.Set:
+		return a.setEntry()
+	}
+	if problem := a.found.Entry.Problem; problem != nil {
+		return nil, refusef(codeBad, "what stands there is no timer: %s", problem.Sentence)
+	}
+	name, value := message.HeaderFor, "0s"
+	switch {
+	case a.Verb == timer.Fire:
+	case a.For != "":
+		value = a.For
+	case !a.Until.IsZero():
+		name, value = message.HeaderUntil, a.Until.UTC().Format(time.RFC3339Nano)
+	default:
+		name, value = message.HeaderUntil, a.found.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
+	}
+	return a.checked(message.MoveHeader(a.in.Header, name, value, generation, a.Word), a.in.Data)
+}
+
+func (a *attempt) setEntry() (*nats.Msg, error) {
+	header := make(message.Header, len(a.Header)+2)
+	for k, v := range a.Header {
+		header[k] = v
+	}
+	header[message.HeaderWord] = []string{a.Word}
+	if a.Conditional {
+		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}
+	}
+	return a.checked(header, a.Body)
+}
+
+// checked is a set that the broker will understand: a bad one would replace a good one.
+func (a *attempt) checked(header message.Header, body []byte) (*nats.Msg, error) {
+	in := message.Incoming{At: time.Now(), Subject: a.subject, Header: header, Data: body}
+	if _, problem := a.Policy.Parse(in); problem != nil {
+		return nil, refusef(codeBad, "%s", problem.Sentence)
+	}
+	if e := a.Policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
+		return nil, refusef(codeBad, "it does not set a timer: leave out the headers that the broker writes")
+	}
+	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: body}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// Requester publishes on a connection, for a client of its own.
+func Requester(nc *nats.Conn) func(context.Context, *nats.Msg) (*nats.Msg, error) {
+	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		return nc.RequestMsgWithContext(ctx, m)
+	}
+}

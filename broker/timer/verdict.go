@@ -1,0 +1,213 @@
+package timer
+
+import (
+	"time"
+
+	"delaybroker/broker/message"
+)
+
+// Verb is what somebody wants of a timer.
+type Verb string
+
+// The verbs.
+const (
+	Get    Verb = "get"
+	Set    Verb = "set"
+	Cancel Verb = "cancel"
+	Move   Verb = "move"
+	Fire   Verb = "fire"
+)
+
+// Outcome is what came of it. All but Pending, as an answer to Get, and Unknown are final.
+type Outcome string
+
+// The outcomes.
+const (
+	Pending   Outcome = "pending"   // it is set
+	Cancelled Outcome = "cancelled" // the generation will never be delivered
+	Moved     Outcome = "moved"     // it has another time, and a new generation
+	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, on its way or over
+	TooLate   Outcome = "too_late"  // it has fired before
+	NotFound  Outcome = "not_found" // it was never set, or is over for longer than the history
+	Conflict  Outcome = "conflict"  // another generation stands there; nothing was done
+	Unknown   Outcome = "unknown"   // it may or may not have been done: ask again, with the same word
+)
+
+// Asked is a verb about one timer.
+type Asked struct {
+	Verb        Verb
+	Generation  uint64 // that it is about; zero for whatever stands there
+	Conditional bool   // Set: only in place of Generation, where zero is none
+	Word        string // by which the entry is known that this request writes; no other has it
+}
+
+// Answer is what is known of a timer.
+type Answer struct {
+	Outcome    Outcome
+	Generation uint64    // the one that was cancelled, has fired or stands there
+	Due        time.Time // zero where it is not known
+	Became     message.Outcome
+	Why        string // for people, where the outcome leaves a question
+}
+
+// Next is what to do about an Asked.
+type Next int
+
+// What to do next.
+const (
+	Say  Next = iota // the answer is what is known
+	Ask              // publish, expecting the entry that was found
+	Look             // look again; if there is no time left, the answer is what is known
+)
+
+// Doubt says which publishes of a request were not answered: they may have been stored, and may be stored yet.
+type Doubt struct {
+	Any bool
+	Of  uint64 // the generation that they expected; zero for none, or several
+}
+
+// Note notes that a publish was not answered that expected a generation.
+func (d *Doubt) Note(generation uint64) {
+	if d.Any && d.Of != generation {
+		generation = 0
+	}
+	d.Any, d.Of = true, generation
+}
+
+// Decide decides what to do by the last entry of the timer's subject.
+//
+// A publish that expects generation g can be stored only while g stands there. So what has fired, or was cancelled, in
+// place of g proves that it never will be. What else stands there does not: it may have come after ours.
+func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
+	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
+		return Look, Answer{Outcome: Unknown, Generation: a.Generation,
+			Why: "the stream ends before that generation, as far as its leader says"}
+	}
+	if f.None || f.Sequence < a.Generation { // where an older one stands again, the stream was restored
+		return a.none(f, doubt)
+	}
+	e := f.Entry
+	switch e.Kind {
+	case message.SetEntry:
+		return a.standing(f, doubt)
+	case message.CancelEntry:
+		return a.cancelled(e, f.Sequence, doubt)
+	case message.FiredEntry:
+		return a.fired(e, "", doubt)
+	case message.OverEntry:
+		return a.fired(e, message.Outcome(e.By), doubt)
+	}
+	return Look, Answer{Outcome: Unknown, Generation: a.Generation,
+		Why: "a broker wrote the last entry with a secret that is not known here yet"}
+}
+
+// none decides where nothing stands.
+func (a Asked) none(f Found, doubt Doubt) (Next, Answer) {
+	switch {
+	case a.Verb == Set && doubt.Any:
+		return Look, Answer{Outcome: Unknown, Why: "nothing stands there: it is not stored yet, or over already"}
+	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
+		return Ask, Answer{}
+	case doubt.Any:
+		return Say, Answer{Outcome: Unknown, Generation: a.Generation,
+			Why: "it is over by now, and nothing tells whether it was this request"}
+	}
+	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
+}
+
+// ours reports whether this request has written a generation.
+func (a Asked) ours(e message.Entry, generation uint64) bool {
+	return a.Word != "" && e.Word == a.Word && generation > a.Generation
+}
+
+// done is the answer where this request has set a generation.
+func (a Asked) done(generation uint64, due time.Time) Answer {
+	what := map[Verb]Outcome{Set: Pending, Move: Moved, Fire: Fired}[a.Verb]
+	return Answer{Outcome: what, Generation: generation, Due: due}
+}
+
+// standing decides where a timer is set.
+func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
+	e, g := f.Entry, f.Sequence
+	switch {
+	case a.Verb == Get:
+		answer := Answer{Outcome: Pending, Generation: g, Due: e.Request.Due}
+		if e.Problem != nil {
+			answer.Why = e.Problem.Sentence
+		}
+		return Say, answer
+	case a.Verb != Cancel && a.ours(e, g):
+		return Say, a.done(g, e.Request.Due)
+	case a.Verb == Set && !a.Conditional && !doubt.Any,
+		a.Verb != Set && a.Generation == 0,
+		a.Generation == g && g > 0:
+		return Ask, Answer{}
+	}
+	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
+}
+
+// contested is the answer where another entry stands there than the one that it is about.
+func (a Asked) contested(other Answer, doubt Doubt) (Next, Answer) {
+	other.Outcome = Conflict
+	if doubt.Any {
+		other.Outcome = Unknown
+		other.Why += "; nothing tells whether this request came before"
+	}
+	return Say, other
+}
+
+// cancelled decides where a cancel stands, at a sequence.
+func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
+	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
+	if e.Cancelled == 0 {
+		answer.Why = "cancelled by a client that expected no generation: what was on its way then may still arrive"
+	}
+	mine := a.Word != "" && e.Word == a.Word && sequence > a.Generation
+	switch {
+	case a.Verb == Get:
+		return Say, answer
+	case a.Verb == Cancel && e.Cancelled > 0 && (mine || a.Generation == 0 || a.Generation == e.Cancelled):
+		return Say, answer
+	case a.Verb == Cancel && a.Generation == 0:
+		answer.Outcome = Unknown
+		return Say, answer
+	case a.Verb == Set && !a.Conditional && !doubt.Any:
+		return Ask, Answer{}
+	case a.Generation > 0 && a.Generation == e.Cancelled:
+		doubt = Doubt{} // it was stored in place of the generation, so nothing of ours was
+	}
+	if answer.Why == "" {
+		answer.Why = "it is cancelled"
+	}
+	if a.Generation == 0 && !doubt.Any && a.Verb != Set {
+		return Say, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
+	}
+	return a.contested(answer, doubt)
+}
+
+// fired decides where a generation has fired. What became of it is empty while it is on its way.
+func (a Asked) fired(e message.Entry, became message.Outcome, doubt Doubt) (Next, Answer) {
+	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
+	switch {
+	case a.Verb == Get:
+		answer.Outcome = Fired
+		return Say, answer
+	case a.Verb != Cancel && a.ours(e, e.Generation):
+		done := a.done(e.Generation, e.Request.Due)
+		done.Became = became
+		if a.Verb == Set {
+			done.Outcome = Fired
+		}
+		return Say, done
+	case a.Verb == Set && !a.Conditional && !doubt.Any:
+		return Ask, Answer{}
+	case a.Verb != Set && (a.Generation == e.Generation ||
+		a.Generation == 0 && (!doubt.Any || doubt.Of == e.Generation)):
+		answer.Outcome = TooLate
+		return Say, answer
+	case a.Verb == Set && a.Conditional && a.Generation == e.Generation:
+		doubt = Doubt{} // it was stored in place of the generation, so nothing of ours was
+	}
+	answer.Why = "another generation has fired"
+	return a.contested(answer, doubt)
+}

@@ -1,0 +1,95 @@
+package timer
+
+import (
+	"testing"
+
+	"delaybroker/broker/message"
+)
+
+// TestDecide: what follows from each last entry, for each verb about generation 5 and about whatever stands there, when
+// all publishes of the request were answered and when one was not.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	over := func(generation uint64, what message.Outcome) Found {
+		return Found{Sequence: generation + 2, LastSeq: 99,
+			Entry: message.Entry{Kind: message.OverEntry, Generation: generation, By: string(what)}}
+	}
+	found := map[string]Found{
+		"none":             {None: true, LastSeq: 99},
+		"none, behind":     {None: true, LastSeq: 4},
+		"older":            {Sequence: 3, LastSeq: 99},
+		"set":              {Sequence: 5, LastSeq: 99},
+		"another":          {Sequence: 8, LastSeq: 99},
+		"ours":             {Sequence: 8, LastSeq: 99, Entry: message.Entry{Word: "mine"}},
+		"cancelled":        {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry, Cancelled: 5}},
+		"another's cancel": {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry, Cancelled: 7}},
+		"blind cancel":     {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.CancelEntry}},
+		"fired":            {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 5}},
+		"another fired":    {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 7}},
+		"ours fired": {Sequence: 9, LastSeq: 99,
+			Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
+		"delivered": over(5, message.OutcomeDelivered),
+		"unproven":  {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
+	}
+	const ask, look = "ask", "look"
+	for name, want := range map[string]struct {
+		cancel, doubted, any, anyDoubted, move, absent string
+	}{
+		"none":             {"not_found", "unknown", "not_found", "unknown", "not_found", ask},
+		"none, behind":     {look, look, "not_found", "unknown", look, ask},
+		"older":            {"not_found", "unknown", ask, ask, "not_found", "conflict"},
+		"set":              {ask, ask, ask, ask, ask, "conflict"},
+		"another":          {"conflict", "unknown", ask, ask, "conflict", "conflict"},
+		"ours":             {"conflict", "unknown", ask, ask, "moved", "pending"},
+		"cancelled":        {"cancelled", "cancelled", "cancelled", "cancelled", "conflict", "conflict"},
+		"another's cancel": {"conflict", "unknown", "cancelled", "cancelled", "conflict", "conflict"},
+		"blind cancel":     {"conflict", "unknown", "unknown", "unknown", "conflict", "conflict"},
+		"fired":            {"too_late", "too_late", "too_late", "too_late", "too_late", "conflict"},
+		"another fired":    {"conflict", "unknown", "too_late", "unknown", "conflict", "conflict"},
+		"ours fired":       {"conflict", "unknown", "too_late", "unknown", "moved", "fired"},
+		"delivered":        {"too_late", "too_late", "too_late", "too_late", "too_late", "conflict"},
+		"unproven":         {look, look, look, look, look, look},
+	} {
+		doubt := Doubt{Any: true, Of: 5}
+		for _, tt := range []struct {
+			asked Asked
+			doubt Doubt
+			want  string
+		}{
+			{Asked{Verb: Cancel, Generation: 5, Word: "mine"}, Doubt{}, want.cancel},
+			{Asked{Verb: Cancel, Generation: 5, Word: "mine"}, doubt, want.doubted},
+			{Asked{Verb: Cancel, Word: "mine"}, Doubt{}, want.any},
+			{Asked{Verb: Cancel, Word: "mine"}, doubt, want.anyDoubted},
+			{Asked{Verb: Move, Generation: 5, Word: "mine"}, Doubt{}, want.move},
+			{Asked{Verb: Set, Conditional: true, Word: "mine"}, Doubt{}, want.absent},
+		} {
+			next, answer := Decide(tt.asked, found[name], tt.doubt)
+			got := map[Next]string{Ask: ask, Look: look, Say: string(answer.Outcome)}[next]
+			if got != tt.want {
+				t.Errorf("%s: %+v with doubt %t: %s (%s), want %s", name, tt.asked, tt.doubt.Any, got, answer.Why, tt.want)
+			}
+		}
+	}
+}
+
+// TestDoubtedSet: a set that was not answered is not repeated where it may have fired and be over: it would fire twice.
+func TestDoubtedSet(t *testing.T) {
+	t.Parallel()
+	var doubt Doubt
+	doubt.Note(0)
+	for name, asked := range map[string]Asked{
+		"absent": {Verb: Set, Conditional: true, Word: "mine"}, "whatever": {Verb: Set, Word: "mine"},
+	} {
+		if next, answer := Decide(asked, Found{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
+			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
+		}
+		other := Found{Sequence: 9, LastSeq: 9, Entry: message.Entry{Word: "theirs"}}
+		if next, answer := Decide(asked, other, doubt); next != Say || answer.Outcome != Unknown {
+			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
+		}
+	}
+	doubt.Note(5)
+	if doubt.Of != 0 {
+		t.Errorf("two generations in doubt are %+v", doubt)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+// timerOptions are the flags of pub for a named timer.
+type timerOptions struct{ key, condition, word string }
+
+// wish is what the flags ask for, without the body.
+func (o pubOptions) wish(target string, header nats.Header) (w control.Wish, err error) {
+	t := o.timer
+	switch {
+	case t.key == "":
+		return w, fmt.Errorf("%w: --if and --word go with --key", errUsage)
+	case o.count != 1:
+		return w, fmt.Errorf("%w: --key goes without --count: a timer is replaced by the next of its key", errUsage)
+	}
+	w = control.Wish{
+		Asked: timer.Asked{Verb: timer.Set, Word: t.word, Conditional: t.condition != ""},
+		Key:   t.key, Target: target, Header: message.Header(header),
+	}
+	if t.condition != "" && t.condition != "absent" {
+		if w.Generation, err = strconv.ParseUint(t.condition, 10, 63); err != nil || w.Generation == 0 {
+			return w, fmt.Errorf("%w: --if %q: want absent, or a generation", errUsage, t.condition)
+		}
+	}
+	switch {
+	case o.when.level != "":
+		return w, fmt.Errorf("%w: --key goes with --in or --at: a timer is in no level", errUsage)
+	case o.when.in != "":
+		if _, err := levels.ParseDuration(o.when.in); err != nil {
+			return w, fmt.Errorf("%w: --in: %w", errUsage, err)
+		}
+		header.Set(message.HeaderFor, o.when.in)
+	default:
+		at, err := time.Parse(time.RFC3339Nano, o.when.at)
+		if err != nil {
+			return w, fmt.Errorf("%w: --at %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, o.when.at)
+		}
+		header.Set(message.HeaderUntil, at.UTC().Format(time.RFC3339Nano))
+	}
+	return w, nil
+}
+
+// pubTimer sets a named timer.
+func (a *app) pubTimer(cmd *cobra.Command, args []string, o pubOptions, header nats.Header) error {
+	w, err := o.wish(args[0], header)
+	if err != nil {
+		return err
+	}
+	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
+		return err
+	}
+	return a.oneTimer(cmd.Context(), w)
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/timer"
+)
+
+// timersPatience is how long a verb about one timer asks before it says that the outcome is unknown.
+const timersPatience = 5 * time.Second
+
+// outcomeError is an outcome that a script is to tell from success. It is an answer and has been printed.
+type outcomeError struct{ timer.Outcome }
+
+func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }
+
+// exitCode is a code of its own for each outcome that is no success.
+func (e outcomeError) exitCode() int {
+	return map[timer.Outcome]int{timer.TooLate: 3, timer.NotFound: 4, timer.Conflict: 5, timer.Unknown: 6}[e.Outcome]
+}
+
+const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was done, 2 wrong words or settings, 3 too late: it has
+fired, 4 not found, 5 another generation stands there, 6 unknown: it may have been done; ask again`
+
+func (a *app) timersCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "timers",
+		Short: "Look at named timers, cancel them, move them, fire them",
+		Long: `Look at named timers, cancel them, move them, fire them. The verbs ask JetStream, and work with the broker down
+too.
+
+A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
+that generation stands: of fire, cancel, move and replace exactly one wins.
+
+` + outcomeCodes,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.timersShowCommand(), a.timersListCommand(), a.timersCancelCommand(), a.timersMoveCommand(),
+		a.timersFireCommand())
+	return c
+}
+
+// oneTimer are the words about one timer.
+type oneTimer struct {
+	generation uint64
+	word       string
+}
+
+func (o *oneTimer) flags(c *cobra.Command) {
+	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; without it whatever stands there")
+	c.Flags().StringVar(&o.word, "word", "",
+		"a word of this request alone: asked again with it, what was done before is known again")
+}
+
+func (a *app) timersShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show KEY TARGET",
+		Short:   "Show what became of one timer",
+		Long:    "Show what became of one timer, as long as DELAY_TIMER_HISTORY keeps it.\n\n" + outcomeCodes,
+		Example: "  delaybroker timers show order-42 orders.expire",
+		Args:    argumentsBetween(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.oneTimer(cmd.Context(), control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: args[0], Target: args[1]})
+		},
+	}
+}
+
+func (a *app) timersFireCommand() *cobra.Command {
+	var o oneTimer
+	c := &cobra.Command{
+		Use:     "fire KEY TARGET",
+		Short:   "Make one timer due at once",
+		Long:    "Make one timer due at once: it is delivered as soon as a broker runs.\n\n" + outcomeCodes,
+		Example: "  delaybroker timers fire order-42 orders.expire",
+		Args:    argumentsBetween(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.oneTimer(cmd.Context(), o.wish(timer.Fire, args))
+		},
+	}
+	o.flags(c)
+	return c
+}
+
+func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
+	return control.Wish{
+		Asked: timer.Asked{Verb: verb, Generation: o.generation, Word: o.word}, Key: args[0], Target: args[1],
+	}
+}
+
+// openTimers connects for verbs about timers. The caller closes the session.
+func (a *app) openTimers(ctx context.Context) (*inspect.Session, *control.Timers, error) {
+	c, err := readClientConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	a.warnOfNames()
+	s, err := a.connectClient(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, timersOf(s, c), nil
+}
+
+// timersOf asks on a session.
+func timersOf(s *inspect.Session, c clientConfig) *control.Timers {
+	return &control.Timers{
+		Policy: c.policy, API: jsapi.Client{Conn: s.Conn, API: c.apiPrefix}, Publish: control.Requester(s.Conn),
+		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: c.apiPrefix},
+	}
+}
+
+// oneTimer carries out a wish, and shows the answer.
+func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	session, timers, err := a.openTimers(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	answer, err := doTimer(ctx, session, timers, w)
+	if err != nil {
+		return err
+	}
+	return a.showTimer(answer)
+}
+
+// doTimer carries out a wish. What the server forbids ends it at once.
+func doTimer(
+	ctx context.Context, s *inspect.Session, timers *control.Timers, w control.Wish,
+) (control.Answer, error) {
+	ctx, cancelAllowed := s.Allowed(ctx)
+	defer cancelAllowed()
+	limited, cancel := context.WithTimeout(ctx, timersPatience)
+	defer cancel()
+	answer, err := timers.Do(limited, w)
+	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
+		return answer, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
+		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
+			err = cause // it is not stored
+		} else {
+			answer.Why = cause.Error() // it may be stored, and we may not look
+		}
+	}
+	return answer, inspect.Cause(ctx, err)
+}
+
+// showTimer prints an answer. An outcome that is no success is the error.
+func (a *app) showTimer(answer control.Answer) error {
+	if a.json {
+		if err := a.printJSON(answer); err != nil {
+			return err
+		}
+	} else {
+		a.printTimer(answer)
+	}
+	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
+		return logged{err}
+	}
+	return nil
+}
+
+func (a *app) printTimer(answer control.Answer) {
+	outcome := string(answer.Outcome)
+	if answer.Became != "" {
+		outcome += " (" + string(answer.Became) + ")"
+	}
+	columns := []column{{name: "key", least: 8}, {name: "target", least: 10}, {name: "outcome"}, {name: "generation"}}
+	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
+	if !answer.Due.IsZero() {
+		columns, cells = append(columns, column{name: "due"}), append(cells, inspect.Moment(answer.Due))
+	}
+	if answer.Why != "" {
+		columns, cells = append(columns, column{name: "because", least: 12, wrap: true}), append(cells, answer.Why)
+	}
+	t := a.sheet(columns...)
+	t.add(cells...)
+	t.print()
+}

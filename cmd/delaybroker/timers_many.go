@@ -1,0 +1,339 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+// manyTimers are the words that choose timers.
+type manyTimers struct {
+	target, key    string
+	dueFrom, dueTo string
+	all, dryRun    bool
+	state          string
+	after          uint64
+	limit          int
+}
+
+func (o *manyTimers) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.target, "target", "", "to this target; wildcards as in 'orders.>'")
+	f.StringVar(&o.key, "key", "", "with this key; * for any characters, as in 'order-*'")
+	f.StringVar(&o.dueFrom, "due-from", "", "due then or later: RFC 3339")
+	f.StringVar(&o.dueTo, "due-to", "", "due before then: RFC 3339")
+}
+
+func (o *manyTimers) bulkFlags(c *cobra.Command) {
+	o.flags(c)
+	c.Flags().BoolVar(&o.all, "all", false, "all timers that --target and --key choose, instead of one")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count them")
+}
+
+// filter is what the flags choose.
+func (o manyTimers) filter() (f control.Filter, err error) {
+	f.Key = o.key
+	if o.target != "" {
+		if !message.ValidPattern(o.target) {
+			return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage,
+				o.target)
+		}
+		f.Targets = []string{o.target}
+	}
+	for _, t := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"--due-from", o.dueFrom, &f.DueFrom}, {"--due-to", o.dueTo, &f.DueTo}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.into, err = time.Parse(time.RFC3339Nano, t.text); err != nil {
+			return f, fmt.Errorf("%w: %s %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, t.flag, t.text)
+		}
+	}
+	return f, nil
+}
+
+func (a *app) timersListCommand() *cobra.Command {
+	var o manyTimers
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List timers, in the order in which they were set",
+		Long: `List timers, in the order in which they were set: those that are pending, or in another --state. It is one pass
+through the headers of all timers to the target; --limit bounds what is shown, and --after goes on from there.
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+		Example: "  delaybroker timers ls --target 'orders.>' --key 'order-*' --due-to 2026-12-24T18:00:00Z",
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.timersList(cmd.Context(), o) },
+	}
+	o.flags(c)
+	c.Flags().StringVar(&o.state, "state", "pending", "pending, fired (on its way, or over), cancelled, or all")
+	completes(c, "state", "pending", "fired", "cancelled", "all")
+	c.Flags().Uint64Var(&o.after, "after", 0, "go on behind this sequence, where an earlier list stopped")
+	c.Flags().IntVar(&o.limit, "limit", 100, "show so many at most; 0 for all")
+	return c
+}
+
+func (a *app) timersList(ctx context.Context, o manyTimers) error {
+	f, err := o.filter()
+	if err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return fmt.Errorf("%w: --limit %d: want 0 or more", errUsage, o.limit)
+	}
+	if f.State = timer.Outcome(o.state); o.state == "all" {
+		f.State = ""
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	session, timers, err := a.openTimers(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	ctx, cancel := session.Allowed(ctx)
+	defer cancel()
+	rows := a.sheet(column{name: "key", least: 8}, column{name: "target", least: 10}, column{name: "state"},
+		column{name: "generation"}, column{name: "due"}, column{name: "bytes", drop: 1})
+	page := control.Page{After: o.after, Limit: control.MostLimit}
+	for shown := 0; ; {
+		if o.limit > 0 {
+			page.Limit = min(control.MostLimit, o.limit-shown)
+		}
+		l, err := timers.List(ctx, f, page)
+		if err != nil {
+			return inspect.Cause(ctx, usageOf(err))
+		}
+		for _, r := range l.Timers {
+			if err := a.addTimer(rows, r); err != nil {
+				return err
+			}
+		}
+		shown += len(l.Timers)
+		page.After, page.UpTo = l.Next, l.UpTo
+		if l.Next == 0 || o.limit > 0 && shown >= o.limit {
+			break
+		}
+	}
+	if !a.json && len(rows.rows) == 0 {
+		fmt.Fprintln(a.stdout, "no timers")
+	} else if !a.json {
+		rows.print()
+	}
+	if page.After > 0 {
+		fmt.Fprintf(a.stderr, "there may be more: go on with --after %d\n", page.After)
+	}
+	return nil
+}
+
+func (a *app) addTimer(rows *sheet, r control.Row) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	state := string(r.State)
+	if r.Became != "" {
+		state = string(r.Became)
+	}
+	due := ""
+	if !r.Due.IsZero() {
+		due = inspect.Moment(r.Due)
+	}
+	rows.add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, strconv.Itoa(r.Size))
+	return nil
+}
+
+// usageOf is an error for wrong words where a refusal says so.
+func usageOf(err error) error {
+	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return err
+}
+
+func (a *app) timersCancelCommand() *cobra.Command {
+	var one oneTimer
+	var many manyTimers
+	c := &cobra.Command{
+		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
+		Short: "Cancel one timer, or all that match",
+		Long: `Cancel one timer, or all that match. What was answered as cancelled is never delivered.
+
+` + outcomeCodes,
+		Example: `  delaybroker timers cancel order-42 orders.expire
+  delaybroker timers cancel --all --target 'orders.>' --key 'order-*' --dry-run`,
+		Args: argumentsBetween(0, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch ok, err := many.wanted(args); {
+			case err != nil:
+				return err
+			case ok:
+				return a.manyTimers(cmd.Context(), many, control.Bulk{Verb: timer.Cancel})
+			}
+			return a.oneTimer(cmd.Context(), one.wish(timer.Cancel, args))
+		},
+	}
+	one.flags(c)
+	many.bulkFlags(c)
+	return c
+}
+
+func (a *app) timersMoveCommand() *cobra.Command {
+	var one oneTimer
+	var many manyTimers
+	var to moveTo
+	c := &cobra.Command{
+		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
+		Short: "Give one timer another time, or shift all that match",
+		Long: `Give one timer another time, or shift all that match. The body and the headers stay, the generation is new.
+
+` + outcomeCodes,
+		Example: `  delaybroker timers move order-42 orders.expire --in 15m
+  delaybroker timers move --all --target 'orders.>' --by +5m --dry-run`,
+		Args: argumentsBetween(0, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := many.wanted(args)
+			if err != nil {
+				return err
+			}
+			w, err := to.wish(all)
+			if err != nil {
+				return err
+			}
+			if all {
+				return a.manyTimers(cmd.Context(), many, control.Bulk{Verb: timer.Move, By: w.By})
+			}
+			about := one.wish(timer.Move, args)
+			w.Asked, w.Key, w.Target = about.Asked, about.Key, about.Target
+			return a.oneTimer(cmd.Context(), w)
+		},
+	}
+	one.flags(c)
+	many.bulkFlags(c)
+	c.Flags().StringVar(&to.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
+	c.Flags().StringVar(&to.at, "at", "", "due at a time: RFC 3339 with a zone")
+	c.Flags().StringVar(&to.by, "by", "", "due so much later than now set, or earlier: +5m, -5m")
+	return c
+}
+
+// wanted reports whether --all is given, and whether the words fit.
+func (o manyTimers) wanted(args []string) (all bool, err error) {
+	switch {
+	case o.all && len(args) == 0 && o.target != "":
+		return true, nil
+	case o.all:
+		return false, fmt.Errorf("%w: --all goes with --target, and without KEY TARGET; '>' is every target", errUsage)
+	case len(args) != 2:
+		return false, fmt.Errorf("%w: want KEY TARGET, or --all --target PATTERN", errUsage)
+	case o.target != "" || o.key != "" || o.dueFrom != "" || o.dueTo != "" || o.dryRun:
+		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to and --dry-run go with --all", errUsage)
+	}
+	return false, nil
+}
+
+// moveTo is the time of a move as a person gave it: one of the three is set.
+type moveTo struct{ in, at, by string }
+
+func (m moveTo) wish(all bool) (w control.Wish, err error) {
+	switch {
+	case all && (m.by == "" || m.in != "" || m.at != ""):
+		return w, fmt.Errorf("%w: --all goes with --by alone", errUsage)
+	case m.in != "" && m.at == "" && m.by == "":
+		if _, err := levels.ParseDuration(m.in); err != nil {
+			return w, fmt.Errorf("%w: --in: %w", errUsage, err)
+		}
+		w.For = m.in
+	case m.at != "" && m.in == "" && m.by == "":
+		if w.Until, err = time.Parse(time.RFC3339Nano, m.at); err != nil {
+			return w, fmt.Errorf("%w: --at %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, m.at)
+		}
+	case m.by != "" && m.in == "" && m.at == "":
+		if w.By, err = control.ParseShift(m.by); err != nil {
+			return w, fmt.Errorf("%w: --by: %w", errUsage, err)
+		}
+	default:
+		return w, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
+	}
+	return w, nil
+}
+
+// manyTimers goes through all timers that match, page by page.
+func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) error {
+	var err error
+	if b.Filter, err = o.filter(); err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	session, timers, err := a.openTimers(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	ctx, cancel := session.Allowed(ctx)
+	defer cancel()
+	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
+	var all control.Done
+	for {
+		d, err := timers.Bulk(ctx, b)
+		if err != nil {
+			if all.Matched > 0 {
+				_ = a.showMany(all, b.Verb)
+			}
+			return inspect.Cause(ctx, usageOf(err))
+		}
+		all.Add(d)
+		if d.Next == 0 || ctx.Err() != nil {
+			break
+		}
+		b.Page.After, b.Page.UpTo = d.Next, d.UpTo
+	}
+	if err := a.showMany(all, b.Verb); err != nil {
+		return err
+	}
+	if all.Refused > 0 {
+		return fmt.Errorf("%s refused, the first: %s", counted(all.Refused, "timer"), inspect.Printable(all.Why, 600))
+	}
+	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
+		if all.Outcomes[what] > 0 {
+			return logged{outcomeError{what}}
+		}
+	}
+	return nil
+}
+
+func (a *app) showMany(d control.Done, verb timer.Verb) error {
+	if a.json {
+		return a.printJSON(d)
+	}
+	if d.DryRun {
+		_, err := fmt.Fprintf(a.stdout, "%s would be %s\n", counted(d.Matched, "timer"),
+			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
+		return err
+	}
+	var words []string
+	for _, what := range []timer.Outcome{timer.Cancelled, timer.Moved, timer.TooLate, timer.Conflict, timer.NotFound,
+		timer.Unknown} {
+		if n := d.Outcomes[what]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	if d.Refused > 0 {
+		words = append(words, fmt.Sprintf("%d refused", d.Refused))
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
+	return err
+}

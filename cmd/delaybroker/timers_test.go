@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/timer"
+)
+
+// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one: what is printed, and
+// the exit code of each outcome.
+func TestTimersVerbs(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_MAX_DELAY", "3650d")
+	wantVerbError(t, 1, []string{"DELAY_TIMERS=on"}, "timers", "show", "order-1", "orders.x")
+	t.Setenv("DELAY_PROVISION", "create")
+	r := start(t)
+	r.log.await(t, "ready")
+	sub := subscribe(t, o.nc, "orders.>")
+
+	set := decode[control.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",
+		"--json"))
+	if set.Outcome != timer.Pending || set.Generation == 0 || set.Due.IsZero() || set.Key != "order-1" {
+		t.Errorf("pub --key says %+v", set)
+	}
+	generation := strconv.FormatUint(set.Generation, 10)
+	wantOutcome(t, o, 5, "conflict", "pub", "orders.x", "two", "--in", "1h", "--key", "order-1", "--if", "absent")
+	wantOutcome(t, o, 0, "pending", "pub", "orders.x", "two", "--at", "2036-01-02T03:04:05.678Z", "--key", "order-1",
+		"--if", generation)
+	out := wantOutcome(t, o, 0, "pending", "timers", "show", "order-1", "orders.x")
+	if !strings.Contains(out, "2036-01-02") {
+		t.Errorf("show prints %q", out)
+	}
+	wantOutcome(t, o, 4, "not_found", "timers", "show", "order-2", "orders.x")
+	wantOutcome(t, o, 5, "conflict", "timers", "cancel", "order-1", "orders.x", "--generation", generation)
+	moved := decode[control.Answer](t, o.must("timers", "move", "order-1", "orders.x", "--by", "-5m", "--json"))
+	if got := moved.Due.UTC().Format("2006-01-02T15:04:05.000"); moved.Outcome != timer.Moved ||
+		got != "2036-01-02T02:59:05.678" {
+		t.Errorf("move says %+v", moved)
+	}
+	wantOutcome(t, o, 0, "fired", "timers", "fire", "order-1", "orders.x")
+	wantMessage(t, sub, "two")
+	eventually(t, "word that it is over", func() bool {
+		out, _, err := o.run("timers", "show", "order-1", "orders.x")
+		return err == nil && strings.Contains(out, "delivered")
+	})
+	wantOutcome(t, o, 3, "too_late", "timers", "cancel", "order-1", "orders.x")
+
+	r.stop(t) // what follows needs no broker
+	for i := range 3 {
+		o.must("pub", "orders.x", "bulk", "--in", "1h", "--key", fmt.Sprint("bulk-", i))
+	}
+	o.must("pub", "orders.y", "other", "--in", "1h", "--key", "other")
+	if got := o.must("timers", "ls", "--target", "orders.>", "--key", "bulk-*"); strings.Count(got, "pending") != 3 {
+		t.Errorf("ls prints %q", got)
+	}
+	all := decodeLines[control.Row](t, o.must("timers", "ls", "--json"))
+	if len(all) != 4 || all[0].Key != "bulk-0" || all[0].Target != "orders.x" || all[0].Size != 4 {
+		t.Errorf("ls --json prints %+v", all)
+	}
+	bulk := []string{"--all", "--target", "orders.>", "--key", "bulk-*"}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{append([]string{"cancel", "--dry-run"}, bulk...), "3 timers would be cancelled\n"},
+		{append([]string{"move", "--by", "+5m"}, bulk...), "3 timers: 3 moved\n"},
+		{append([]string{"cancel"}, bulk...), "3 timers: 3 cancelled\n"},
+		{append([]string{"cancel"}, bulk...), "0 timers: none\n"},
+	} {
+		if got := o.must(append([]string{"timers"}, tt.args...)...); got != tt.want {
+			t.Errorf("%q prints %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "other", "orders.y", "--json")
+}
+
+// wantOutcome runs a verb that prints an outcome and ends with a code.
+func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...string) string {
+	t.Helper()
+	out, errs, err := o.run(args...)
+	if got := exitCode(err); got != code || !strings.Contains(out, outcome) {
+		t.Errorf("%q ends with %d (%v), want %d\n%s%s", args, got, err, code, out, errs)
+	}
+	return out
+}
+
+// TestTimersUsage: wrong words are told before anything is done.
+func TestTimersUsage(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	o.serve()
+	for _, tt := range []struct{ args, want string }{
+		{"timers show k", "KEY TARGET"},
+		{"timers cancel k", "KEY TARGET"},
+		{"timers cancel --all", "--target"},
+		{"timers cancel k t --target x", "--all"},
+		{"timers move k orders.x", "--in, --at and --by"},
+		{"timers move k orders.x --in 5m --by 5m", "--in, --at and --by"},
+		{"timers move k orders.x --by +", "--by"},
+		{"timers move --all --target > --in 5m", "--by alone"},
+		{"timers cancel a.b orders.x", "one token"},
+		{"timers cancel _k orders.x", "begin with _"},
+		{"timers cancel k orders.*", "wildcard"},
+		{"timers ls --state gone", "state"},
+		{"timers ls --target a..b", "--target"},
+		{"timers ls --due-to tomorrow", "--due-to"},
+		{"pub orders.x b --in 5m --if absent", "--key"},
+		{"pub orders.x b --in 5m --key k --if 0", "--if"},
+		{"pub orders.x b --level 5m --key k", "--key"},
+		{"pub orders.x b --in 5m --key k --count 2", "--count"},
+		{"pub orders.x b --in 5m --key k -H Delay-Fired:1", "the broker writes"},
+	} {
+		wantVerbError(t, 2, []string{tt.want}, strings.Fields(tt.args)...)
+	}
+}

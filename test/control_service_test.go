@@ -1,0 +1,370 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/test/natstest"
+)
+
+// request asks the control service, and returns the code of its refusal; empty for none.
+func (c *client) request(into any, subject, body string, headers ...string) (refused string) {
+	c.t.Helper()
+	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
+	for i := 0; i < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	answer, err := c.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		c.t.Errorf("ask %s: %v", subject, err)
+		return "none"
+	}
+	if code := answer.Header.Get(micro.ErrorCodeHeader); code != "" {
+		if answer.Header.Get(micro.ErrorHeader) == "" {
+			c.t.Errorf("%s is refused without a sentence: %v", subject, answer.Header)
+		}
+		return code
+	}
+	if err := json.Unmarshal(answer.Data, into); err != nil {
+		c.t.Errorf("%s is answered %q: %v", subject, answer.Data, err)
+	}
+	return ""
+}
+
+// TestControlService: each verb of the service, its outcomes, and what is delivered.
+func TestControlService(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.TimerHistory = time.Hour
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		generations := make(map[string]uint64)
+		for _, key := range []string{"a", "b", "c", "d"} {
+			generations[key] = c.publish("delaytimer."+key+".orders.x", key, "Delay-For", "10m").Sequence
+		}
+		a, b := generations["a"], generations["b"]
+		for _, tt := range []struct {
+			subject, body string
+			headers       []string
+			outcome       timer.Outcome
+			generation    uint64 // zero for any
+			due           time.Duration
+		}{
+			{subject: "get.none.orders.x", outcome: timer.NotFound},
+			{subject: "get.a.orders.x", outcome: timer.Pending, generation: a, due: 10 * time.Minute},
+			{subject: "cancel.a.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.NotFound},
+			{subject: "cancel.a.orders.x", body: fmt.Sprintf(`{"generation":%d}`, a), outcome: timer.Cancelled, generation: a},
+			{subject: "cancel.a.orders.x", outcome: timer.Cancelled, generation: a},
+			{subject: "get.a.orders.x", outcome: timer.Cancelled, generation: a},
+			{subject: "move.b.orders.x", body: `{"for":"20m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"for":"30m","word":"w1"}`, outcome: timer.Moved, due: 20 * time.Minute},
+			{subject: "move.b.orders.x", body: `{"by":"-5m"}`, outcome: timer.Moved, due: 15 * time.Minute},
+			{subject: "move.b.orders.x", headers: []string{"Delay-For", "25m"}, outcome: timer.Moved, due: 25 * time.Minute},
+			{subject: "cancel.b.orders.x", body: fmt.Sprintf(`{"generation":%d}`, b), outcome: timer.Conflict},
+			{subject: "fire.c.orders.x", outcome: timer.Fired},
+		} {
+			var got control.Answer
+			code := c.request(&got, "delayctl.timer."+tt.subject, tt.body, tt.headers...)
+			if code != "" || got.Outcome != tt.outcome || tt.generation > 0 && got.Generation != tt.generation ||
+				tt.due > 0 && !got.Due.Equal(start.Add(tt.due)) || !got.At.Equal(time.Now()) {
+				t.Errorf("%s %s says %q %+v, want %s %d", tt.subject, tt.body, code, got, tt.outcome, tt.generation)
+			}
+		}
+		time.Sleep(time.Second)
+		var got control.Answer
+		c.request(&got, "delayctl.timer.cancel.c.orders.x", "")
+		if got.Outcome != timer.TooLate || got.Became != message.OutcomeDelivered {
+			t.Errorf("cancelling what has fired says %+v", got)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := bodies(in.all()); got != "b c d" {
+			t.Errorf("there came %q, want b c d", got)
+		}
+		c.checkNoDead()
+	})
+}
+
+// TestControlRefusals: each bad request is refused with a code and a sentence, and changes nothing.
+func TestControlRefusals(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		g := c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+		for _, tt := range []struct{ subject, body string }{
+			{"timer.cancel._k.orders.x", ""},
+			{"timer.cancel.k.orders.*", ""},
+			{"timer.cancel.k.delay.x", ""},
+			{"timer.cancel.k.orders.x", `{"generations":1}`},
+			{"timer.cancel.k.orders.x", `{"generation":"1"}`},
+			{"timer.cancel.k.orders.x", `{}{}`},
+			{"timer.cancel.k.orders.x", `{"for":"5m"}`},
+			{"timer.cancel.k.orders.x", `{"word":"two words"}`},
+			{"timer.move.k.orders.x", ""},
+			{"timer.move.k.orders.x", `{"for":"5m","by":"5m"}`},
+			{"timer.move.k.orders.x", `{"for":"soon"}`},
+			{"timer.move.k.orders.x", `{"for":"5000d"}`},
+			{"timers.orders", `{"target":"payments.>"}`},
+			{"timers.orders", `{"target":"ordersx"}`},
+			{"timers.*", ""},
+			{"timers", `{"state":"gone"}`},
+			{"timers", `{"limit":100000}`},
+			{"timers", `{"dry_run":true}`},
+			{"cancel-all.orders", `{"dryrun":true}`},
+			{"cancel-all.orders", `{"state":"fired"}`},
+			{"cancel-all.>", ""},
+			{"shift.orders", `{"by":"5m"}`},
+			{"shift.orders", `{"up_to":5}`},
+			{"shift.orders", `{"by":"soon","up_to":5}`},
+		} {
+			var got any
+			if code := c.request(&got, "delayctl."+tt.subject, tt.body); code != "400" {
+				t.Errorf("%s %s is answered %q %v, want 400", tt.subject, tt.body, code, got)
+			}
+		}
+		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
+			t.Errorf("there stands %+v", m)
+		}
+	})
+}
+
+// TestControlMany: list, cancel and shift what begins with the target of the subject, and nothing else.
+func TestControlMany(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		var in []*inbox
+		for _, targets := range []string{"orders", "orders.>", "ordersx", "payments.>"} {
+			in = append(in, c.subscribe(targets))
+		}
+		start := time.Now()
+		for i := range 30 {
+			c.publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-For", "10m")
+		}
+		c.publish("delaytimer.k.orders", "bare", "Delay-For", "10m")
+		c.publish("delaytimer.k.ordersx", "other", "Delay-For", "10m")
+		c.publish("delaytimer.k.payments.x", "payment", "Delay-For", "10m")
+		var l control.Listing
+		pages, keys := 0, 0
+		for after := uint64(0); pages == 0 || after > 0; pages++ {
+			l = control.Listing{}
+			c.request(&l, "delayctl.timers.orders", fmt.Sprintf(`{"limit":10,"after":%d,"up_to":%d}`, after, l.UpTo))
+			keys += len(l.Timers)
+			after = l.Next
+		}
+		if pages != 4 || keys != 31 {
+			t.Errorf("%d pages list %d timers, want 31 on 4", pages, keys)
+		}
+		l = control.Listing{}
+		c.request(&l, "delayctl.timers", `{"key":"k2*","due_to":"2000-01-01T00:10:00.000000001Z"}`)
+		if len(l.Timers) != 11 || l.Timers[0].Key != "k2" || l.Timers[0].State != timer.Pending || l.Timers[0].Size != 1 ||
+			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
+			t.Errorf("k2* lists %+v", l)
+		}
+		var dry, done, again control.Done
+		c.request(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
+		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
+		c.request(&done, "delayctl.shift.orders", shift)
+		c.request(&again, "delayctl.shift.orders", shift)
+		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
+			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
+		}
+		done = control.Done{}
+		c.request(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
+		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
+			t.Errorf("cancelling says %+v", done)
+		}
+		time.Sleep(time.Until(start.Add(15*time.Minute - 1)))
+		synctest.Wait()
+		orders := func() (got []arrival) {
+			for _, targets := range in {
+				got = append(got, targets.all()...)
+			}
+			return got
+		}
+		if got := bodies(orders()); got != "bare other payment x×8" {
+			t.Errorf("before the shifted ones are due there came %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := bodies(orders()); got != "bare other payment x×19" {
+			t.Errorf("in the end there came %q", got)
+		}
+		c.checkNoDead()
+	})
+}
+
+// TestDeputyAnswersInboxesOnly: a request whose answer would go where somebody takes it for a request, or nowhere, is
+// not answered and not carried out. That holds for the questions of "nats micro", and for acknowledgements that a
+// tenant has put on the service's subjects.
+func TestDeputyAnswersInboxesOnly(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.ReplyPrefixes = []string{"_INBOX_orders"}
+		var log logged
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		set := func() uint64 { return c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
+		kept := c.publish("delayin.20m.orders.x", "kept", "Delay-Expires", "1h")
+		g := set()
+		time.Sleep(2 * time.Second)
+		for _, reply := range []string{
+			"", "$JS.API.STREAM.PURGE." + kept.Stream, "$JS.API.STREAM.PURGE.DELAY_10m", "$JS.API.STREAM.PURGE.DELAY_TIMERS",
+			"$JS.API.STREAM.DELETE.DELAY_TIMERS", "delaytimer.k.orders.x", "delaysys.armed", "orders.x", "_INBOXES.x", "_INBOX",
+			"_INBOX.", "_INBOX_ordersx.y", "_INBOX_orders", "delayctl.timer.cancel.k.orders.x", "_INBOX.*",
+		} {
+			for _, subject := range []string{
+				"delayctl.timer.cancel.k.orders.x", "delayctl.timer.fire.k.orders.x", "delayctl.cancel-all.orders",
+				"delayctl.timers", "$SRV.PING", "$SRV.INFO", "$SRV.STATS.delaybroker",
+			} {
+				if err := c.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		// The acknowledgement of a publish, and a stored message, put on a subject of the service.
+		for _, subject := range []string{"delayctl.timer.cancel.k.orders.x", "delayctl.cancel-all.orders"} {
+			m := &nats.Msg{Subject: "delaytimer.other.orders.x", Reply: subject, Header: nats.Header{"Delay-For": {"1h"}}}
+			if err := c.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+			m = &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET.DELAY_TIMERS", Reply: subject,
+				Data: []byte(`{"last_by_subj":"delaytimer.other.orders.x"}`)}
+			if err := c.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
+			t.Errorf("there stands %+v, want generation %d", m, g)
+		}
+		if n := pending(c, "DELAY_10m"); n == 0 {
+			t.Error("the level has been purged")
+		}
+		if !strings.Contains(log.String(), "DELAY_REPLY_PREFIXES") {
+			t.Errorf("the log does not say why: %s", log.String())
+		}
+		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
+		var got control.Answer
+		if code := connected(t, own).request(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
+			got.Outcome != timer.Cancelled {
+			t.Errorf("the one with its prefix is answered %q %+v", code, got)
+		}
+	})
+}
+
+// logged is what was logged.
+type logged struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// TestControlWithInstances: each request is answered once, by any instance, and "nats micro" sees all of them. One that
+// stops answers what it was asked; the others go on.
+func TestControlWithInstances(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.MaxOwners = 2
+		first := startBroker(t, s, cfg)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		const n = 200
+		for i := range n {
+			c.publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-For", "10m")
+		}
+		answers := c.subscribe("_INBOX.mine.>")
+		for i := range n {
+			if err := c.nc.PublishRequest(fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i),
+				fmt.Sprint("_INBOX.mine.", i), nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			if i == n/2 {
+				first.stop()
+			}
+		}
+		time.Sleep(10 * time.Second)
+		got := make(map[string]int)
+		for _, a := range answers.all() {
+			if !strings.Contains(a.Body, `"outcome":"cancelled"`) {
+				t.Errorf("it says %s", a.Body)
+			}
+			got[a.Subject]++
+		}
+		if len(got) != n || len(answers.all()) != n {
+			t.Errorf("%d requests have %d answers", n, len(answers.all()))
+		}
+		time.Sleep(time.Hour)
+		if came := in.all(); len(came) > 0 {
+			t.Errorf("%d came that were cancelled", len(came))
+		}
+
+		startBroker(t, s, cfg)
+		for _, verb := range []string{"PING", "INFO.delaybroker", "STATS.delaybroker"} {
+			seen := c.subscribe("_INBOX.all." + verb)
+			if err := c.nc.PublishRequest("$SRV."+verb, "_INBOX.all."+verb, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			all := seen.all()
+			if len(all) != 2 {
+				t.Fatalf("%s is answered by %d, want 2", verb, len(all))
+			}
+			requests := 0
+			for _, a := range all {
+				var who struct {
+					micro.Stats
+					Endpoints []*micro.EndpointStats `json:"endpoints"`
+				}
+				if err := json.Unmarshal([]byte(a.Body), &who); err != nil || who.Name != "delaybroker" || who.ID == "" ||
+					who.Version == "" || who.Metadata["instance"] == "" {
+					t.Errorf("%s is answered %s: %v", verb, a.Body, err)
+				}
+				for _, e := range who.Endpoints {
+					requests += e.NumRequests
+				}
+				if verb != "PING" && len(who.Endpoints) != 7 {
+					t.Errorf("%s names %d endpoints, want 7", verb, len(who.Endpoints))
+				}
+			}
+			if verb == "STATS.delaybroker" && (requests < n/4 || requests > n) {
+				t.Errorf("%d requests are counted", requests)
+			}
+		}
+	})
+}

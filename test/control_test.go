@@ -1,0 +1,473 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/test/natstest"
+)
+
+// controlled is a client that asks for verdicts by itself.
+type controlled struct {
+	*client
+	timers *control.Timers
+}
+
+func controls(c *client) *controlled {
+	names, err := message.NewNames("delay")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &controlled{c, &control.Timers{
+		Policy:  message.Policy{Names: names},
+		API:     jsapi.Client{Conn: c.nc, API: "$JS.API"},
+		Publish: control.Requester(c.nc),
+		Scan:    lane.Scan{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API"},
+	}}
+}
+
+// do carries out a wish within five seconds.
+func (c *controlled) do(w control.Wish) control.Answer {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	a, err := c.timers.Do(ctx, w)
+	if err != nil {
+		c.t.Errorf("%s %s: %v", w.Verb, w.Key, err)
+	}
+	return a
+}
+
+// wish is a verb about a generation of a timer to orders.x; zero for whatever stands there.
+func wish(verb timer.Verb, key string, generation uint64) control.Wish {
+	return control.Wish{Asked: timer.Asked{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
+}
+
+func (c *controlled) check(w control.Wish, want timer.Outcome, generation uint64) control.Answer {
+	c.t.Helper()
+	a := c.do(w)
+	if a.Outcome != want || a.Generation != generation && generation > 0 {
+		c.t.Errorf("%s %s (%d) is %s %d, want %s %d: %s", w.Verb, w.Key, w.Generation, a.Outcome, a.Generation, want,
+			generation, a.Why)
+	}
+	return a
+}
+
+func moveTo(key string, generation uint64, until time.Time) control.Wish {
+	w := wish(timer.Move, key, generation)
+	w.Until = until
+	return w
+}
+
+// TestVerbsWithBrokerAndWithout: each outcome of each verb, and what is delivered afterwards, with the broker up and
+// with it down all the time.
+func TestVerbsWithBrokerAndWithout(t *testing.T) {
+	t.Parallel()
+	for _, down := range []bool{false, true} {
+		t.Run(fmt.Sprint("down ", down), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				cfg.TimerHistory = time.Hour
+				b := startBroker(t, s, cfg)
+				c := controls(newClient(t, s))
+				in := c.subscribe("orders.>")
+				c.publish("delaytimer.fired.orders.x", "fired", "Delay-For", "1s")
+				time.Sleep(2 * time.Second)
+				if down {
+					b.stop()
+				}
+				begun := time.Now()
+				set := func(key string, wait string) uint64 {
+					return c.publish("delaytimer."+key+".orders.x", key, "Delay-For", wait, "X-Mine", "yes").Sequence
+				}
+				c.check(wish(timer.Get, "none", 0), timer.NotFound, 0)
+				c.check(wish(timer.Cancel, "none", 0), timer.NotFound, 0)
+				c.check(wish(timer.Move, "none", 0), timer.NotFound, 0)
+				c.check(wish(timer.Fire, "none", 0), timer.NotFound, 0)
+
+				g := set("cancelled", "10m")
+				if a := c.check(wish(timer.Get, "cancelled", 0), timer.Pending, g); !a.Due.Equal(begun.Add(10 * time.Minute)) {
+					t.Errorf("it is due %s", a.Due)
+				}
+				c.check(wish(timer.Cancel, "cancelled", g), timer.Cancelled, g)
+				time.Sleep(time.Second)
+				c.check(wish(timer.Cancel, "cancelled", g), timer.Cancelled, g) // again
+				c.check(wish(timer.Cancel, "cancelled", 0), timer.Cancelled, g)
+				c.check(wish(timer.Get, "cancelled", 0), timer.Cancelled, g)
+				c.check(moveTo("cancelled", g, begun), timer.Conflict, g)
+				c.check(wish(timer.Fire, "cancelled", 0), timer.NotFound, g)
+
+				g = set("any", "10m")
+				c.check(wish(timer.Cancel, "any", 0), timer.Cancelled, g)
+
+				g = set("moved", "10m")
+				until := begun.Add(20*time.Minute + 1)
+				moved := c.check(moveTo("moved", g, until), timer.Moved, 0)
+				if moved.Generation <= g || !moved.Due.Equal(until) {
+					t.Errorf("it is %d due %s, want above %d due %s", moved.Generation, moved.Due, g, until)
+				}
+				c.check(wish(timer.Cancel, "moved", g), timer.Conflict, moved.Generation)
+				c.check(wish(timer.Fire, "moved", g), timer.Conflict, moved.Generation)
+				by := wish(timer.Move, "moved", 0)
+				by.By = 5 * time.Minute
+				until = until.Add(by.By)
+				if a := c.check(by, timer.Moved, 0); !a.Due.Equal(until) {
+					t.Errorf("moved by 5m it is due %s, want %s", a.Due, until)
+				}
+
+				g = set("now", "10m")
+				c.check(wish(timer.Fire, "now", g), timer.Fired, 0)
+				c.check(wish(timer.Cancel, "fired", 0), timer.TooLate, 0)
+				c.check(moveTo("fired", 0, until), timer.TooLate, 0)
+				c.check(wish(timer.Fire, "fired", 0), timer.TooLate, 0)
+				if a := c.check(wish(timer.Get, "fired", 0), timer.Fired, 0); a.Became != message.OutcomeDelivered {
+					t.Errorf("it became %q", a.Became)
+				}
+				if down {
+					startBroker(t, s, cfg)
+				}
+				time.Sleep(time.Second)
+				if got := bodies(in.all()); got != "fired now" {
+					t.Errorf("there came %q, want fired now", got)
+				}
+				checkExactly(t, in, until, 2)
+				if got := in.all()[2]; got.Body != "moved" || got.Header.Get("X-Mine") != "yes" ||
+					got.Header.Get("Delay-Word") != "" {
+					t.Errorf("there came %q %v", got.Body, got.Header)
+				}
+				time.Sleep(3 * time.Hour)
+				if n := len(in.all()); n != 3 {
+					t.Errorf("%d came, want 3", n)
+				}
+				c.checkNoTimers()
+				c.checkNoDead()
+			})
+		})
+	}
+}
+
+// lossy is a client of which some answers get lost.
+func lossy(c *controlled, lose *atomic.Int32) *controlled {
+	timers := *c.timers
+	timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		answer, err := c.timers.Publish(ctx, m)
+		if lose.Add(-1) >= 0 {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return answer, err
+	}
+	return &controlled{c.client, &timers}
+}
+
+// TestLostAcknowledgements: what was stored although the answer got lost is told as what it is: cancelled, moved, fired
+// or set, and not as a conflict, also when it has fired meanwhile.
+func TestLostAcknowledgements(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.TimerHistory = time.Minute
+		startBroker(t, s, cfg)
+		plain := controls(newClient(t, s))
+		in := plain.subscribe("orders.>")
+		var lose atomic.Int32
+		c := lossy(plain, &lose)
+		for _, generation := range []bool{true, false} {
+			for verb, want := range map[timer.Verb]timer.Outcome{
+				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired,
+			} {
+				before := len(in.all())
+				g := c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+				w := wish(verb, "k", g)
+				if !generation {
+					w.Generation = 0
+				}
+				if verb == timer.Move {
+					w.For = "500ms" // it fires before anybody looks
+				}
+				lose.Store(1)
+				a := c.check(w, want, 0)
+				if verb == timer.Cancel && a.Generation != g || verb != timer.Cancel && a.Generation <= g {
+					t.Errorf("%s says generation %d of %d", verb, a.Generation, g)
+				}
+				time.Sleep(time.Second)
+				if n := len(in.all()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
+					t.Errorf("after %s there came %d", verb, n)
+				}
+				time.Sleep(2 * time.Minute)
+			}
+		}
+		w := wish(timer.Set, "absent", 0)
+		w.Conditional, w.Header, w.Body = true, message.Header{"Delay-For": {"500ms"}}, []byte("set")
+		lose.Store(1)
+		c.check(w, timer.Fired, 0)
+		w.Header = message.Header{"Delay-For": {"10m"}}
+		c.check(w, timer.Conflict, 0) // beyond the firing
+		time.Sleep(2 * time.Minute)
+		lose.Store(1)
+		first := c.check(w, timer.Pending, 0)
+		c.check(w, timer.Conflict, first.Generation)
+		lose.Store(1)
+		w.Generation = first.Generation
+		c.check(w, timer.Pending, 0)
+	})
+}
+
+// TestSilenceIsUnknown: where nothing tells any more whether a request came before what stands there, the answer is
+// unknown, and where it was refused it is an error.
+func TestSilenceIsUnknown(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t)) // without history
+		plain := controls(newClient(t, s))
+		var lose atomic.Int32
+		c := lossy(plain, &lose)
+		set := func() uint64 { return c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence }
+		g := set()
+		lose.Store(1)
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			set() // in place of the cancel
+		}()
+		c.check(wish(timer.Cancel, "k", g), timer.Unknown, 0)
+		g = set()
+		lose.Store(1)
+		c.check(wish(timer.Fire, "k", g), timer.Unknown, 0) // it is over, and leaves nothing
+		g = set()
+		lose.Store(1000)
+		started := time.Now()
+		c.check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
+		lose.Store(0)
+		g = set()
+		for _, w := range []control.Wish{
+			moveTo("k", g, time.Now().Add(400*24*time.Hour)), wish(timer.Cancel, "_k", 0), wish(timer.Cancel, "a.b", 0),
+			{Asked: timer.Asked{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
+		} {
+			c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
+			refused := (*control.Refusal)(nil)
+			if a, err := c.timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
+				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
+			}
+		}
+		c.check(wish(timer.Get, "k", 0), timer.Pending, g)
+	})
+}
+
+// TestVerdictsAroundDue: a verdict at any time around the due time is final: what was answered cancelled never arrives,
+// what was too late has, and what was moved or fired arrives once.
+func TestVerdictsAroundDue(t *testing.T) {
+	t.Parallel()
+	for _, history := range []time.Duration{-1, time.Minute} {
+		t.Run(history.String(), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				cfg.TimerHistory = history
+				startBroker(t, s, cfg)
+				c := controls(newClient(t, s))
+				in := c.subscribe("orders.>")
+				outcomes := make(map[timer.Outcome]int)
+				for i := range 240 {
+					verb := []timer.Verb{timer.Cancel, timer.Move, timer.Fire}[i%3]
+					off := time.Duration(i/6-20) * 50 * time.Microsecond // ±1 ms
+					due := time.Now().Add(20 * time.Millisecond)
+					key := fmt.Sprint("k", i)
+					g := c.publish("delaytimer."+key+".orders.x", key, "Delay-Until",
+						due.UTC().Format(time.RFC3339Nano)).Sequence
+					if i%6 < 3 {
+						g = 0
+					}
+					before := len(in.all())
+					time.Sleep(time.Until(due.Add(off)))
+					w := wish(verb, key, g)
+					if verb == timer.Move {
+						w.For = "30ms"
+					}
+					a := c.do(w)
+					outcomes[a.Outcome]++
+					time.Sleep(100 * time.Millisecond)
+					synctest.Wait()
+					came := len(in.all()) - before
+					want := 1
+					if a.Outcome == timer.Cancelled {
+						want = 0
+					}
+					if came != want || a.Outcome == timer.Unknown || a.Outcome == timer.Conflict {
+						t.Errorf("%s %s after due is %s, and there came %d", verb, off, a.Outcome, came)
+					}
+				}
+				t.Log(outcomes)
+				c.checkNoDead()
+			})
+		})
+	}
+}
+
+// TestMoveKeepsMessageID: a timer that was set under a Nats-Msg-Id can be moved within the stream's duplicate window,
+// where the server acknowledges the move as a duplicate and stores nothing, and keeps the id.
+func TestMoveKeepsMessageID(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		in := c.subscribe("orders.>")
+		g := c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
+		until := time.Now().Add(20 * time.Minute)
+		if a := c.check(moveTo("k", g, until), timer.Moved, 0); a.Generation <= g {
+			t.Errorf("it has the generation %d, and had %d", a.Generation, g)
+		}
+		checkExactly(t, in, until, 0)
+		if got := in.all()[0].Header.Get("Delay-Msg-Id"); got != "mine" {
+			t.Errorf("it comes with the id %q", got)
+		}
+	})
+}
+
+// TestNothingOfOldLeader: that nothing stands there is believed of a leader that a majority follows, and of no other.
+func TestNothingOfOldLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		var follow atomic.Bool
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
+				return false
+			}
+			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{},"state":{"last_seq":9},
+				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
+			return true
+		})
+		c.timers.API.API = "X.API"
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, control.ErrLeader) {
+			t.Errorf("it says %+v %v, want %v", a, err, control.ErrLeader)
+		}
+		follow.Store(true)
+		c.check(wish(timer.Cancel, "k", 0), timer.NotFound, 0)
+	})
+}
+
+// TestListShowsWhatStands: what was replaced, moved or cancelled while no broker removes it is on no page, and no bulk
+// touches it.
+func TestListShowsWhatStands(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		b.stop()
+		c := controls(newClient(t, s))
+		var want uint64
+		for range 3 {
+			want = c.publish("delaytimer.replaced.orders.x", "x", "Delay-For", "10m").Sequence
+		}
+		c.publish("delaytimer.*.orders.x", "noise", "Delay-For", "10m")
+		g := c.publish("delaytimer.cancelled.orders.x", "x", "Delay-For", "10m").Sequence
+		c.check(wish(timer.Cancel, "cancelled", g), timer.Cancelled, g)
+		upTo := g + 1
+		c.publish("delaytimer.later.orders.x", "x", "Delay-For", "10m")
+		for limit := 1; limit <= 10; limit++ {
+			var got []string
+			page := control.Page{UpTo: upTo, Limit: limit}
+			for {
+				l, err := c.timers.List(context.Background(), control.Filter{Targets: []string{"orders.>"}}, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range l.Timers {
+					got = append(got, fmt.Sprint(r.Key, " ", r.State, " ", r.Generation))
+				}
+				if page.After = l.Next; l.Next == 0 {
+					break
+				}
+			}
+			if want := fmt.Sprintf("[replaced pending %d cancelled cancelled %d]", want, g); fmt.Sprint(got) != want {
+				t.Errorf("pages of %d list %v, want %s", limit, got, want)
+			}
+		}
+		d, err := c.timers.Bulk(context.Background(), control.Bulk{Verb: timer.Cancel})
+		if err != nil || d.Matched != 2 || d.Outcomes[timer.Cancelled] != 2 {
+			t.Errorf("cancelling all says %+v %v, want 2", d, err)
+		}
+	})
+}
+
+// TestBulk: page 1 fixes up to where; a page that is repeated moves nothing twice, and what does not match stays.
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		in := c.subscribe("orders.>")
+		c.subscribe("payments.>")
+		begun := time.Now()
+		for i := range 50 {
+			c.publish(fmt.Sprintf("delaytimer.order-%d.orders.x", i), "o", "Delay-For", "10m")
+		}
+		c.publish("delaytimer.other.orders.x", "other", "Delay-For", "10m")
+		c.publish("delaytimer.order-1.payments.x", "payment", "Delay-For", "10m")
+		c.publish("delaytimer.order-99.orders.x", "later", "Delay-For", "3h")
+		ctx := context.Background()
+		b := control.Bulk{Verb: timer.Move, By: 5 * time.Minute, DryRun: true, Filter: control.Filter{
+			Targets: []string{"orders.>"}, Key: "order-*", DueTo: begun.Add(time.Hour),
+		}}
+		dry, err := c.timers.Bulk(ctx, b)
+		if err != nil || dry.Matched != 50 || len(dry.Outcomes) > 0 {
+			t.Fatalf("a dry run says %+v %v", dry, err)
+		}
+		b.DryRun = false
+		b.Page = control.Page{UpTo: dry.UpTo, Limit: 20}
+		var sum control.Done
+		for pages := 1; ; pages++ {
+			d, err := c.timers.Bulk(ctx, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := c.timers.Bulk(ctx, b) // its answer got lost
+			if err != nil || pages < 3 && again.Matched > 20 || pages == 3 && again.Matched > 0 {
+				t.Errorf("page %d repeated says %+v %v", pages, again, err)
+			}
+			sum.Add(d)
+			sum.Add(again)
+			if b.Page.After = max(d.Next, again.Next); b.Page.After == 0 {
+				break
+			}
+		}
+		if sum.Matched != 50 || sum.Outcomes[timer.Moved] != 50 || sum.Refused > 0 {
+			t.Errorf("all pages say %+v", sum)
+		}
+		time.Sleep(time.Until(begun.Add(15*time.Minute - 1)))
+		synctest.Wait()
+		if got := bodies(in.all()); got != "other" {
+			t.Errorf("before it is due there came %q", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := bodies(in.all()); got != "other o×50" && got != "o×50 other" {
+			t.Errorf("when due there came %q", got)
+		}
+		b = control.Bulk{Verb: timer.Cancel, Filter: control.Filter{Targets: []string{"orders.>", "payments.>"}}}
+		if d, err := c.timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
+			t.Errorf("cancelling the rest says %+v %v", d, err)
+		}
+		time.Sleep(4 * time.Hour)
+		if got := bodies(in.all()); got != "o×50 other" {
+			t.Errorf("in the end there came %q", got)
+		}
+		c.checkNoTimers()
+	})
+}
