@@ -248,7 +248,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_JOURNAL":           "a fortnight",
 		"DELAY_JOURNAL_BYTES":     "1 zettabite",
 		"DELAY_TIMERS":            "perhaps",
-		"DELAY_REPLY_PREFIXES":    "delaysys",
+		"DELAY_REPLY_PREFIXES":    "_INBOX.>",
 		"DELAY_TIMER_HISTORY":     "for ever",
 		"DELAY_INBOX_PREFIX":      "inbox.>",
 		"DELAY_HTTP_ADDR":         "8422",
