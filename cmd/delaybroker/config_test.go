@@ -208,7 +208,9 @@ func TestProblemInWords(t *testing.T) {
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
 	// What no setting leads to, or the command sees to.
-	without := []string{"Ladder", "RetryLadder", "Provision", "Timers", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log"}
+	without := []string{
+		"Ladder", "RetryLadder", "Provision", "Timers", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
 			t.Errorf("%s has a variable: %v", field.Name, ok)
