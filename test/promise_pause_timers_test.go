@@ -1,0 +1,36 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	"delaybroker/test/natstest"
+)
+
+// TestTimersOfPausedTarget: timers that become due for a paused target, near ones and those that waited in a level, fire
+// into the lane of the pause. Each reaches its target once when that is resumed, in the order of due times. One that is
+// cancelled before it is due never does.
+func TestTimersOfPausedTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c, o := newClient(t, s), operator(t, s)
+		c.target("ORDERS", "orders.>")
+		c.publish("delaytimer.far.orders.x", "000001", "Delay-For", "10m")
+		cancelled := c.expect(0, "delaytimer.gone.orders.x", "never", "Delay-For", "10m")
+		mustPause(t, o, "orders.>")
+		c.publish("delaytimer.near.orders.x", "000000", "Delay-For", "2s")
+		if c.expect(cancelled, "delaytimer.gone.orders.x", "", "Delay-Cancel", "paid") == 0 {
+			t.Error("a timer for a paused target cannot be cancelled before it is due")
+		}
+		time.Sleep(20 * time.Minute)
+		if got := c.arrivals("ORDERS"); len(got) > 0 {
+			t.Errorf("while it is paused, the target got %v", got)
+		}
+		mustResume(t, o, "orders.>")
+		time.Sleep(5 * time.Minute)
+		checkInOrder(t, c.arrivals("ORDERS"), 2)
+		c.checkNoTimersBut("DELAY_PAUSED") // which has the list of pauses
+		c.checkNoDead()
+	})
+}
