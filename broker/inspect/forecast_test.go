@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,14 +66,45 @@ func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats
 	return m
 }
 
-// serving runs a broker until the test ends, and counts what arrives, by the minute.
-func serving(t *testing.T, s *natstest.Server, cfg broker.Config) (arrived map[time.Time]uint64) {
+// arrivals counts what arrives, by the minute.
+type arrivals struct {
+	mu      sync.Mutex // guards minutes
+	minutes map[time.Time]uint64
+}
+
+func (a *arrivals) add(*nats.Msg) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.minutes[time.Now().UTC().Truncate(time.Minute)]++
+}
+
+func (a *arrivals) in(minute time.Time) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.minutes[minute.Truncate(time.Minute)]
+}
+
+func (a *arrivals) total() (all uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.minutes {
+		all += n
+	}
+	return all
+}
+
+func (a *arrivals) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.minutes)
+}
+
+// serving runs a broker until the test ends, and counts what arrives.
+func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	t.Helper()
-	arrived = make(map[time.Time]uint64)
+	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
 	nc := s.Connect()
-	if _, err := nc.Subscribe("shop.>", func(*nats.Msg) {
-		arrived[time.Now().UTC().Truncate(time.Minute)]++ // read when all is quiet only
-	}); err != nil {
+	if _, err := nc.Subscribe("shop.>", arrived.add); err != nil {
 		t.Fatal(err)
 	}
 	b, err := broker.New(broker.Links{
@@ -120,14 +152,14 @@ func TestForecastIsWhatFires(t *testing.T) {
 		whole := ahead(t, i, look)
 		look.Most, look.sample = 0, 150
 		rough := ahead(t, i, look)
-		clear(arrived)
+		arrived.forget()
 		time.Sleep(91 * time.Minute)
 		synctest.Wait()
 
 		var fired, off uint64
 		outside := 0
 		for n, b := range whole.Buckets {
-			want := arrived[b.From.Truncate(time.Minute)]
+			want := arrived.in(b.From)
 			fired += want
 			if b.Messages != want || b.Within != 0 {
 				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.Within, want)

@@ -253,8 +253,8 @@ func TestDeletingIsNotCancelling(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if len(arrived) != 1 {
-			t.Errorf("got %v, want that it arrived: if it no longer does, it can be cancelled", arrived)
+		if got := arrived.total(); got != 1 {
+			t.Errorf("%d arrived, want that it did: if it no longer does, it can be cancelled", got)
 		}
 	})
 }
