@@ -19,7 +19,7 @@ func TestTimerFigures(t *testing.T) {
 		c.target("ORDERS", "orders.>")
 		var g uint64
 		for i := range 20 {
-			g = c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "x", "Delay-For", fmt.Sprintf("%dm", 1+i)).Sequence
+			g = c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "x", "Delay-For", fmt.Sprintf("%dm", 2+i)).Sequence
 		}
 		c.expect(g, "delaytimer.19.orders.x", "", "Delay-Cancel", "1")
 		of := func() (lane broker.LaneStatus) {
@@ -31,7 +31,7 @@ func TestTimerFigures(t *testing.T) {
 			t.Fatal("there is no lane of timers")
 			return lane
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(70 * time.Second) // they are counted once a minute
 		if l := of(); l.Pending != 19 || l.Held != 0 || !l.Live || l.Overdue != 0 {
 			t.Errorf("with 19 pending it says %+v", l)
 		}
