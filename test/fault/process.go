@@ -100,9 +100,19 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 		return "", fmt.Errorf("%s did not stop within %s", p.name, patience)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != p.stopped {
-		return "", fmt.Errorf("%s ended with code %d: %v", p.name, code, p.err)
+		return "", fmt.Errorf("%s ended with code %d: %v; its log ends with\n%s", p.name, code, p.err, p.lastWords())
 	}
 	return fmt.Sprintf("%s, process %d, stopped", p.name, pid), nil
+}
+
+// lastWords is the end of its log.
+func (p *process) lastWords() []byte {
+	const most = 2000
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text[max(0, len(text)-most):]
 }
 
 // pause stops it where it is, and returns the proof.

@@ -124,6 +124,27 @@ func leadCluster(t *testing.T, c cluster, s *server) {
 	}
 }
 
+// leadStreams makes a server the leader of every stream.
+func leadStreams(t *testing.T, js jetstream.JetStream, s *server) {
+	t.Helper()
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
+	if err := await(patience, func() error {
+		for info := range js.ListStreams(t.Context()).Info() {
+			if info.Cluster == nil || info.Cluster.Leader == s.name {
+				continue
+			}
+			if _, err := js.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, request,
+				2*time.Second); err != nil {
+				return err
+			}
+			return fmt.Errorf("%s leads %s", info.Cluster.Leader, info.Config.Name)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // clusterLeader is the leader of the cluster, as this server knows it.
 func (s *server) clusterLeader() (string, error) {
 	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/jsz")
@@ -170,6 +191,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		rounds, count = 6, 6000
 	}
 	dir, c, js := newClusterOf(t)
+	leadCluster(t, c, c[0])
 	seen := newTally(t, js.Conn(), func(m *nats.Msg) string { return m.Header.Get(message.HeaderID) })
 	published := 0
 	for round := range rounds {
@@ -186,6 +208,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		<-js.PublishAsyncComplete()
 		published += count + 1
 		seen.await(t, 8*time.Second, published-1)
+		leadStreams(t, js, c[0]) // so that the slow one is missed by nobody
 		s, err := js.Stream(t.Context(), intake)
 		if err != nil {
 			t.Fatal(err)
