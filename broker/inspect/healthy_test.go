@@ -176,6 +176,14 @@ func TestDoctorIsQuiet(t *testing.T) {
 			sc.serve()
 			sc.publish(20, "delay.5m.orders.x", "Delay-Until", time.Now().Add(time.Hour).Format(time.RFC3339))
 		}},
+		{name: "a paused target", set: func(sc *scene) {
+			sc.serve()
+			if _, err := open(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>"); err != nil {
+				sc.t.Fatal(err)
+			}
+			sc.publish(2000, "delay.1s.orders.x")
+			time.Sleep(time.Hour)
+		}},
 		{name: "a secret of the settings", set: func(sc *scene) {
 			sc.cfg.Secrets = []string{strings.Repeat("s", 32)}
 			sc.serve()
