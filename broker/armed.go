@@ -28,8 +28,8 @@ func (w *worker) storeCursor(ctx context.Context, todo commit) error {
 	m := &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
 	w.shared.write.Publish(m, commitTimeout, func(answer *nats.Msg, err error) (again bool) {
 		if err == nil {
-			ack, ok := jsapi.ParseAck(answer)
-			if !ok || ack.Stream != stream && !ack.Refused() {
+			ack, ok := jsapi.AckOf(answer, stream)
+			if !ok {
 				return true
 			}
 			if stored = ack.Sequence; ack.Refused() {

@@ -51,9 +51,8 @@ func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context,
 		}
 		write.Publish(m, patience, func(answer *nats.Msg, err error) (again bool) {
 			if err == nil {
-				ack, ok := jsapi.ParseAck(answer)
-				if !ok || ack.Stream != stream && (ack.Stream != "" || !ack.Refused()) {
-					return true // somebody else answers on our inbox
+				if _, ok := jsapi.AckOf(answer, stream); !ok {
+					return true
 				}
 			}
 			answered <- result{answer, err}

@@ -151,9 +151,14 @@ type stored struct {
 
 // store publishes the flight's message into one of our streams.
 func (w *worker) store(f *flight) {
-	w.flights.underway++
-	stream := f.sent.stream
 	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.sent.body(f)}
+	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
+}
+
+// publish publishes into one of our streams, and calls done with the answer, on any goroutine. An answer of another
+// stream does not count.
+func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
+	w.flights.underway++
 	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) (again bool) {
 		a := storeAnswer{err: err}
 		switch {
@@ -161,11 +166,11 @@ func (w *worker) store(f *flight) {
 			a = storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge, Description: err.Error()}, local: true}
 		case err == nil:
 			var ok bool
-			if a.ack, ok = jsapi.ParseAck(answer); !ok || a.ack.Stream != stream && (a.ack.Stream != "" || !a.ack.Refused()) {
-				return true // somebody else answers on our inbox
+			if a.ack, ok = jsapi.AckOf(answer, stream); !ok {
+				return true
 			}
 		}
-		w.mail.Put(stored{f, a})
+		done(a)
 		return false
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -53,26 +52,9 @@ func (w *worker) wait(f *flight, d time.Duration) {
 	w.flights.hold(f, now.Add(d))
 }
 
-// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine. An
-// answer of another stream does not count.
+// publishEntry publishes on a subject of the timers' stream, and calls done with the answer, on any goroutine.
 func (w *worker) publishEntry(subject string, header message.Header, body []byte, done func(storeAnswer)) {
-	w.flights.underway++
-	stream := w.shared.names.TimersStream()
-	m := &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
-	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) (again bool) {
-		a := storeAnswer{err: err}
-		switch {
-		case errors.Is(err, nats.ErrMaxPayload):
-			a = storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge, Description: err.Error()}, local: true}
-		case err == nil:
-			var ok bool
-			if a.ack, ok = jsapi.ParseAck(answer); !ok || a.ack.Stream != stream && (a.ack.Stream != "" || !a.ack.Refused()) {
-				return true // somebody else answers on our inbox
-			}
-		}
-		done(a)
-		return false
-	})
+	w.publish(w.shared.names.TimersStream(), &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}, done)
 }
 
 func (w *worker) claimAnswered(f *flight, a storeAnswer, m moment) {

@@ -71,10 +71,10 @@ func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
 	to.Publish(m, storeWait, func(answer *nats.Msg, err error) (again bool) {
 		if err == nil {
-			ack, ok := jsapi.ParseAck(answer)
+			ack, ok := jsapi.AckOf(answer, w.cfg.Stream)
 			switch {
-			case !ok || ack.Stream != w.cfg.Stream && (ack.Stream != "" || !ack.Refused()):
-				return true // somebody else answers on our inbox
+			case !ok:
+				return true
 			case ack.Refused():
 				err = fmt.Errorf("%s takes nothing: %s", w.cfg.Stream, ack.Description)
 			}

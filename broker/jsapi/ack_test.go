@@ -52,3 +52,25 @@ func TestParseAck(t *testing.T) {
 		}
 	}
 }
+
+// TestAckOf: an answer counts if the stream of the publish has written it, or the server, which can only refuse.
+func TestAckOf(t *testing.T) {
+	for data, want := range map[string]bool{
+		`{"stream":"ORDERS","seq":7}`:  true,
+		`{"stream":"OTHER","seq":7}`:   false,
+		`{"stream":"ORDERS2","seq":7}`: false,
+		`{"error":{"err_code":10077,"description":"full"},"stream":"ORDERS","seq":0}`: true,
+		`{"error":{"err_code":10077,"description":"full"},"stream":"OTHER","seq":0}`:  false,
+		`{"error":{"err_code":10023,"description":"insufficient resources"}}`:         true,
+		`{"error":{"code":500,"description":"of some service"}}`:                      false,
+		`no answer of JetStream`: false,
+	} {
+		if _, got := AckOf(&nats.Msg{Data: []byte(data)}, "ORDERS"); got != want {
+			t.Errorf("%s: of the stream is %v, want %v", data, got, want)
+		}
+	}
+	nobody := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
+	if ack, ok := AckOf(nobody, "ORDERS"); !ok || ack.Code != 503 {
+		t.Errorf("nobody listens: %+v, %v; want the server's refusal", ack, ok)
+	}
+}

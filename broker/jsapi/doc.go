@@ -10,7 +10,8 @@
 //
 //   - An answer is accepted only if its type is that of the question. Somebody who knows the inbox can have other
 //     answers of the server delivered there.
-//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server.
+//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server;
+//     AckOf, where the stream is known, only those of this stream, or of the server.
 //   - A list of streams is complete, and names the streams that no leader describes.
 //   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.
 package jsapi

@@ -74,8 +74,8 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("write into %s: %w", s.Stream, err)
 	}
-	switch ack, ok := jsapi.ParseAck(answer); {
-	case !ok || !ack.Refused() && ack.Stream != s.Stream:
+	switch ack, ok := jsapi.AckOf(answer, s.Stream); {
+	case !ok:
 		return 0, fmt.Errorf("write into %s: the answer is none of this stream: %.60q", s.Stream, answer.Data)
 	case ack.Code == codeWrongSequence, ack.Code == codeConflict:
 		return 0, errConflict

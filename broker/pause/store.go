@@ -125,8 +125,8 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	if err != nil {
 		return 0, fmt.Errorf("write the list of pauses: %w", err)
 	}
-	switch ack, ok := jsapi.ParseAck(answer); {
-	case !ok || !ack.Refused() && ack.Stream != stream:
+	switch ack, ok := jsapi.AckOf(answer, stream); {
+	case !ok:
 		return 0, fmt.Errorf("write the list of pauses: the answer is none of %s: %.60q", stream, answer.Data)
 	case ack.Code == 503:
 		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
