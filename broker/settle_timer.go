@@ -1,15 +1,13 @@
 package broker
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/control"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -114,44 +112,12 @@ func (w *worker) lookOn() {
 		w.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 			defer cancel()
-			e := w.shared.lastEntry(ctx, subject, generation)
-			e.flight = f
+			i, e := w.shared, examined{flight: f}
+			e.found, e.in, e.err = control.LastEntry(ctx,
+				control.Entries{API: i.jetstream.api, Policy: i.keys.policy, Sample: i.jetstream.sample}, subject, generation)
 			w.mail.Put(e)
 		})
 	}
-}
-
-// lastEntry reads the last entry of a subject from the leader of the timers' stream. An entry that is older than the
-// generation, or none, is believed only when the leader has said that its stream reaches that far, and then says so
-// again.
-func (i *instance) lastEntry(ctx context.Context, subject string, generation uint64) (e examined) {
-	stream := i.names.TimersStream()
-	m, err := i.jetstream.api.Last(ctx, stream, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
-		s, err := i.jetstream.sample(ctx, stream)
-		if err != nil || !s.Quorate {
-			return examined{err: cmp.Or(err, errDeposed)}
-		}
-		e.found.LastSeq, e.found.Created = s.LastSeq, s.Created
-		if m, err = i.jetstream.api.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
-			e.found.None = true
-			return e
-		} else if err != nil {
-			return examined{err: err}
-		}
-	} else if err != nil {
-		return examined{err: err}
-	}
-	if m.Subject != subject {
-		return examined{err: errDeposed}
-	}
-	header, undecodable := m.Header()
-	e.in = message.Incoming{
-		Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
-		Undecodable: undecodable != nil, Data: m.Data,
-	}
-	e.found.Sequence, e.found.At, e.found.Entry = m.Sequence, m.Time, i.keys.policy.ParseTimer(e.in)
-	return e
 }
 
 func (w *worker) examined(e examined, m moment) {

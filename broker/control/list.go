@@ -76,7 +76,10 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.sample(ctx)
+	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
+	if err == nil && !s.Quorate {
+		err = ErrLeader
+	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Listing{}, noStream()
 	}

@@ -155,53 +155,21 @@ func noStream() *Refusal {
 	return refusef(codeNone, "there is no stream of timers here: a broker makes it with DELAY_TIMERS=on")
 }
 
-// look reads the last entry of the subject from the leader. An entry that is older than the generation, or none, is
-// believed only when the leader has said that a majority follows it, and then says so again.
-func (a *attempt) look(ctx context.Context) error {
+// look reads the last entry of the subject from the leader.
+func (a *attempt) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
-	stream := a.Policy.Names.TimersStream()
-	a.found, a.in = timer.Found{}, message.Incoming{}
-	m, err := a.API.Last(ctx, stream, a.subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < a.Generation {
-		s, err := a.sample(ctx)
-		if err != nil {
-			return err
-		}
-		a.found.LastSeq, a.found.Created = s.LastSeq, s.Created
-		if m, err = a.API.Last(ctx, stream, a.subject); errors.Is(err, jetstream.ErrMsgNotFound) {
-			a.found.None = true
-			return nil
-		} else if err != nil {
-			return err
-		}
-	} else if err != nil {
-		return err
-	}
-	if m.Subject != a.subject {
-		return ErrLeader
-	}
-	header, undecodable := m.Header()
-	a.in = message.Incoming{
-		Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
-		Undecodable: undecodable != nil, Data: m.Data,
-	}
-	a.found.LastSeq = max(a.found.LastSeq, m.Sequence)
-	a.found.Sequence, a.found.At, a.found.Entry = m.Sequence, m.Time, a.Policy.ParseTimer(a.in)
-	return nil
+	a.found, a.in, err = LastEntry(ctx, Entries{API: a.API, Policy: a.Policy, Sample: a.sample}, a.subject, a.Generation)
+	return err
 }
 
-// sample is the state of the stream, from a leader that a majority follows.
-func (t *Timers) sample(ctx context.Context) (lane.Sample, error) {
+// sample asks the stream's leader for its state.
+func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
 	var info jetstream.StreamInfo
-	if err := t.API.Ask(ctx, "STREAM.INFO."+t.Policy.Names.TimersStream(), struct{}{}, &info); err != nil {
+	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
 		return lane.Sample{}, err
 	}
-	s := lane.SampleOf(&info, time.Now())
-	if !s.Quorate {
-		return s, ErrLeader
-	}
-	return s, nil
+	return lane.SampleOf(&info, time.Now()), nil
 }
 
 // ask publishes what the wish writes, in place of a generation. Done is false when the answer leaves open what is
