@@ -61,7 +61,7 @@
 //
 // A kind is known to these places, and to no others of the engine:
 //
-//	layout      Kind and Spec: its stream, its delay, whether it is read in order (isLane), its drift
+//	layout      Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
 //	message     Names: its subjects and stream name; Request: whether its messages need our seal
 //	broker      wanted.go: its stream for a configuration; provision.go: that it is served; serve.go: its share of the
 //	            memory; decide.go and step.go: what becomes of its messages; committer.go: where they stay after they

@@ -150,8 +150,7 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
 				"stream", s.Stream, "err", s.Broken)
 		case s.Kind == layout.Dead, s.Kind == layout.Owners, s.Kind == layout.Journal:
-		case s.Kind != layout.Intake && s.Kind != layout.Level && s.Kind != layout.Retry && s.Kind != layout.Paused &&
-			s.Kind != layout.Timers:
+		case !s.Kind.IsLane():
 			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
 				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > layout.Format:

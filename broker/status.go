@@ -150,11 +150,9 @@ func (b *Broker) Status() Status {
 // byWay orders lanes as messages pass them: the intake, the levels from the shortest to the longest, retries, what is
 // paused.
 func byWay(a, b LaneStatus) int {
-	kinds := []string{
-		string(layout.Intake), string(layout.Timers), string(layout.Level), string(layout.Retry), string(layout.Paused),
-	}
+	kinds := layout.Lanes()
 	return cmp.Or(
-		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+		cmp.Compare(slices.Index(kinds, layout.Kind(a.Kind)), slices.Index(kinds, layout.Kind(b.Kind))),
 		cmp.Compare(a.Delay, b.Delay),
 		strings.Compare(a.Stream, b.Stream))
 }

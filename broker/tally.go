@@ -29,7 +29,7 @@ func newTally() *tally {
 	for _, code := range message.Codes() {
 		t.dead[code] = new(atomic.Uint64)
 	}
-	for _, kind := range []layout.Kind{layout.Intake, layout.Timers, layout.Level, layout.Retry, layout.Paused} {
+	for _, kind := range layout.Lanes() {
 		t.lateness[kind] = new(latencies)
 	}
 	return t

@@ -155,9 +155,7 @@ func lanesNotFound(want []layout.Spec, there listed) []Lane {
 // byWay orders lanes as messages pass through them: the intake and timers, the levels, retries, what is paused, dead
 // letters.
 func byWay(a, b Lane) int {
-	kinds := []layout.Kind{
-		layout.Intake, layout.Timers, layout.Level, layout.Retry, layout.Paused, layout.Dead,
-	}
+	kinds := append(layout.Lanes(), layout.Dead)
 	return cmp.Or(
 		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
 		cmp.Compare(a.Delay, b.Delay),

@@ -37,11 +37,6 @@ const leastConsumers = 8
 // new consumer when it asks again.
 const InactiveThreshold = 5 * time.Minute
 
-// isLane reports whether the stream is read in order.
-func (s Spec) isLane() bool {
-	return s.Kind == Intake || s.Kind == Level || s.Kind == Retry || s.Kind == Paused || s.Kind == Timers
-}
-
 // Drift compares the settings that the promises need: accepted messages stay unchanged, can be read, and can be removed
 // when they have arrived. Other settings are the operator's: placement, compression, replicas, direct access,
 // publishing in batches. Limits are compared with "at most". A stream that accepts less is a choice. A stream that
@@ -128,7 +123,7 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	if has.AllowMsgCounter {
 		d.reportLasting(true, "allow_msg_counter is set: every message that is no counter would be refused; want it off")
 	}
-	if most := has.ConsumerLimits.InactiveThreshold; s.isLane() && most > 0 && most < InactiveThreshold {
+	if most := has.ConsumerLimits.InactiveThreshold; s.Kind.IsLane() && most > 0 && most < InactiveThreshold {
 		d.report(true, "consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
 			most, InactiveThreshold)
 	}
@@ -157,7 +152,7 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	if has.RePublish != nil {
 		d.report(false, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
 	}
-	if s.isLane() && has.MaxConsumers > 0 && has.MaxConsumers < leastConsumers {
+	if s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < leastConsumers {
 		d.report(false, "max_consumers is %d: a broker that begins to read must make a consumer beside those of its "+
 			"predecessors; want none, or %d", has.MaxConsumers, leastConsumers)
 	}

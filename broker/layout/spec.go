@@ -42,6 +42,12 @@ const (
 	Journal Kind = "journal"
 )
 
+// Lanes are the kinds of stream that are read in order, as messages pass them.
+func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
+
+// IsLane reports whether streams of this kind are read in order.
+func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
+
 // Spec is one of our streams, as wanted or as found.
 type Spec struct {
 	Stream   string

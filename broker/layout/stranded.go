@@ -28,7 +28,7 @@ func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Strande
 	read := make(map[string]bool)
 	for name, info := range all {
 		other := info.Config.Metadata[metaPrefix]
-		if kind := (Spec{Kind: Kind(info.Config.Metadata[metaKind])}); other == prefix || !kind.isLane() {
+		if other == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
 			continue
 		}
 		read[other] = read[other] || info.State.Consumers > 0
