@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
@@ -81,19 +80,11 @@ func (o aheadOptions) look() (inspect.AheadLook, error) {
 	case o.by != "" && o.by != "hour":
 		return look, fmt.Errorf("%w: --by %q: want minute or hour", errUsage, o.by)
 	}
-	switch most := inspect.MostBuckets * look.By; {
-	case look.For <= 0 || look.For > most:
+	if most := inspect.MostBuckets * look.By; look.For <= 0 || look.For > most {
 		return look, fmt.Errorf("%w: --for %s: want more than 0 and at most %s by the %s", errUsage, o.length,
 			levels.FormatDuration(most), unit(look.By))
-	case o.target != "" && !message.ValidPattern(o.target):
-		return look, errPattern(o.target)
 	}
-	return look, nil
-}
-
-// errPattern is returned for a target that is no pattern.
-func errPattern(target string) error {
-	return fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, target)
+	return look, checkTarget(o.target)
 }
 
 func unit(by time.Duration) string {

@@ -15,7 +15,6 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
-	"delaybroker/levels"
 )
 
 // errNoLetter is returned when a letter was named and is not there. It is an answer and has been printed.
@@ -63,19 +62,13 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 		}
 		f.Codes = append(f.Codes, message.Code(code))
 	}
-	if f.Target = c.target; f.Target != "" && !message.ValidPattern(f.Target) {
-		return f, errPattern(c.target)
+	f.Target = c.target
+	if err := checkTarget(c.target); err != nil {
+		return f, err
 	}
 	var err error
-	if f.Since, err = pastTime("--since", c.since, now); err != nil {
+	if f.Since, f.Until, err = period(c.since, c.until, now); err != nil {
 		return f, err
-	}
-	if f.Until, err = pastTime("--until", c.until, now); err != nil {
-		return f, err
-	}
-	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
-			errUsage, c.since, c.until)
 	}
 	for _, name := range c.ids {
 		if n, err := strconv.ParseUint(name, 10, 63); err == nil && n > 0 {
@@ -108,22 +101,6 @@ func joined[T ~string](all []T) string {
 		words = append(words, string(w))
 	}
 	return strings.Join(words, ", ")
-}
-
-// pastTime is zero for an empty value.
-func pastTime(flag, value string, now time.Time) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := levels.ParseDuration(value); err == nil {
-		return now.Add(-ago), nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, value)
-	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
-			errUsage, flag, value)
-	}
-	return t, nil
 }
 
 // deadLetters are the dead letters of a broker, and the filter for those that a person means.

@@ -11,7 +11,6 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/journal"
-	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 	"delaybroker/levels"
 )
@@ -72,17 +71,11 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 // query is what the flags ask for. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = journal.Query{Target: o.target, Limit: o.limit}
-	if o.target != "" && !message.ValidPattern(o.target) {
-		return q, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, o.target)
-	}
-	if q.Since, err = pastTime("--since", o.since, now); err != nil {
+	if err := checkTarget(o.target); err != nil {
 		return q, err
 	}
-	if q.Until, err = pastTime("--until", o.until, now); err != nil {
+	if q.Since, q.Until, err = period(o.since, o.until, now); err != nil {
 		return q, err
-	}
-	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		return q, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between", errUsage, o.since, o.until)
 	}
 	for _, id := range o.ids {
 		if _, err := inspect.ParseWanted(id); err != nil {

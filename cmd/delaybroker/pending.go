@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
@@ -83,9 +82,10 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 // look is what the flags ask for.
 func (o pendingOptions) look() (inspect.PendingLook, error) {
 	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
+	if err := checkTarget(o.target); err != nil {
+		return look, err
+	}
 	switch {
-	case o.target != "" && !message.ValidPattern(o.target):
-		return look, errPattern(o.target)
 	case o.limit < 1 || o.limit > mostPending:
 		return look, fmt.Errorf("%w: --limit %d: want 1 to %d", errUsage, o.limit, mostPending)
 	case o.most == 0:

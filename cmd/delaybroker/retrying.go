@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 )
 
 const (
@@ -65,9 +64,10 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 // look is what the flags ask for.
 func (o retryingOptions) look() (inspect.RetryLook, error) {
 	look := inspect.RetryLook{Target: o.target, Most: o.most}
+	if err := checkTarget(o.target); err != nil {
+		return look, err
+	}
 	switch {
-	case o.target != "" && !message.ValidPattern(o.target):
-		return look, errPattern(o.target)
 	case o.most == 0:
 		return look, fmt.Errorf("%w: --most 0: want 1 or more", errUsage)
 	case o.limit < 0:

@@ -13,7 +13,6 @@ import (
 
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/levels"
 )
@@ -46,9 +45,8 @@ func (o *manyTimers) bulkFlags(c *cobra.Command) {
 func (o manyTimers) filter() (f control.Filter, err error) {
 	f.Key = o.key
 	if o.target != "" {
-		if !message.ValidPattern(o.target) {
-			return f, fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage,
-				o.target)
+		if err := checkTarget(o.target); err != nil {
+			return f, err
 		}
 		f.Targets = []string{o.target}
 	}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// This file reads the flags by which several verbs choose what they show.
+
+// checkTarget refuses a --target that is no pattern. Without one, all targets are meant.
+func checkTarget(target string) error {
+	if target == "" || message.ValidPattern(target) {
+		return nil
+	}
+	return fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, target)
+}
+
+// period reads --since and --until. Durations count back from now; an empty value is the zero time.
+func period(since, until string, now time.Time) (from, to time.Time, err error) {
+	if from, err = pastTime("--since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = pastTime("--until", until, now); err != nil {
+		return from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, fmt.Errorf("%w: --since %s is not before --until %s, and nothing lies between",
+			errUsage, since, until)
+	}
+	return from, to, nil
+}
+
+// pastTime is zero for an empty value.
+func pastTime(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := levels.ParseDuration(value); err == nil {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone (2026-11-20T10:00:00Z), or a duration (2h)",
+			errUsage, flag, value)
+	}
+	return t, nil
+}
