@@ -46,33 +46,47 @@ func TestSnippets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
-		// skips the test if the language is missing
-		prepare func(t *testing.T) (publish func(t *testing.T, url string))
+		prepare  prepare
 	}{
 		{"go", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Publish) }},
 		{"go client", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Ask) }},
-		{"javascript", func(t *testing.T) func(*testing.T, string) {
-			dir := installJavaScript(t)
-			copyFile(t, "snippets/publish.mjs", dir)
-			return func(t *testing.T, url string) { run(t, dir, url, "node", "publish.mjs") }
-		}},
-		{"python", func(t *testing.T) func(*testing.T, string) {
-			if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
-				t.Skip("NOT RUN: nats-py is not installed")
-			}
-			return func(t *testing.T, url string) { run(t, "snippets", url, "python3", "-B", "publish.py") }
-		}},
-		{"cli", func(t *testing.T) func(*testing.T, string) {
-			if _, err := exec.LookPath("nats"); err != nil {
-				t.Skip("NOT RUN: the NATS CLI is not installed")
-			}
-			return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", "publish.sh") }
-		}},
+		{"javascript", javaScript("publish.mjs")},
+		{"python", python("publish.py")},
+		{"cli", shell("publish.sh")},
 	} {
 		t.Run(tt.language, func(t *testing.T) {
 			t.Parallel()
 			checkSnippet(t, tt.prepare(t))
 		})
+	}
+}
+
+// A prepare makes what runs a program on a server. It skips the test if the language is missing.
+type prepare func(t *testing.T) (play func(t *testing.T, url string))
+
+func javaScript(program string) prepare {
+	return func(t *testing.T) func(*testing.T, string) {
+		dir := installJavaScript(t)
+		copyFile(t, "snippets/"+program, dir)
+		return func(t *testing.T, url string) { run(t, dir, url, "node", program) }
+	}
+}
+
+func python(program string) prepare {
+	return func(t *testing.T) func(*testing.T, string) {
+		if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
+			t.Skip("NOT RUN: nats-py is not installed")
+		}
+		return func(t *testing.T, url string) { run(t, "snippets", url, "python3", "-B", program) }
+	}
+}
+
+func shell(program string) prepare {
+	return func(t *testing.T) func(*testing.T, string) {
+		if _, err := exec.LookPath("nats"); err != nil {
+			t.Skip("NOT RUN: the NATS CLI is not installed")
+		}
+		return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", program) }
 	}
 }
 
@@ -82,26 +96,12 @@ func TestTimerSnippets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		language string
-		prepare  func(t *testing.T) (play func(t *testing.T, url string))
+		prepare  prepare
 	}{
 		{"go", func(*testing.T) func(*testing.T, string) { return timerGo }},
-		{"javascript", func(t *testing.T) func(*testing.T, string) {
-			dir := installJavaScript(t)
-			copyFile(t, "snippets/timer.mjs", dir)
-			return func(t *testing.T, url string) { run(t, dir, url, "node", "timer.mjs") }
-		}},
-		{"python", func(t *testing.T) func(*testing.T, string) {
-			if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
-				t.Skip("NOT RUN: nats-py is not installed")
-			}
-			return func(t *testing.T, url string) { run(t, "snippets", url, "python3", "-B", "timer.py") }
-		}},
-		{"cli", func(t *testing.T) func(*testing.T, string) {
-			if _, err := exec.LookPath("nats"); err != nil {
-				t.Skip("NOT RUN: the NATS CLI is not installed")
-			}
-			return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", "timer.sh") }
-		}},
+		{"javascript", javaScript("timer.mjs")},
+		{"python", python("timer.py")},
+		{"cli", shell("timer.sh")},
 	} {
 		t.Run(tt.language, func(t *testing.T) {
 			t.Parallel()
