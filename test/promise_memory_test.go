@@ -22,7 +22,7 @@ import (
 //	go test ./test -run TestMemoryOfABacklog -v -timeout 30m -memory.backlog 5120
 //
 // DELAYBROKER_BINARY may name a script that enters a control group with a hard limit before it becomes the broker.
-var backlog = flag.Int("memory.backlog", 320, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
+var backlog = flag.Int("memory.backlog", 200, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
 
 // TestMemoryOfABacklog starts a broker on many lanes whose messages became due while it was away: several times as much
 // as it may keep in memory, for targets that are healthy, silent, and refusing. Its memory stays below the limits of
