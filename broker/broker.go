@@ -21,7 +21,6 @@ import (
 	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/ratelog"
-	"delaybroker/broker/timer"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -144,10 +143,10 @@ func (b *Broker) Run(ctx context.Context) error {
 func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
 	cfg := b.streams.cfg
 	return &instance{
-		id: b.id, claims: new(timer.Claims), patience: b.patience,
-		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
-		names:    b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
+		id:    b.id,
+		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		timers:   b.timers(write),
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
@@ -34,6 +35,17 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
 	return answering.Wait
+}
+
+// timers are the timers' stream as the workers use it.
+func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
+	names, keys := b.streams.names, b.streams.keys
+	return alarm.NewStream(alarm.Config{
+		Instance: b.id, Policy: keys.policy, History: max(0, b.streams.cfg.TimerHistory), Reserve: levelReserve,
+		API: b.jetstream.api, Sample: b.jetstream.sample, Publish: verdictPublisher(write, names.TimersStream()),
+		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix},
+		Patience: b.patience, ReadKeys: func(since, local time.Time) { keys.readSince(since, local) },
+	})
 }
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the

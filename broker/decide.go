@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"time"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
@@ -58,8 +60,8 @@ func next(p plan, m moment, f *flight) step {
 		return step{kind: repeat}
 	}
 	if f.timer != nil {
-		if s, ok := nextOfTimer(p, m, f); ok {
-			return s
+		if s := nextOfTimer(p, m, f); s.Kind != alarm.AsAny {
+			return timerStep(m, f, s)
 		}
 	}
 	if f.problem != nil {
@@ -85,6 +87,13 @@ func next(p plan, m moment, f *flight) step {
 		return holdOrSpill(p, m, f, when)
 	}
 	return step{kind: hop, level: p.smaller(level, f.refused)}
+}
+
+// nextOfTimer decides about a named timer until its firing is decided, and again when it is settled.
+func nextOfTimer(p plan, m moment, f *flight) alarm.Step {
+	return f.timer.Next(
+		alarm.Moment{Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind == layout.Timers},
+		alarm.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
 // stillHere is the problem of a message that expired before it was delivered.
@@ -157,7 +166,7 @@ type storeAnswer struct {
 
 // refusal reports whether the stream has certainly not stored the message.
 func (a storeAnswer) refusal() bool {
-	return a.err == nil && a.ack.Refused() && a.ack.Code != jsapi.CodeInFlight && a.ack.Code != jsapi.CodeTooMany
+	return a.err == nil && a.ack.Final()
 }
 
 // afterStore decides when one of our streams has answered a publish, or the answer did not come. Without an answer the

@@ -47,9 +47,8 @@
 //
 // # Named timers
 //
-// A named timer is decided in decide_timer.go, and its steps are taken in settle_timer.go, until its firing is stored
-// and again when it is settled (remove_timer.go); timing.go is what a flight has of it, armed.go keeps the lane's
-// cursor, and sweep.go finds those that were lost. In between it is a message as any other.
+// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is a
+// message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
 //
 // # Who decides
 //

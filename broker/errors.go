@@ -21,9 +21,6 @@ var (
 	ErrGrace = errors.New("stopped before everything was acknowledged")
 )
 
-// errDeposed is returned for an answer that cannot be the present truth of a stream.
-var errDeposed = errors.New("the stream's leader has an older state than was read")
-
 // FieldErrors are returned by New and by Config.Validate: everything that is wrong with a configuration. They wrap
 // ErrConfig.
 type FieldErrors []FieldError

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
@@ -26,7 +27,7 @@ type flight struct {
 	sent    *publish // one of our streams may have stored it: it is repeated unchanged
 	overdue wheel.Handle
 	waits   wheel.Handle // on the wheel; see hold
-	timer   *timing      // of a named timer; nil otherwise
+	timer   *alarm.Alarm // of a named timer; nil otherwise
 
 	unproven *unproven // its seal is by an unknown key; nil when it is not
 }

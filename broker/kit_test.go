@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/lane"
@@ -29,6 +30,7 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	i := &instance{
 		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates),
 		muster: new(muster.Muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
+		timers:   alarm.NewStream(alarm.Config{Policy: s.keys.policy}),
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})

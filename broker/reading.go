@@ -187,7 +187,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		f.unproven = &unproven{incoming: in}
 	}
 	f.Header = nil
-	if f.timer != nil && f.timer.nothing() {
+	if f.timer != nil && f.timer.Nothing() {
 		w.end(f)
 		return
 	}

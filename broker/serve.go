@@ -53,7 +53,7 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 		} else {
 			var next timer.Cursor
 			if l.Kind == layout.Timers {
-				next = b.readCursor(ctx)
+				next = b.readCursor(ctx, i.timers)
 			}
 			w := b.newWorker(i, l, held, next, room, counts, settled)
 			known()

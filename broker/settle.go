@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
@@ -96,7 +97,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case fire:
 		w.fire(f, m)
 	case arrive:
-		if f.timer != nil && f.timer.arrived(f.sent) {
+		if f.timer != nil && f.timer.Arrived(whither(f.sent)) {
 			w.remove(f)
 			return
 		}
@@ -104,6 +105,19 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	default:
 		panic(fmt.Sprintf("bug: unknown step %d", s.kind))
 	}
+}
+
+// whither is where the message of a timer has arrived, by its last publish into one of our streams.
+func whither(sent *publish) alarm.Whither {
+	switch {
+	case sent == nil:
+		return alarm.Target
+	case sent.kind == hop:
+		return alarm.Level
+	case sent.kind == dead:
+		return alarm.DeadLetters
+	}
+	return alarm.RetryLane
 }
 
 // end lets a message go.

@@ -18,8 +18,7 @@ type plan struct {
 	delay    time.Duration // how long every message waits in the lane
 	ladder   levels.Ladder
 	retries  levels.Ladder
-	history  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
-	attempts int           // deliveries that may be refused
+	attempts int // deliveries that may be refused
 
 	retryRules   attempts.Waits // before retries
 	attemptRules attempts.Limits

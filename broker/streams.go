@@ -79,7 +79,7 @@ func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time
 func (s Streams) plan(l layout.Spec) plan {
 	p := plan{
 		kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, retryRules: s.cfg.RetryRules,
-		attempts: s.cfg.Attempts, attemptRules: s.cfg.AttemptRules, history: max(0, s.cfg.TimerHistory),
+		attempts: s.cfg.Attempts, attemptRules: s.cfg.AttemptRules,
 	}
 	if l.Kind == layout.Paused {
 		p.pause = l.Name

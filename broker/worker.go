@@ -8,9 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
@@ -23,7 +21,6 @@ import (
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
 	"delaybroker/broker/ratelog"
-	"delaybroker/broker/timer"
 )
 
 const (
@@ -55,20 +52,11 @@ type instance struct {
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
+	timers    *alarm.Stream
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
 
-	sweeping scanner
-	claims   *timer.Claims
-	patience func(instance string) time.Duration // how long what an instance fired is left to it
-}
-
-// scanner is what a scan needs: the connection to read on.
-type scanner struct {
-	Conn      *nats.Conn
-	JetStream jetstream.JetStream
-	API       string
 }
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
@@ -134,9 +122,9 @@ func newWorker(
 	}
 	room.Waits(w.wake)
 	w.backlog = newBacklog(i.muster, w.wake)
-	w.timers = newTimers(l.Kind == layout.Timers)
+	w.timers = newTimers(i.timers, l.Kind == layout.Timers)
 	if l.Kind == layout.Timers {
-		w.reading.own, w.commits.keep = i.names.Armed(), w.storeCursor
+		w.reading.own, w.commits.keep = i.names.Armed(), w.timers.storeCursor
 	}
 	return w
 }
@@ -149,7 +137,7 @@ func (w *worker) run(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer w.flights.account.Close()
 	defer w.backlog.end()
-	defer w.timers.release(w.shared.claims)
+	defer w.timers.release()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
@@ -245,18 +233,9 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 	case checked:
 		w.flights.underway--
 		w.checked(e.flight, e.ours, e.err, m)
-	case claimAnswered:
+	case timerEvent:
 		w.flights.underway--
-		w.claimAnswered(e.flight, e.storeAnswer, m)
-	case examined:
-		w.flights.underway--
-		w.examined(e, m)
-	case told:
-		w.flights.underway--
-		w.told(e.flight, e.storeAnswer, m)
-	case removed:
-		w.flights.underway--
-		w.removed(e.flight, e.storeAnswer, m)
+		e.takeIn(w, m)
 	case swept:
 		w.swept(e, m, local)
 	case delivered:

@@ -14,7 +14,7 @@ import (
 //	6  cmd/embedded   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
-//	3  broker/deliver   broker/deadletter   broker/journal   broker/control
+//	3  broker/deliver   broker/deadletter   broker/journal   broker/alarm ──▶ broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
@@ -26,7 +26,7 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
-	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control", "broker/alarm"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
 	{"cmd/embedded", "broker/probes"},
@@ -38,6 +38,7 @@ var beside = map[string]map[string]string{
 	"broker/message":           {"levels": "a request names a level or a duration"},
 	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
+	"broker/alarm":             {"broker/control": "one way to read a timer's last entry, for verdicts and for firings"},
 	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }
 
@@ -120,6 +121,11 @@ func TestForeignImports(t *testing.T) {
 			"delaybroker/broker/control",
 			[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
 			"a verdict is a publish, which needs no broker",
+		},
+		{
+			"delaybroker/broker/alarm",
+			[]string{"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox"},
+			"the worker carries out what is decided about timers",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
 		{

@@ -48,11 +48,7 @@ func LastEntry(
 	if m.Subject != subject {
 		return found, in, ErrLeader
 	}
-	header, undecodable := m.Header()
-	in = message.Incoming{
-		Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
-		Undecodable: undecodable != nil, Data: m.Data,
-	}
+	in = m.Incoming(stream)
 	found.LastSeq = max(found.LastSeq, m.Sequence)
 	found.Sequence, found.At, found.Entry = m.Sequence, m.Time, from.Policy.ParseTimer(in)
 	return found, in, nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
 )
 
 // Client asks on one connection. If a right is missing, the server does not answer, and the question ends with ctx.
@@ -33,6 +35,15 @@ func (m Message) Header() (nats.Header, error) {
 		return nil, nil
 	}
 	return nats.DecodeHeadersMsg(m.Block)
+}
+
+// Incoming is the message as the policies of package message read it.
+func (m Message) Incoming(stream string) message.Incoming {
+	header, err := m.Header()
+	return message.Incoming{
+		Stream: stream, Sequence: m.Sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
+		Undecodable: err != nil, Data: m.Data,
+	}
 }
 
 // Message reads the message at a sequence. An answer with another sequence is an error. Message, Next and Last return

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
@@ -36,13 +37,12 @@ func TestOwnFiringKeepsItsTimer(t *testing.T) {
 		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false},
 	} {
 		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
-		w.shared.names = w.shared.keys.policy.Names
 		f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
 		w.timers.mine[f] = 7
 		w.flights.underway++
-		w.claimAnswered(f, storeAnswer{err: outbox.ErrTimeout}, w.moment(now))
-		if f.timer.stage != stageDoubt || w.flights.waiting() != 1 {
-			t.Fatalf("without an answer it is in stage %d, and %d wait", f.timer.stage, w.flights.waiting())
+		claimAnswered{f, storeAnswer{err: outbox.ErrTimeout}}.takeIn(w, w.moment(now))
+		if f.timer.Stage != alarm.Doubt || w.flights.waiting() != 1 {
+			t.Fatalf("without an answer it is in stage %d, and %d wait", f.timer.Stage, w.flights.waiting())
 		}
 		w.timers.removing = removers // so that nothing is asked
 		entryRead(w, 9, now, tt.header(f))
@@ -57,12 +57,12 @@ func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
 	w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
-	w.claimAnswered(f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, w.moment(now))
+	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.takeIn(w, w.moment(now))
 	if d := w.shared.deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
 		t.Fatalf("it was not delivered: %+v", *d)
 	}
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
-	if f.timer.stage != stageFired || f.timer.superseded || f.timer.entry != 8 {
+	if f.timer.Stage != alarm.Fired || f.timer.Superseded || f.timer.Entry != 8 {
 		t.Errorf("after a cancel it is %+v", f.timer)
 	}
 }

@@ -1,0 +1,117 @@
+package alarm
+
+import (
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// Stage is how far the firing of a timer has come.
+type Stage int
+
+// The stages, in order.
+const (
+	Pending Stage = iota // nobody has decided, as far as is known, and the body is in memory
+	Doubt                // only the last entry of the subject can tell what is true
+	Fired                // the leader has stored that we fire it
+	Settled              // it has been delivered, or is in a retry lane or among the dead letters
+)
+
+// Alarm is what a worker has in memory of a named timer, besides its message. It belongs to the worker's loop.
+type Alarm struct {
+	Subject    string // delaytimer.<key>.<target>
+	Generation uint64 // of the set
+	At         time.Time
+	Size       int // of the body
+	Stage      Stage
+	Superseded bool // a later entry of its subject was read
+	First      bool // there was nothing on the subject before it
+	Loaded     bool // its body was read when it was due, and is accounted
+
+	Removal
+
+	behind time.Time // local; since when the stream is said to end before the generation; zero when it is not
+	batch  *Batch    // of the sweep that has found it; nil if a lane has it
+}
+
+// Removal is what is to be done to a subject once its timer is settled.
+type Removal struct {
+	Entry uint64          // the last of what is to be removed; zero for none
+	Keep  bool            // and it stays itself
+	What  message.Outcome // to be told in an entry behind it; empty for nothing
+	Alone bool            // the entries before it are not removed with it
+}
+
+// Nothing reports whether there is nothing to do about an entry.
+func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
+
+// GivesWay reports whether a later entry of its subject takes its place. Its own firing does not.
+func (a *Alarm) GivesWay(e message.Entry) bool {
+	return !(e.Kind == message.FiredEntry && e.Generation == a.Generation)
+}
+
+// Supersede notes that a later entry has been read, and reports whether that matters: what has fired goes on.
+func (a *Alarm) Supersede() (matters bool) {
+	if a.Stage >= Fired {
+		return false
+	}
+	a.Superseded = true
+	return true
+}
+
+// Withdraw settles a timer that was superseded and of which nothing is on its way: its entry alone is to be removed.
+func (a *Alarm) Withdraw() { a.Stage, a.Entry, a.Alone = Settled, a.Generation, true }
+
+// Won notes that the leader has stored our firing, at a sequence.
+func (a *Alarm) Won(entry uint64) { a.Stage, a.Entry = Fired, entry }
+
+// Whither is where a timer's message has arrived.
+type Whither int
+
+// Where a message arrives.
+const (
+	Target    Whither = iota // or nowhere, because it was decided otherwise
+	Level                    // as a marker
+	RetryLane                // or that of a pause
+	DeadLetters
+)
+
+// Arrived notes that the message has arrived elsewhere, and reports whether an entry is to be removed.
+func (a *Alarm) Arrived(at Whither) (remove bool) {
+	if at == DeadLetters && a.Stage < Fired { // it never was a timer
+		a.Entry = a.Generation
+	}
+	if a.Stage == Pending && at == Level && !a.First { // its marker is stored
+		a.Entry, a.Keep, a.Stage = a.Generation, true, Settled
+		return true
+	}
+	if a.Entry == 0 || a.Stage == Settled {
+		return false
+	}
+	switch at {
+	case DeadLetters:
+		a.What = message.OutcomeDead
+	case Target:
+		a.What = message.OutcomeDelivered
+	default:
+		a.What = message.OutcomeRetrying
+	}
+	a.Stage = Settled
+	return true
+}
+
+// Swept reports whether only a sweep has found it.
+func (a *Alarm) Swept() bool { return a.batch != nil }
+
+// End notes that it has left memory.
+func (a *Alarm) End() {
+	if a.batch != nil {
+		a.batch.ended()
+	}
+}
+
+// firing is what the last entry of its subject is judged for.
+func (a *Alarm) firing(by string) timer.Firing {
+	return timer.Firing{Generation: a.Generation, At: a.At, By: by}
+}

@@ -1,0 +1,155 @@
+package alarm
+
+import (
+	"time"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
+)
+
+// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs markers
+// only when it comes to rest.
+const armAfter = time.Second
+
+// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
+const OtherFlight = time.Second
+
+// Step is the next thing to do with a timer.
+type Step struct {
+	Kind   Kind
+	At     leader.Time      // Hold
+	Why    *message.Problem // Dead
+	Err    error            // Repeat: why there was no answer
+	Reason string           // BackOff: why the stream refuses, for the log; empty if it does not
+}
+
+// Kind is one of a closed set.
+type Kind int
+
+// The steps.
+const (
+	AsAny   Kind = iota // it is decided about as any message
+	Hold                // until then
+	BackOff             // for a while that grows
+	Repeat              // what was not answered, as soon as there is a connection
+	Examine             // read the last entry of its subject
+	Claim               // store that it fires
+	Anew                // decide by its own entry, which has been read
+	Deliver             // that it fires is stored
+	Remove              // its entry
+	LetGo               // there is nothing left to do
+	Dead                // to the dead letters
+)
+
+// Moment is the situation in which a timer is decided about.
+type Moment struct {
+	Now     leader.Time
+	Proven  bool // the leader's clock has reached that time for certain
+	Crowded bool // many messages are in memory already
+	Own     bool // in the timers' own lane
+}
+
+// Message is what a decision needs of the message.
+type Message struct {
+	Stored leader.Time
+	When   leader.Time // it is to be delivered
+	Bad    bool        // it cannot be delivered
+}
+
+// Next decides about a timer whose time on the wheel has come, or that was just read.
+func (a *Alarm) Next(m Moment, of Message) Step {
+	switch {
+	case a.Stage == Settled && a.Entry != 0:
+		return Step{Kind: Remove}
+	case a.Stage == Settled, a.Superseded && a.Stage < Fired:
+		return Step{Kind: LetGo}
+	case a.Stage == Fired, of.Bad:
+		return Step{}
+	}
+	left := of.When.Sub(m.Now)
+	switch armed := of.Stored.Add(armAfter); {
+	case left <= 0 && m.Proven && a.Stage == Pending:
+		return Step{Kind: Claim}
+	case left <= 0 && m.Proven:
+		return Step{Kind: Examine}
+	case m.Own && !m.Crowded && m.Now.Before(armed) && armed.Before(of.When):
+		return Step{Kind: Hold, At: armed}
+	}
+	return Step{}
+}
+
+// Answer is the answer of the timers' stream to a publish.
+type Answer struct {
+	Ack jsapi.Ack
+	Err error // there was no answer
+}
+
+// wins reports whether the answer to a publish that expects a generation says that it is stored.
+func (a Answer) wins(generation uint64) bool {
+	return a.Err == nil && !a.Ack.Refused() && !a.Ack.Duplicate && a.Ack.Sequence > generation
+}
+
+// refusal reports whether the publish is certainly not stored.
+func (a Answer) refusal() bool { return a.Err == nil && a.Ack.Final() }
+
+// unclear reports whether a firing may be stored although the answer does not say so, or another entry may be.
+func (a Answer) unclear() bool {
+	return !a.refusal() || a.Ack.Code == jsapi.CodeWrongLast || a.Ack.Code == jsapi.CodeLastInFlight
+}
+
+// Claimed notes the answer to a firing, and reports whether it is stored.
+func (a *Alarm) Claimed(answer Answer) (won bool) {
+	switch {
+	case answer.wins(a.Generation):
+		a.Won(answer.Ack.Sequence)
+		return true
+	case answer.unclear():
+		a.Stage = Doubt
+	}
+	return false
+}
+
+// AfterClaim decides when the timers' stream has answered a firing, or the answer did not come. What is not certain is
+// looked at: see unclear. Size is that of the body.
+func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
+	switch {
+	case answer.wins(a.Generation):
+		return Step{Kind: Deliver}
+	case answer.Err != nil:
+		return Step{Kind: Repeat, Err: answer.Err}
+	case answer.Ack.Code == jsapi.CodeTooLarge:
+		return Step{Kind: Dead, Why: s.TooLargeToFire(a, size)}
+	case answer.Ack.Code == jsapi.CodeWrongLast:
+		return Step{Kind: Examine}
+	}
+	next := Step{Kind: BackOff}
+	if answer.refusal() && answer.Ack.Code != jsapi.CodeLastInFlight {
+		next.Reason = answer.Ack.Description
+	}
+	return next
+}
+
+// Told notes the answer to the entry that tells what became of a timer, and decides what comes next.
+func (a *Alarm) Told(answer Answer) Step {
+	switch {
+	case answer.wins(a.Entry):
+		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
+	case answer.Err == nil && answer.Ack.Code == jsapi.CodeWrongLast:
+		return Step{Kind: LetGo} // what stands there now has the entries before it removed
+	case answer.unclear():
+		return Step{Kind: Repeat, Err: answer.Err}
+	default:
+		a.What = "" // there is no room to tell; what is settled must go all the same
+	}
+	return Step{Kind: Remove}
+}
+
+// AfterRemoval decides when the entries of a timer that is settled were removed, or were to be. Whatever stands on the
+// subject now is none of ours.
+func AfterRemoval(err error) Step {
+	if err == nil {
+		return Step{Kind: LetGo}
+	}
+	return Step{Kind: Repeat, Err: err}
+}

@@ -1,0 +1,39 @@
+// Package alarm is what the worker of a lane knows of named timers: how far the firing of each has come (Alarm), the
+// next step of each, and the stream that they stand in (Stream). Package timer has their state machine; package control
+// carries out what people ask of them.
+//
+// # An alarm
+//
+// A named timer is a message as any other, except at two points: before it goes out, the leader must have stored that
+// it fires; and when it has arrived, its entries are removed.
+//
+//	                  the body is in memory                      stored
+//	set, or marker ──▶ pending ── due ──▶ claim ── 10071 ──┐    ──▶ fired ──▶ … ──▶ settled ──▶ remove
+//	      │                ▲                               ▼
+//	      └─ marker ── due ┴──────── examine ◀──────────── doubt
+//
+// The worker asks Alarm.Next before its own decisions. It takes the steps, and gives the answers back: an answer is
+// noted in the alarm (Claimed, Told, Stream.Examined), and After… says what comes next. These functions change nothing
+// besides the alarm, and ask nothing.
+//
+// # The stream
+//
+// In other lanes, what has arrived is purged. What is armed stays in the stream of timers, so its lane keeps a cursor of
+// its own there (KeepCursor), and a Sweep finds what was lost besides the stream: a marker with its level, or a removal.
+//
+// # Invariants
+//
+//   - An alarm fires only once its firing is stored, and in one place of a process (Stream.Take).
+//   - What is not certain is looked at: an answer that may mean two things leads to doubt, and out of doubt leads only
+//     the last entry of the subject.
+//   - Entries are removed from the oldest to the last, each after the answer for the one before.
+//   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be, they
+//     are removed all the same.
+//   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.
+//
+// # What was tried and rejected
+//
+// That the package itself keeps the messages, publishes and waits for answers: then it had its own copy of everything
+// that a worker is: a mailbox, memory, a lease, a stop. So it has no goroutine, and the worker carries out its steps. To
+// keep all this among the worker's own files: one in four references between them was for timers.
+package alarm

@@ -1,0 +1,10 @@
+package alarm
+
+import "errors"
+
+var (
+	// errDeposed is returned for an answer that cannot be the present truth of a stream.
+	errDeposed = errors.New("the stream's leader has an older state than was read")
+	// errCursor is returned for a cursor that none of us has written.
+	errCursor = errors.New("the last entry on the cursor's subject is no cursor of a broker")
+)

@@ -1,0 +1,113 @@
+package alarm
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// Config is the configuration of a Stream.
+type Config struct {
+	Instance string // by which firings are told apart
+	Policy   message.Policy
+	History  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
+	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
+
+	API    jsapi.Client
+	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
+	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
+	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
+	Scan     lane.Scan                            // with the connection to read on
+	Patience func(instance string) time.Duration  // how long what an instance has fired is left to it
+	ReadKeys func(since time.Time, now time.Time) // makes sure that the secrets are read after a time
+}
+
+// Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.
+type Stream struct {
+	Config
+	claims timer.Claims // in this process
+}
+
+// NewStream asks nothing.
+func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
+
+// Name is the name of the stream.
+func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
+
+// Take claims the firing of a timer within this process for somebody, and reports whether it is his.
+func (s *Stream) Take(a *Alarm, who any) bool { return s.claims.Take(a.Generation, who) }
+
+// Release gives a firing up.
+func (s *Stream) Release(generation uint64, who any) { s.claims.Release(generation, who) }
+
+// OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
+func (s *Stream) OfMarker(r message.Request) *Alarm {
+	id, err := message.ParseID(r.ID)
+	if err != nil {
+		panic("bug: a hop has been read with an id that cannot be: " + r.ID)
+	}
+	return &Alarm{
+		Subject:    s.Policy.Names.Timer(r.Timer.Key, r.Target),
+		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
+	}
+}
+
+// OfEntry is the alarm of an entry that was read.
+func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
+	a := &Alarm{
+		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
+		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
+	}
+	switch e.Kind {
+	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
+	case message.CancelEntry:
+		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.History > 0
+	default: // ours: the lane of its marker has it, or nobody needs it
+		a.Stage = Settled
+	}
+	return a
+}
+
+// Ends is since when an entry should be gone, by itself or with its timer. It is zero for one that may stay.
+func (s *Stream) Ends(e message.Entry, stored time.Time) time.Time {
+	switch e.Kind {
+	case message.SetEntry:
+		return e.Request.Due
+	case message.FiredEntry:
+		return stored
+	case message.CancelEntry, message.OverEntry:
+		return stored.Add(s.History - sweepLate)
+	}
+	return time.Time{}
+}
+
+// TooLargeToFire is the problem of a set for which there is no room in its own stream once it has fired.
+func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
+	return message.Problemf(message.TooLarge,
+		"%d bytes and headers are more than can be fired: the stream's max_msg_size must leave %d bytes free for the "+
+			"broker's headers (generation %d; what it replaced is gone)", size, s.Reserve, a.Generation)
+}
+
+// Firing is the entry that says that a timer fires.
+func (s *Stream) Firing(a *Alarm, r message.Request, body []byte) *nats.Msg {
+	return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+}
+
+// Tells reports whether an entry is to say what became of a timer before its entries are removed.
+func (s *Stream) Tells(a *Alarm) bool { return s.History > 0 && !a.Alone && a.What != "" }
+
+// Over is that entry.
+func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
+	return s.sealed(a.Subject, r.OverHeader(a.Generation, a.Entry, a.What), nil)
+}
+
+func (s *Stream) sealed(subject string, header message.Header, body []byte) *nats.Msg {
+	s.Policy.Keys.SealMessage(subject, header, body, time.Now())
+	return &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}
+}

@@ -1,0 +1,231 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/alarm"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// This file takes the steps of named timers that package alarm has decided on, and takes in the answers to them.
+
+const (
+	// lookers is how many last entries a lane reads at once: JetStream drops all questions of all clients when 10,000 of
+	// them wait.
+	lookers = 16
+	// loadShare is the part of its memory, one in so many, that a lane takes for bodies that are read when they are due:
+	// thousands of markers may be due at once.
+	loadShare = 4
+)
+
+// timerEvent is the answer to a step of a timer.
+type timerEvent interface{ takeIn(w *worker, m moment) }
+
+type (
+	claimAnswered struct { // a firing has been stored, or has failed
+		*flight
+		storeAnswer
+	}
+	examined struct { // the last entry of a subject has been read
+		*flight
+		see alarm.Sight
+		err error
+	}
+	told struct { // the entry is stored which tells what became of a timer, or could not be
+		*flight
+		storeAnswer
+	}
+	removed struct { // entries have been removed, or could not be
+		*flight
+		err error
+	}
+)
+
+// timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
+func timerStep(m moment, f *flight, s alarm.Step) step {
+	switch s.Kind {
+	case alarm.Hold:
+		return step{kind: hold, at: s.At}
+	case alarm.BackOff:
+		again := wait(m, f)
+		if s.Reason != "" {
+			again.note = &note{slog.LevelError,
+				"timers cannot be fired; trying again until they can: look at the stream's limits, " +
+					"and those of the account and server", []any{"reason", s.Reason}}
+		}
+		return again
+	case alarm.Repeat:
+		return repeatLater(m, f, s.Err)
+	case alarm.Examine:
+		return step{kind: examine}
+	case alarm.Claim:
+		return step{kind: claim}
+	case alarm.Anew, alarm.Deliver:
+		return step{kind: claimed}
+	case alarm.Remove:
+		return step{kind: remove}
+	case alarm.LetGo:
+		return step{kind: arrive}
+	case alarm.Dead:
+		return step{kind: dead, why: s.Why}
+	}
+	panic("bug: unknown step of a timer")
+}
+
+// claim stores that a timer fires, if it is still the last entry of its subject.
+func (w *worker) claim(f *flight) {
+	if w.stopped.Load() {
+		return // the successor fires it
+	}
+	if !w.timers.take(f) {
+		w.wait(f, alarm.OtherFlight)
+		return
+	}
+	w.publish(w.timers.stream.Name(), w.timers.stream.Firing(f.timer, f.request, f.Data),
+		func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+}
+
+// wait looks at a timer again after a while.
+func (w *worker) wait(f *flight, d time.Duration) {
+	f.timer.Stage = alarm.Doubt
+	now, _ := w.clock.Now(time.Now())
+	w.flights.hold(f, now.Add(d))
+}
+
+func (e claimAnswered) takeIn(w *worker, m moment) {
+	f, answer := e.flight, alarm.Answer{Ack: e.ack, Err: e.err}
+	if f.timer.Claimed(answer) {
+		w.won(f, f.request)
+	}
+	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
+	w.apply(f, timerStep(m, f, s), m)
+}
+
+// won goes on with a timer whose firing is stored. From then on it is a message as any other.
+func (w *worker) won(f *flight, r message.Request) {
+	if f.timer.Swept() {
+		w.shared.tally.swept.Add(1)
+	}
+	r.Timer = message.Timer{}
+	r.Hop = max(r.Hop, f.request.Hop)
+	f.request, f.tries = r, 0
+}
+
+// examine reads the last entry of a timer's subject, when there is room for its body.
+func (w *worker) examine(f *flight) {
+	w.timers.unlooked = append(w.timers.unlooked, f)
+	w.lookOn()
+}
+
+// lookOn reads the entries for which there is room, in order.
+func (w *worker) lookOn() {
+	t := w.timers
+	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
+		f := t.unlooked[0]
+		if !f.timer.Loaded {
+			size := f.timer.Size
+			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
+				return
+			}
+			f.timer.Loaded = true
+			t.loaded += size
+			w.flights.grow(f, size+size/4)
+			w.charge()
+		}
+		t.unlooked = t.unlooked[1:]
+		t.looking++
+		subject, generation := f.timer.Subject, f.timer.Generation
+		w.ask(func(ctx context.Context) event {
+			see, err := t.stream.LastEntry(ctx, subject, generation)
+			return examined{f, see, err}
+		})
+	}
+}
+
+// ask asks something of JetStream. The answer is an event.
+func (w *worker) ask(question func(context.Context) event) {
+	w.flights.underway++
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		w.mail.Put(question(ctx))
+	})
+}
+
+func (e examined) takeIn(w *worker, m moment) {
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	if e.err != nil {
+		w.notes.Log(slog.LevelWarn, "the last entry of a timer cannot be read; trying again", "timer", f.timer.Subject,
+			"err", e.err)
+		w.apply(f, repeatLater(m, f, e.err), m)
+		return
+	}
+	entry := e.see.Found.Entry
+	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
+	switch s.Kind {
+	case alarm.Anew: // by what the set says itself
+		hop := f.request.Hop
+		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
+		f.request.Hop = hop
+	case alarm.Deliver:
+		if !w.timers.take(f) {
+			w.wait(f, alarm.OtherFlight)
+			return
+		}
+		f.problem, f.Data = entry.Problem, e.see.In.Data
+		f.timer.Won(e.see.Found.Sequence)
+		w.won(f, entry.Request)
+	}
+	w.apply(f, timerStep(m, f, s), m)
+}
+
+// remove removes the entries of a timer that is settled. Where somebody may ask what became of it, an entry that tells
+// comes first.
+func (w *worker) remove(f *flight) {
+	t := w.timers
+	if t.stream.Tells(f.timer) {
+		w.publish(t.stream.Name(), t.stream.Over(f.timer, f.request), func(a storeAnswer) { w.mail.Put(told{f, a}) })
+		return
+	}
+	t.unremoved = append(t.unremoved, f)
+	w.removeOn()
+}
+
+func (e told) takeIn(w *worker, m moment) {
+	s := e.flight.timer.Told(alarm.Answer{Ack: e.ack, Err: e.err})
+	w.apply(e.flight, timerStep(m, e.flight, s), m)
+}
+
+// removeOn removes entries, of some timers at once.
+func (w *worker) removeOn() {
+	t := w.timers
+	for len(t.unremoved) > 0 && t.removing < removers {
+		f := t.unremoved[0]
+		t.unremoved = t.unremoved[1:]
+		t.removing++
+		subject, what := f.timer.Subject, f.timer.Removal
+		w.ask(func(ctx context.Context) event {
+			return removed{f, t.stream.RemoveEntries(ctx, subject, what)}
+		})
+	}
+}
+
+func (e removed) takeIn(w *worker, m moment) {
+	w.timers.removing--
+	w.removeOn()
+	w.apply(e.flight, timerStep(m, e.flight, alarm.AfterRemoval(e.err)), m)
+}
+
+// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
+func (b *Broker) readCursor(ctx context.Context, s *alarm.Stream) timer.Cursor {
+	c, err := s.ReadCursor(ctx)
+	if err != nil {
+		b.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
+	}
+	return c
+}

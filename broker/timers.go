@@ -1,0 +1,171 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/alarm"
+	"delaybroker/broker/lane"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
+type timers struct {
+	stream *alarm.Stream
+	latest map[string]*flight // by subject: the sets that the timers' lane has read; nil in other lanes
+	mine   map[*flight]uint64 // generations that this lane fires
+	loaded int                // bytes of bodies that were read when they were due
+
+	looking, removing   int // questions to JetStream underway
+	unlooked, unremoved []*flight
+
+	sweep alarm.Sweep
+}
+
+func newTimers(s *alarm.Stream, lane bool) *timers {
+	t := &timers{stream: s, mine: make(map[*flight]uint64)}
+	if lane {
+		t.latest = make(map[string]*flight)
+	}
+	return t
+}
+
+// parseMarker makes a timer of a message whose request is that of a marker.
+func (w *worker) parseMarker(f *flight) { f.timer = w.timers.stream.OfMarker(f.request) }
+
+// parseEntry reads an entry of the timers' stream. Whatever it is, the one that was read before it on its subject is
+// gone.
+func (w *worker) parseEntry(f *flight, in message.Incoming) {
+	t := w.timers
+	e := t.stream.Policy.ParseTimer(in)
+	if before := t.latest[f.Subject]; before != nil && before.Sequence < f.Sequence && before.timer.GivesWay(e) {
+		w.supersede(before)
+	}
+	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
+	switch e.Kind {
+	case message.SetEntry:
+		t.latest[f.Subject] = f
+		if most := int(w.lane.MaxMsgSize); f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-levelReserve {
+			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
+		}
+	case message.CancelEntry, message.UnprovenEntry:
+	default:
+		f.problem = nil // it is ours
+	}
+	t.sweep.Left(t.stream.Ends(e, f.At))
+}
+
+// supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its
+// way: then it will find out.
+func (w *worker) supersede(f *flight) {
+	if f.timer.Supersede() && f.sent == nil && w.flights.takeOff(f) {
+		f.timer.Withdraw()
+		w.remove(f)
+	}
+}
+
+// endTimer forgets a timer that leaves memory.
+func (w *worker) endTimer(f *flight) {
+	t := w.timers
+	if generation, ok := t.mine[f]; ok {
+		t.stream.Release(generation, f)
+		delete(t.mine, f)
+	}
+	if t.latest[f.timer.Subject] == f {
+		delete(t.latest, f.timer.Subject)
+	}
+	if f.timer.Loaded {
+		t.loaded -= f.timer.Size
+		w.lookOn()
+	}
+	f.timer.End()
+}
+
+// take claims the firing of a timer within this process.
+func (t *timers) take(f *flight) bool {
+	if !t.stream.Take(f.timer, f) {
+		return false
+	}
+	t.mine[f] = f.timer.Generation
+	return true
+}
+
+// release gives up all firings.
+func (t *timers) release() {
+	for f, generation := range t.mine {
+		t.stream.Release(generation, f)
+	}
+	t.mine = nil
+}
+
+// storeCursor commits in the timers' lane: what is armed stays in its stream, so a purge would be wrong.
+func (t *timers) storeCursor(ctx context.Context, todo commit) error {
+	return t.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created})
+}
+
+// sweepSoon begins a pass through the timers' stream if one is due, and returns how long until the next.
+func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
+	if w.lane.Kind != layout.Timers || !w.clock.Known() || !w.reading.live() {
+		return forever
+	}
+	s := &w.timers.sweep
+	wait, ok := s.Wait(m.now, local, w.reading.seen.Messages == 0 && w.reading.last.Sequence == 0)
+	switch {
+	case !ok:
+		return forever
+	case wait > 0:
+		return wait
+	case !w.lease.Held(), !w.shared.links.online():
+		return forever // the loop is woken when they are back
+	}
+	before := s.Begin(m.now)
+	w.wg.Go(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		w.wg.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-w.gone:
+				cancel()
+			}
+		})
+		end := w.timers.stream.Pass(ctx, before, func(b *alarm.Batch) { w.mail.Put(swept{batch: b}) })
+		w.mail.Put(swept{end: end})
+	})
+	return forever
+}
+
+// swept is the event that a pass has picked some up, or has ended.
+type swept struct {
+	batch *alarm.Batch // nil at the end
+	end   alarm.Pass
+}
+
+// swept takes in what a pass has picked up, or its end.
+func (w *worker) swept(e swept, m moment, local time.Time) {
+	if e.batch == nil {
+		if err := e.end.Err; err != nil {
+			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
+		}
+		w.timers.sweep.End(e.end, local)
+		return
+	}
+	for _, found := range e.batch.Found {
+		a := found.Alarm
+		if w.timers.latest[a.Subject] != nil { // it is in memory already
+			a.End()
+			continue
+		}
+		f := w.flights.take(lane.Stored{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.Void())
+		f.request, f.timer = found.Request, a
+		if !m.proven || !w.lease.Held() {
+			w.flights.untimed = append(w.flights.untimed, f)
+			continue
+		}
+		w.proceed(f, m)
+	}
+	w.charge()
+}
