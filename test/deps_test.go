@@ -10,8 +10,10 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
 // that beside names.
 //
-//	7  cmd/delaybroker
-//	6  cmd/embedded   broker/probes
+//	9  cmd/delaybroker
+//	8  cmd/process
+//	7  cmd/settings
+//	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/alarm ──▶ broker/control
@@ -29,7 +31,9 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control", "broker/alarm"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
-	{"cmd/embedded", "broker/probes"},
+	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes"},
+	{"cmd/settings"},
+	{"cmd/process"},
 	{"cmd/delaybroker"},
 }
 
@@ -144,6 +148,16 @@ func TestForeignImports(t *testing.T) {
 			"what the verbs know is printed by the command",
 		},
 		{"delaybroker/broker/...", command, "the engine is a library"},
+		{
+			"delaybroker/cmd/terminal",
+			[]string{server, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
+			"what draws knows neither flags nor settings",
+		},
+		{
+			"delaybroker/cmd/process",
+			[]string{"github.com/spf13/"},
+			"what serves knows no verbs",
+		},
 		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
 	} {
 		for dep := range strings.FieldsSeq(list(t, "-deps", rule.pkg)) {

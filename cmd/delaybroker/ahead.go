@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -104,21 +105,21 @@ func (a *app) ahead(ctx context.Context, look inspect.AheadLook) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(f)
+	if a.JSON {
+		return a.PrintJSON(f)
 	}
 	return a.showAhead(f, look)
 }
 
 func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	if f.Pending == 0 {
-		if _, err := fmt.Fprintln(a.stdout, "nothing is pending"+toward(look.Target)); err != nil {
+		if _, err := fmt.Fprintln(a.Out, "nothing is pending"+toward(look.Target)); err != nil {
 			return err
 		}
 		return a.sayAhead(f, look)
 	}
-	c := newChart(a, f)
-	c.row("already due", f.Overdue, f.Overdue.Messages > 0)
+	c := a.chart(f)
+	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
 		const mostRows = 25 // with more, empty ones are left out
@@ -126,19 +127,28 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 		if !show {
 			empty++
 		}
-		c.row(b.From.Format("01-02 15:04Z"), b.Amount, show)
+		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, show)
 	}
-	c.row("later", f.Later, f.Later.Messages > 0)
-	c.row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
-	c.row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
-	c.print()
+	c.Row("later", f.Later, f.Later.Messages > 0)
+	c.Row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
+	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
+	c.Print()
 	if empty > 0 {
 		more := counted(empty, "more "+unit(look.By))
-		if _, err := fmt.Fprintf(a.stdout, "%s in which nothing is due\n", more); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s in which nothing is due\n", more); err != nil {
 			return err
 		}
 	}
 	return a.sayAhead(f, look)
+}
+
+// chart makes room for the numbers of a forecast.
+func (a *app) chart(f inspect.Forecast) *terminal.Chart {
+	numbers := []inspect.Amount{f.Overdue, f.Later, f.Unreadable}
+	for _, b := range f.Buckets {
+		numbers = append(numbers, b.Amount)
+	}
+	return a.Chart(numbers, f.Unplaced == 0)
 }
 
 func toward(target string) string {
@@ -172,6 +182,6 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 		said = append(said, counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
-	_, err := fmt.Fprintln(a.stderr, strings.Join(said, "\n"))
+	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 	return err
 }

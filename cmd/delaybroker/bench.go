@@ -16,6 +16,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
+	"delaybroker/cmd/links"
+	"delaybroker/cmd/settings"
 )
 
 // benchOptions are the flags of bench. Those that are not given are as the scenario has them.
@@ -207,7 +209,7 @@ func readReport(file string) (*bench.Report, error) {
 // benchHost is the server of the settings, or one of its own, and what starts processes beside it. End stops the
 // server.
 func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error, err error) {
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return host, nil, err
 	}
@@ -219,21 +221,21 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 	if parts.http, err = freeAddress(); err != nil {
 		return host, nil, err
 	}
-	reach, end := cfg.reach, func() error { return nil }
-	if cfg.embed != nil {
+	reach, end := cfg.Access, func() error { return nil }
+	if cfg.Embedded != nil {
 		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
 		if err != nil {
 			return host, nil, err
 		}
 		end = host.Server.Stop
-		parts.url, reach = host.Server.URL, access{url: host.Server.URL}
+		parts.url, reach = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
-	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.broker.Replicas
-	host.Dial = a.benchDial(ctx, reach, cfg.broker)
+	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Replicas
+	host.Dial = a.benchDial(ctx, reach, cfg.Broker)
 	return host, end, nil
 }
 
-func (a *app) benchDial(ctx context.Context, reach access, cfg broker.Config) bench.Dial {
+func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Config) bench.Dial {
 	return bench.Dial{
 		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
 		APIPrefix: cmp.Or(cfg.APIPrefix, broker.APIPrefix(cfg.JSDomain)),

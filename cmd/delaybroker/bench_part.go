@@ -18,6 +18,7 @@ import (
 
 	"delaybroker/broker/bench"
 	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/settings"
 )
 
 // benchParts runs this program again, for the processes of a run.
@@ -97,22 +98,22 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 			_, _ = io.Copy(io.Discard, stdin)
 			cancel()
 		}()
-		return serve(ctx, &readyLog{stderr: a.stderr, say: json.NewEncoder(a.stdout)})
+		return serve(ctx, &readyLog{stderr: a.Err, say: json.NewEncoder(a.Out)})
 	}
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return err
 	}
-	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.reach, cfg.broker), stdin, a.stdout)
+	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
 // benchServer is a NATS server that syncs as the embedded one would. Nothing of it stays.
 func (a *app) benchServer(stdin io.Reader) (err error) {
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return err
 	}
-	if cfg.embed == nil {
+	if cfg.Embedded == nil {
 		return fmt.Errorf("bug: a server beside that of the settings")
 	}
 	dir, err := os.MkdirTemp("", "delaybroker-bench-")
@@ -120,13 +121,13 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return fmt.Errorf("make a directory for the server: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	own := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.embed.Sync, SyncAlways: cfg.embed.SyncAlways}
-	server, err := embedded.Start(own, newLogger(a.stderr, logConfig{level: slog.LevelError, format: "text"}))
+	own := embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: cfg.Embedded.Sync, SyncAlways: cfg.Embedded.SyncAlways}
+	server, err := embedded.Start(own, settings.Log{Level: slog.LevelError, Format: "text"}.Logger(a.Err))
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	if err := json.NewEncoder(a.stdout).Encode(bench.Said{Ready: true, URL: server.URL()}); err != nil {
+	if err := json.NewEncoder(a.Out).Encode(bench.Said{Ready: true, URL: server.URL()}); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, stdin)

@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"delaybroker/broker/bench"
+	"delaybroker/cmd/terminal"
 )
 
 // benchFrequency is how often the line of bench is drawn anew.
@@ -32,15 +33,15 @@ func (l *benchLine) show(p bench.Progress) {
 	case p.Side != "":
 		text = fmt.Sprintf("%s: %s", p.Side, p.Doing)
 	}
-	width, _, isScreen := screenOf(l.app.stderr)
+	width, _, isScreen := terminal.Size(l.app.Err)
 	switch {
-	case !isScreen || l.app.json:
+	case !isScreen || l.app.JSON:
 		if text != l.last {
-			fmt.Fprintln(l.app.stderr, text)
+			fmt.Fprintln(l.app.Err, text)
 		}
 	case text != l.last || time.Since(l.drawn) >= benchFrequency:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.stderr, "\r\x1b[K%s", cut(text+progressOf(p), width-1)) // what wraps cannot be drawn over
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // what wraps cannot be drawn over
 	}
 	l.last = text
 }
@@ -61,70 +62,70 @@ func progressOf(p bench.Progress) string {
 // clear removes the line from a terminal.
 func (l *benchLine) clear() {
 	if !l.drawn.IsZero() {
-		fmt.Fprint(l.app.stderr, "\r\x1b[K")
+		fmt.Fprint(l.app.Err, "\r\x1b[K")
 	}
 }
 
 // showReport prints the results, how the sides compare, and how they compare with an earlier run.
 func (a *app) showReport(old, r *bench.Report) error {
-	if a.json {
-		return a.printJSON(r)
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s\n\n", scenarioWords(r)); err != nil {
+	if _, err := fmt.Fprintf(a.Out, "%s\n\n", scenarioWords(r)); err != nil {
 		return err
 	}
-	a.benchTable(r).print()
+	a.benchTable(r).Print()
 	for _, result := range r.Results {
 		if result.Cannot == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s: %s\n", result.Side, result.Cannot); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", result.Side, result.Cannot); err != nil {
 			return err
 		}
 	}
 	if len(r.Ratios) > 0 {
-		if _, err := fmt.Fprintln(a.stdout, "\nbeside the broker, by the median of the rounds"); err != nil {
+		if _, err := fmt.Fprintln(a.Out, "\nbeside the broker, by the median of the rounds"); err != nil {
 			return err
 		}
-		a.ratioTable(r.Ratios, "broker", "it").print()
+		a.ratioTable(r.Ratios, "broker", "it").Print()
 	}
 	if old == nil {
 		return nil
 	}
 	when := old.When.UTC().Format(time.RFC3339)
-	if _, err := fmt.Fprintf(a.stdout, "\nthe run of %s, and this one\n", when); err != nil {
+	if _, err := fmt.Fprintf(a.Out, "\nthe run of %s, and this one\n", when); err != nil {
 		return err
 	}
 	if not := bench.Differences(old, r); len(not) > 0 {
-		if _, err := fmt.Fprintln(a.stdout, "not the same: "+strings.Join(not, ", ")); err != nil {
+		if _, err := fmt.Fprintln(a.Out, "not the same: "+strings.Join(not, ", ")); err != nil {
 			return err
 		}
 	}
 	if len(r.Compared) == 0 {
 		return errors.New("the two runs have nothing in common")
 	}
-	a.ratioTable(r.Compared, "then", "now").print()
+	a.ratioTable(r.Compared, "then", "now").Print()
 	return nil
 }
 
 // benchTable has a row for each turn, and a column for each number that some turn has.
-func (a *app) benchTable(r *bench.Report) *sheet {
+func (a *app) benchTable(r *bench.Report) *terminal.Sheet {
 	has := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
 		return !slices.ContainsFunc(r.Results, func(result bench.Result) bool {
 			_, ok := m.Of(result)
 			return ok
 		})
 	})
-	columns := []column{{name: "side"}, {name: "round", drop: 1, out: r.Plan.Rounds == 1}}
+	columns := []terminal.Column{{Name: "side"}, {Name: "round", Drop: 1, Out: r.Plan.Rounds == 1}}
 	for i, m := range has {
-		c := column{name: m.Name, drop: 2 + i} // those in front are asked for most
+		c := terminal.Column{Name: m.Name, Drop: 2 + i} // those in front are asked for most
 		if !m.Main {
-			c.drop += len(has)
+			c.Drop += len(has)
 		}
 		columns = append(columns, c)
 	}
-	columns = append(columns, column{name: "lost"}, column{name: "early"}, column{name: "twice"})
-	t := a.sheet(columns...)
+	columns = append(columns, []terminal.Column{{Name: "lost"}, {Name: "early"}, {Name: "twice"}}...)
+	t := a.Sheet(columns)
 	for _, result := range r.Results {
 		if result.Cannot != "" {
 			continue
@@ -138,17 +139,17 @@ func (a *app) benchTable(r *bench.Report) *sheet {
 			cells = append(cells, cell)
 		}
 		cells = append(cells, result.Lost, result.Early, result.Twice)
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
 
-func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *sheet {
+func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet {
 	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
-	t := a.sheet(column{name: "side"}, column{name: "metric"}, column{name: from}, column{name: to},
-		column{name: "ratio"}, column{name: "lowest", drop: 1, out: !spread}, column{name: "highest", drop: 1, out: !spread})
+	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},
+		{Name: "ratio"}, {Name: "lowest", Drop: 1, Out: !spread}, {Name: "highest", Drop: 1, Out: !spread}})
 	for _, r := range ratios {
-		t.add(string(r.Side), r.Metric, figure(r.From), figure(r.To), figure(r.Median), figure(r.Lowest), figure(r.Highest))
+		t.Add(string(r.Side), r.Metric, figure(r.From), figure(r.To), figure(r.Median), figure(r.Lowest), figure(r.Highest))
 	}
 	return t
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/bench"
+	"delaybroker/test/natstest"
 )
 
 // benchEnv is an environment with few levels, whose streams are quickly made, and a temporary directory of its own.
@@ -230,7 +231,7 @@ func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
 }
 
 func TestBenchFlags(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	file := filepath.Join(t.TempDir(), "old.json")
 	if err := os.WriteFile(file, []byte("steady: 5,000 msg/s"), 0o600); err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func TestBenchFlags(t *testing.T) {
 // The processes of a run get the settings of the environment, but for what is one broker's alone or restricts targets;
 // with a server of the run's own none that says how to reach one.
 func TestBenchPartsGetTheSettings(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	for _, variable := range []string{
 		"NATS_URL=nats://elsewhere:4222", "NATS_CREDS=file", "DELAY_PREFIX=ours", "DELAY_TARGETS=shop.>",
 		"DELAY_MEMORY=64MiB", "DELAY_JS_DOMAIN=hub", "DELAY_EMBEDDED_DIR=data", "DELAY_INSTANCE=a",

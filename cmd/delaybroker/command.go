@@ -9,13 +9,12 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"delaybroker/cmd/terminal"
 )
 
 // An app is what all verbs share.
-type app struct {
-	stdout, stderr io.Writer
-	json           bool // print JSON instead of tables
-}
+type app struct{ terminal.Printer }
 
 // about is the head of the help. Who starts us needs the codes; cobra lists the verbs.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
@@ -28,7 +27,7 @@ exit codes: 0 done, 1 failed, 2 wrong words or settings`
 
 // run finds the verb and runs it. It ends when the verb does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	a := &app{stdout: stdout, stderr: stderr}
+	a := &app{terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // for nil, cobra takes those of the process
 	return root.ExecuteContext(ctx)
@@ -48,9 +47,9 @@ func (a *app) rootCommand() *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
 		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.healthcheckCommand(),
@@ -64,19 +63,6 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
-}
-
-func (a *app) serve(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), a.stderr) }
-
-func (a *app) serveCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the broker until SIGINT or SIGTERM (the default)",
-		Args:  noArguments,
-		RunE:  a.serve,
-	}
-	c.SetHelpFunc(func(*cobra.Command, []string) { _ = writeSettings(a.stdout) }) // nobody to tell when stdout is gone
-	return c
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/cmd/terminal"
 )
 
 // errNoLetter is returned when a letter was named and is not there. It is an answer and has been printed.
@@ -138,7 +139,7 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 type progress struct {
 	app  *app
 	rows bool // rows are about to be printed, which a bar would be in the way of
-	bar  *bar
+	bar  *terminal.Bar
 	told ratelog.Limit
 	seen bool // it was called before
 }
@@ -148,10 +149,10 @@ func (p *progress) look(looked, of uint64) {
 		p.seen = true
 		p.told.Allow(inspect.ProgressEvery) // a short look needs no word
 		if !p.rows {
-			p.bar = p.app.bar("dead letters", int(of))
+			p.bar = p.app.Bar("dead letters", int(of))
 		}
 	}
-	p.bar.step()
+	p.bar.Step()
 	if p.bar != nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 )
 
 const defaultLetters = 100
@@ -55,11 +56,11 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 }
 
 func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
-	t := a.sheet(
-		column{name: "number"}, column{name: "dead since", drop: 3}, column{name: "code", least: 8},
-		column{name: "target", least: 10}, column{name: "refused", drop: 5}, column{name: "bytes", drop: 6},
-		column{name: "delay-id", drop: 4}, column{name: "reason", least: 12},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "number"}, {Name: "dead since", Drop: 3}, {Name: "code", Least: 8},
+		{Name: "target", Least: 10}, {Name: "refused", Drop: 5}, {Name: "bytes", Drop: 6},
+		{Name: "delay-id", Drop: 4}, {Name: "reason", Least: 12},
+	})
 	listed, matching := 0, 0
 	var all uint64 // of those that the server chooses
 	told := progress{app: a, rows: true}
@@ -81,30 +82,30 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			continue
 		}
 		listed++
-		if a.json {
-			if err := a.printJSON(viewOfLetter(l)); err != nil {
+		if a.JSON {
+			if err := a.PrintJSON(viewOfLetter(l)); err != nil {
 				return err
 			}
 			continue
 		}
-		t.add(l.Sequence, second(l.At), string(l.Code), orDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
-			orDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), maxCell))
+		t.Add(l.Sequence, second(l.At), string(l.Code), orDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
+			orDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), terminal.MostCell))
 	}
 	switch {
-	case a.json:
+	case a.JSON:
 	case listed > 0:
-		t.print()
+		t.Print()
 	case failed == nil:
-		_, err := fmt.Fprintln(a.stdout, none(d.filter))
+		_, err := fmt.Fprintln(a.Out, none(d.filter))
 		return err
 	}
 	switch {
 	case failed != nil:
 	case matching > listed:
 		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
-		fmt.Fprintf(a.stderr, more, listed, matching)
-	case !a.json:
-		fmt.Fprintln(a.stderr, counted(matching, "dead letter"))
+		fmt.Fprintf(a.Err, more, listed, matching)
+	case !a.JSON:
+		fmt.Fprintln(a.Err, counted(matching, "dead letter"))
 	}
 	return failed
 }
@@ -130,7 +131,7 @@ func checkBy(by []string) error {
 func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit int) error {
 	told := progress{app: a}
 	count, err := d.Count(ctx, d.filter, by, told.look)
-	told.bar.stop()
+	told.bar.Stop()
 	if err != nil {
 		return err
 	}
@@ -138,36 +139,36 @@ func (a *app) deadCount(ctx context.Context, d deadLetters, by []string, limit i
 }
 
 func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string, limit int) error {
-	if a.json {
-		return a.printJSON(c)
+	if a.JSON {
+		return a.PrintJSON(c)
 	}
 	if c.Letters == 0 {
-		_, err := fmt.Fprintln(a.stdout, none(f))
+		_, err := fmt.Fprintln(a.Out, none(f))
 		return err
 	}
-	t := a.sheet(
-		column{name: "letters"}, column{name: "code", least: 8}, column{name: "target", least: 10},
-		column{name: "reason", least: 12, wrap: true},
-		column{name: "oldest", drop: 2}, column{name: "newest", drop: 1}, column{name: "such as number", drop: 3},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "letters"}, {Name: "code", Least: 8}, {Name: "target", Least: 10},
+		{Name: "reason", Least: 12, Wrap: true},
+		{Name: "oldest", Drop: 2}, {Name: "newest", Drop: 1}, {Name: "such as number", Drop: 3},
+	})
 	for _, name := range []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason} {
 		if !slices.Contains(by, name) {
-			t.leaveOut(name)
+			t.LeaveOut(name)
 		}
 	}
 	for i, g := range c.Groups {
 		if limit > 0 && i == limit {
 			break
 		}
-		t.add(g.Letters, g.Code, inspect.Printable(g.Target, 256), inspect.Printable(g.Reason, 600),
+		t.Add(g.Letters, g.Code, inspect.Printable(g.Target, 256), inspect.Printable(g.Reason, 600),
 			second(g.Oldest), second(g.Newest), fmt.Sprint(g.Number))
 	}
-	t.print()
+	t.Print()
 	shown := ""
 	if limit > 0 && len(c.Groups) > limit {
 		shown = fmt.Sprintf(", of which the first %d are shown; --limit 0 shows all", limit)
 	}
-	fmt.Fprintf(a.stderr, "%s in %s%s\n", counted(c.Letters, "dead letter"), counted(len(c.Groups), "group"), shown)
+	fmt.Fprintf(a.Err, "%s in %s%s\n", counted(c.Letters, "dead letter"), counted(len(c.Groups), "group"), shown)
 	return nil
 }
 

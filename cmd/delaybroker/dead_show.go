@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/terminal"
 )
 
 // letterView is a dead letter as JSON. What is not known is left out.
@@ -99,8 +100,8 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	if shown > 0 {
 		return nil
 	}
-	if !a.json {
-		if _, err := fmt.Fprintln(a.stdout, none(d.filter)); err != nil {
+	if !a.JSON {
+		if _, err := fmt.Fprintln(a.Out, none(d.filter)); err != nil {
 			return err
 		}
 	}
@@ -108,13 +109,13 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 }
 
 func (a *app) showLetter(l deadletter.Letter) error {
-	if a.json {
-		return a.printJSON(viewOfLetter(l))
+	if a.JSON {
+		return a.PrintJSON(viewOfLetter(l))
 	}
-	t := a.sheet(column{}, column{least: 12, wrap: true})
+	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
 	line := func(name, value string, known bool) {
 		if known {
-			t.add(name, inspect.Printable(value, 2000))
+			t.Add(name, inspect.Printable(value, 2000))
 		}
 	}
 	line("message", l.ID, l.ID != "")
@@ -139,7 +140,7 @@ func (a *app) showLetter(l deadletter.Letter) error {
 		line("header", name+": "+strings.Join(l.User[name], ", "), true)
 	}
 	line("payload", payload(l.Data), true)
-	t.print()
+	t.Print()
 	return nil
 }
 

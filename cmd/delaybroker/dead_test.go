@@ -19,6 +19,8 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/terminal"
+	"delaybroker/test/natstest"
 )
 
 // letters runs a broker and has it dead-letter one message for each of these subjects, in this order.
@@ -162,7 +164,7 @@ func TestDeadListForeign(t *testing.T) {
 }
 
 func TestDeadWords(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "127.0.0.1:1") // nobody is asked
 	for _, test := range []struct {
 		parts []string
@@ -299,7 +301,7 @@ func TestDeadInterrupted(t *testing.T) {
 	defer stop()
 	var out bytes.Buffer
 	var once sync.Once
-	a := &app{stdout: &out, stderr: io.Discard, json: true}
+	a := &app{terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
 	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
 		w := deadWork{deadLetters: d, did: "removed"}
 		w.do = func(ctx context.Context, l deadletter.Letter) error {

@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 )
 
 // errLettersLeft is returned when some of the letters were left. It is an answer and has been printed.
@@ -36,7 +37,7 @@ func (a *app) work(ctx context.Context, w deadWork) error {
 	outcomes, err := w.Work(ctx, interrupted, &inspect.LetterWork{
 		Query: deadletter.Query{Filter: w.filter, HeadersOnly: !w.bodies, Progress: told.look}, Did: w.did, Do: w.do,
 	})
-	told.bar.stop()
+	told.bar.Stop()
 	if shown := a.showOutcomes(w, outcomes, err == nil); err == nil {
 		err = shown
 	}
@@ -47,20 +48,20 @@ func (a *app) work(ctx context.Context, w deadWork) error {
 }
 
 func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) error {
-	if a.json {
-		return a.printJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes})
+	if a.JSON {
+		return a.PrintJSON(letterSummary{DryRun: w.dry, Complete: complete, Outcomes: outcomes})
 	}
 	if len(outcomes) == 0 {
 		if !complete {
 			return nil
 		}
-		_, err := fmt.Fprintln(a.stdout, none(w.filter))
+		_, err := fmt.Fprintln(a.Out, none(w.filter))
 		return err
 	}
-	t := a.sheet(
-		column{name: "was"}, column{name: "letters"}, column{name: "why", least: 12, wrap: true},
-		column{name: "such as number", drop: 1},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "was"}, {Name: "letters"}, {Name: "why", Least: 12, Wrap: true},
+		{Name: "such as number", Drop: 1},
+	})
 	for _, o := range outcomes {
 		did, number := o.Did, ""
 		if w.dry {
@@ -69,9 +70,9 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 		if o.Number > 0 {
 			number = fmt.Sprint(o.Number)
 		}
-		t.add(did, o.Letters, o.Why, number)
+		t.Add(did, o.Letters, o.Why, number)
 	}
-	t.print()
+	t.Print()
 	return nil
 }
 

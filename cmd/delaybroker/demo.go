@@ -14,6 +14,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/links"
+	"delaybroker/cmd/settings"
 	"delaybroker/levels"
 )
 
@@ -47,26 +49,26 @@ func (a *app) demo(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 
-	fmt.Fprintf(a.stderr, "starting a NATS server and a broker, with their data in %s\n", dir)
-	log := newLogger(a.stderr, logConfig{level: slog.LevelWarn, format: "auto"})
+	fmt.Fprintf(a.Err, "starting a NATS server and a broker, with their data in %s\n", dir)
+	log := settings.Log{Level: slog.LevelWarn, Format: "auto"}.Logger(a.Err)
 	server, err := embedded.Start(embedded.Config{Host: "127.0.0.1", Dir: dir, Sync: time.Second}, log)
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	dialer := dialer{
-		access: access{url: server.URL()}, version: readBuild().name(), lost: func(error) {}, log: log,
+	dialer := links.Dialer{
+		Access: links.Access{URL: server.URL()}, Version: readBuild().name(), Lost: func(error) {}, Log: log,
 	}
-	links, err := dialer.dial()
+	set, err := dialer.Dial()
 	if err != nil {
 		return err
 	}
-	defer links.close()
+	defer set.Close()
 	ladder, err := levels.Parse(demoLevels)
 	if err != nil {
 		return fmt.Errorf("bug: levels of the demo: %w", err)
 	}
-	b, err := broker.New(links.forBroker(), broker.Config{Ladder: ladder, Provision: true, Log: log})
+	b, err := broker.New(set.ForBroker(), broker.Config{Ladder: ladder, Provision: true, Log: log})
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func (a *app) show(ctx context.Context, url string) error {
 	if err := demoSubscribe(ctx, nc, js, arrivals); err != nil {
 		return fmt.Errorf("subscribe for the demo: %w", err)
 	}
-	fmt.Fprintf(a.stderr, "publishing %d messages\n", len(board.messages))
+	fmt.Fprintf(a.Err, "publishing %d messages\n", len(board.messages))
 	for _, m := range board.messages {
 		if _, err := js.Publish(ctx, m.Subject, []byte(m.When)); err != nil {
 			return fmt.Errorf("publish to %s: %w", m.Subject, err)

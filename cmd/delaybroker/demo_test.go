@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"delaybroker/test/natstest"
 )
 
 // The demo uses nothing that is there, and leaves nothing behind.
 func TestDemo(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "nonsense")
 	dir := t.TempDir()
@@ -40,7 +42,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoJSON(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	all := decodeLines[struct {
 		Messages []demoMessage
 		Early    *int

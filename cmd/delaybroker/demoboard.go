@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/terminal"
 )
 
 const (
@@ -76,7 +77,7 @@ type demoBoard struct {
 
 // watch returns when all have arrived.
 func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
-	live := isTerminal(b.app.stdout) && !b.app.json
+	live := terminal.Is(b.app.Out) && !b.app.JSON
 	redraw := time.NewTicker(demoRedraw)
 	defer redraw.Stop()
 	for b.arrived < len(b.messages) {
@@ -87,7 +88,7 @@ func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
 		case m := <-arrivals:
 			b.note(m)
 			if !live {
-				fmt.Fprintf(b.app.stderr, "%d of %d arrived\n", b.arrived, len(b.messages))
+				fmt.Fprintf(b.app.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
 			}
 		case <-redraw.C:
 		case <-ctx.Done():
@@ -111,17 +112,17 @@ func (b *demoBoard) note(m arrival) {
 // draw shows all messages, over the last drawing.
 func (b *demoBoard) draw() {
 	if b.lines > 0 {
-		fmt.Fprintf(b.app.stdout, "\x1b[%dA\x1b[J", b.lines)
+		fmt.Fprintf(b.app.Out, "\x1b[%dA\x1b[J", b.lines)
 	}
-	t := b.app.table()
-	t.AppendHeader(row("when", "published to", "for a", "late by"))
+	t := b.app.Table()
+	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
 	for _, m := range b.messages {
 		late := formatLate(m.late)
 		if m.LateMS == nil {
 			late = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
 		}
-		t.AppendRow(row(m.When, m.Subject, m.To, late))
+		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, late))
 	}
 	b.lines = strings.Count(t.Render(), "\n") + 1
 }
@@ -138,14 +139,14 @@ func (b *demoBoard) conclude() error {
 		most = max(most, m.late)
 	}
 	mean := sum / time.Duration(len(b.messages))
-	if b.app.json {
-		return b.app.printJSON(map[string]any{
+	if b.app.JSON {
+		return b.app.PrintJSON(map[string]any{
 			"messages": b.messages, "early": early,
 			"mean_late_ms": milliseconds(mean), "max_late_ms": milliseconds(most),
 		})
 	}
 	b.draw()
-	_, err := fmt.Fprintf(b.app.stdout, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
+	_, err := fmt.Fprintf(b.app.Out, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
 		len(b.messages), early, formatLate(mean), formatLate(most), demoNext)
 	return err
 }

@@ -55,7 +55,7 @@ func TestDiskFull(t *testing.T) {
 	if got := readyzOf(t, probes); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
 		t.Errorf("got readiness %s, want what to do", got)
 	}
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	d := (&operated{t: t}).doctor()

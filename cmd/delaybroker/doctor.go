@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/probes"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 var (
@@ -78,82 +77,39 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 }
 
 func (a *app) showFindings(worst inspect.Severity, findings []inspect.Finding) error {
-	if a.json {
-		return a.printJSON(struct {
+	if a.JSON {
+		return a.PrintJSON(struct {
 			State    inspect.Severity  `json:"state"`
 			Findings []inspect.Finding `json:"findings"`
 		}{worst, findings})
 	}
-	t := a.sheet(
-		column{name: "check", least: 8, wrap: true}, column{name: "state"},
-		column{name: "detail", least: 10, wrap: true}, column{name: "what to do", least: 10, wrap: true},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "check", Least: 8, Wrap: true}, {Name: "state"},
+		{Name: "detail", Least: 10, Wrap: true}, {Name: "what to do", Least: 10, Wrap: true},
+	})
 	for _, one := range findings {
-		t.add(one.Check, one.State.String(), one.Detail, one.Do)
+		t.Add(one.Check, one.State.String(), one.Detail, one.Do)
 	}
-	t.print()
+	t.Print()
 	return nil
 }
 
 // gather finds out what doctor judges. That there is no server is a finding like any other.
 func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return inspect.Facts{}, err
 	}
 	build := readBuild()
 	host := inspect.Host{
-		Version: build.name(), Client: orUnknown(build.natsGo), Memory: readMemory(), Sync: cfg.embed.Durability(),
-		Probe: cfg.probe(ctx), Exposed: cfg.embed.Exposed(), Login: cfg.reach.login,
+		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
+		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
+		Probe: probes.Look(ctx, cfg.Probes()),
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {
-		return inspect.Facts{Config: cfg.broker, Host: host, ConnectErr: err}, nil
+		return inspect.Facts{Config: cfg.Broker, Host: host, ConnectErr: err}, nil
 	}
 	defer i.Close()
-	return i.Gather(ctx, host, cfg.linksApart()), nil
-}
-
-const (
-	// probeLooks is how often a broker that is not ready is asked, and probePause how long after the last time: what is
-	// over in a moment, such as a start, is no finding.
-	probeLooks = 5
-	probePause = 500 * time.Millisecond
-)
-
-// probe asks the broker on this host, if there should be one that can be asked.
-func (c config) probe(ctx context.Context) inspect.Probe {
-	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
-		return inspect.Probe{}
-	}
-	broker := "http://" + dialable(c.httpAddr)
-	p := inspect.Probe{URL: broker + "/readyz"}
-	if alive, err := probes.Ask(ctx, broker+"/healthz"); err == nil {
-		p.Alive = alive.Checks
-	}
-	for look := 1; ; look++ {
-		ready, err := probes.Ask(ctx, p.URL)
-		p.Checks, p.Err = ready.Checks, err
-		if err != nil || probes.Fine(p.Checks) || look == probeLooks {
-			return p
-		}
-		select {
-		case <-ctx.Done():
-			return p
-		case <-time.After(probePause):
-		}
-	}
-}
-
-// linksApart are the links with a user of their own.
-func (c config) linksApart() []inspect.Link {
-	var all []inspect.Link
-	for _, variable := range linkVariables {
-		if access, apart := c.apart[variable.link]; apart {
-			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.options...)
-			connect := func() (*nats.Conn, error) { return nats.Connect(access.url, options...) }
-			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})
-		}
-	}
-	return all
+	return i.Gather(ctx, host, cfg.LinksApart()), nil
 }

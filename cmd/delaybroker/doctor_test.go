@@ -13,6 +13,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/probes"
+	"delaybroker/cmd/settings"
 	"delaybroker/test/natstest"
 )
 
@@ -134,7 +135,7 @@ func TestDoctorConfiguration(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	t.Setenv("DELAY_LEVELS", "soon")
 	_, _, err := runVerb(t, "", "doctor")
-	if !errors.Is(err, errConfig) || exitCode(err) != 2 {
+	if !errors.Is(err, settings.ErrConfig) || exitCode(err) != 2 {
 		t.Errorf("got %v, want a configuration error", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/settings"
 	"delaybroker/test/natstest"
 )
 
@@ -112,7 +113,7 @@ func TestEmbeddedUser(t *testing.T) {
 // A server that is restarted because its disk was full knows its user again, and the broker's connections know the
 // server, with a certificate that was replaced meanwhile too.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	dir := t.TempDir()
 	certify(t, dir)
 	certificate, key, ask := client(t)
@@ -123,14 +124,17 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", embeddedSecret)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
-	cfg := mustRead(t)
-	s, err := embedded.Start(*cfg.embed, slog.New(slog.DiscardHandler))
+	cfg, err := settings.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := embedded.Start(*cfg.Embedded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	to := cfg.access.at(s)
-	nc, err := nats.Connect(to.url, append(to.options, nats.ReconnectWait(10*time.Millisecond))...)
+	to := cfg.Access.At(s.URL(), s.TLS())
+	nc, err := nats.Connect(to.URL, append(to.Options, nats.ReconnectWait(10*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,80 +229,6 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	r.stop(t)
 }
 
-func TestEmbeddedConfigRefused(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		want []string
-	}{
-		{"listen: 0.0.0.0:4222", []string{"listen is set", "DELAY_EMBEDDED_LISTEN"}},
-		{"PORT: 4223", []string{"port is set", "DELAY_EMBEDDED_LISTEN"}},
-		{`jetstream { store_dir: "/x" }`, []string{"jetstream.store_dir is set", "DELAY_EMBEDDED_DIR"}},
-		{`store_dir: "/x"`, []string{"store_dir is set", "DELAY_EMBEDDED_DIR"}},
-		{"jetstream { sync_interval: always }", []string{"jetstream.sync_interval is set", "DELAY_EMBEDDED_SYNC"}},
-		{"jetstream { domain: hub }", []string{"jetstream.domain is set", "DELAY_JS_DOMAIN"}},
-		{"jetstream: disabled", []string{"jetstream is off"}},
-		{"jetstream { enabled: false }", []string{"jetstream is off"}},
-		{"cluster { port: 6222 }", []string{"cluster is set", "NATS_URL"}},
-		{`leafnodes { remotes: [{url: "nats://hub"}] }`, []string{"leafnodes is set", "NATS_URL"}},
-		{`log_file: "/x"`, []string{"log_file is set", "DELAY_LOG_LEVEL"}},
-		{"server_name: mine", []string{"server_name is set"}},
-		{"authorisation: {}", []string{"unknown field", "authorisation"}},
-		{"authorization { user: a, password: $" + embeddedSecret + " }", []string{"line 1", "needs quotes"}},
-		{"authorization { user: a, password: ", []string{"DELAY_EMBEDDED_CONFIG"}},
-	} {
-		clearEnv(t)
-		t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.text))
-		wantOneProblem(t, append(test.want, "DELAY_EMBEDDED_CONFIG=")...)
-		if _, err := readConfig(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
-			t.Errorf("got a password in %v", err)
-		}
-	}
-	clearEnv(t)
-	t.Setenv("DELAY_EMBEDDED_CONFIG", filepath.Join(t.TempDir(), "none.conf"))
-	wantOneProblem(t, "DELAY_EMBEDDED_CONFIG=", "no such file")
-}
-
-func TestEmbeddedUserRefused(t *testing.T) {
-	for _, test := range []struct {
-		environ []string
-		want    []string
-	}{
-		{
-			[]string{"DELAY_EMBEDDED_USER", "me"},
-			[]string{`DELAY_EMBEDDED_USER="me"`, "without DELAY_EMBEDDED_PASSWORD"},
-		},
-		{
-			[]string{"DELAY_EMBEDDED_PASSWORD", embeddedSecret},
-			[]string{"DELAY_EMBEDDED_PASSWORD:", "without DELAY_EMBEDDED_USER"},
-		},
-		{
-			[]string{"DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", "$2a$11$" + embeddedSecret},
-			[]string{"not its hash"},
-		},
-		{
-			[]string{"NATS_USER", "me"},
-			[]string{"NATS_USER", "DELAY_EMBEDDED_USER"},
-		},
-		{
-			[]string{"NATS_TOKEN", embeddedSecret},
-			[]string{"NATS_TOKEN", "DELAY_EMBEDDED_CONFIG"},
-		},
-		{
-			[]string{"NATS_URL", "nats://h", "DELAY_EMBEDDED_PASSWORD", embeddedSecret},
-			[]string{"DELAY_EMBEDDED_PASSWORD:", "NATS_URL is set"},
-		},
-	} {
-		clearEnv(t)
-		for i := 0; i < len(test.environ); i += 2 {
-			t.Setenv(test.environ[i], test.environ[i+1])
-		}
-		wantOneProblem(t, test.want...)
-		if _, err := readConfig(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
-			t.Errorf("got the password in %v", err)
-		}
-	}
-}
-
 // An embedded server that others can reach, and that asks nobody, is warned of: by serve at its start, and by doctor.
 func TestEmbeddedExposed(t *testing.T) {
 	dir := t.TempDir()
@@ -327,7 +257,7 @@ func TestEmbeddedExposed(t *testing.T) {
 				t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.file))
 			}
 			if strings.Contains(test.file, "verify") {
-				wantOneProblem(t, "DELAY_EMBEDDED_CONFIG", "set NATS_CERT and NATS_KEY")
+				wantVerbError(t, 2, []string{"DELAY_EMBEDDED_CONFIG", "set NATS_CERT and NATS_KEY"}, "doctor")
 				t.Setenv("NATS_CERT", certificate)
 				t.Setenv("NATS_KEY", key)
 			}

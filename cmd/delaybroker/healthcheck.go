@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/probes"
+	"delaybroker/cmd/settings"
 )
 
 func (a *app) healthcheckCommand() *cobra.Command {
@@ -28,38 +29,29 @@ func (a *app) healthcheckCommand() *cobra.Command {
 }
 
 func (a *app) healthcheck(ctx context.Context, ready bool) error {
-	s, err := readSettings()
+	host, err := settings.ReadProbes()
 	if err != nil {
-		return err
-	}
-	var p problems
-	if s.HTTPAddr == "off" {
-		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "there is nobody to ask")
-	} else {
-		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
-	}
-	if err := p.err(); err != nil {
 		return err
 	}
 	path := "/healthz"
 	if ready {
 		path = "/readyz"
 	}
-	url := "http://" + dialable(s.HTTPAddr) + path
+	url := host + path
 	h, err := probes.Ask(ctx, url)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}
-	if a.json {
-		if err := a.printJSON(h); err != nil {
+	if a.JSON {
+		if err := a.PrintJSON(h); err != nil {
 			return err
 		}
 	}
 	if bad := inspect.FailingChecks(h.Checks); len(bad) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
 	}
-	if !a.json {
-		_, err = fmt.Fprintln(a.stdout, "ok")
+	if !a.JSON {
+		_, err = fmt.Fprintln(a.Out, "ok")
 	}
 	return err
 }

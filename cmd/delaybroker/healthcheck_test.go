@@ -44,7 +44,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 }
 
 func TestHealthcheckWithoutBroker(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_HTTP_ADDR", natstest.FreeAddress(t))
 	wantVerbError(t, 1, []string{"connection refused"}, "healthcheck")
 	t.Setenv("DELAY_HTTP_ADDR", "off")

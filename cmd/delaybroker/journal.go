@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/ratelog"
+	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -47,7 +48,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := o.query(time.Now(), a.json); err != nil {
+			if _, err := o.query(time.Now(), a.JSON); err != nil {
 				return err
 			}
 			ctx, stop := interruptible(cmd.Context())
@@ -116,7 +117,7 @@ func (a *app) journal(ctx context.Context, o journalOptions) error {
 	if err != nil {
 		return err
 	}
-	q, err := o.query(asked, a.json)
+	q, err := o.query(asked, a.JSON)
 	if err != nil {
 		return err
 	}
@@ -124,30 +125,30 @@ func (a *app) journal(ctx context.Context, o journalOptions) error {
 	told.Allow(inspect.ProgressEvery) // a short search needs no word
 	q.Progress = func(looked, of uint64) {
 		if _, ok := told.Allow(inspect.ProgressEvery); ok {
-			fmt.Fprintf(a.stderr, "searched %d of about %d records\n", looked, of)
+			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
 		}
 	}
-	t := a.sheet(
-		column{name: "at", least: 20}, column{name: "target", least: 10}, column{name: "outcome", least: 9},
-		column{name: "late"}, column{name: "attempts", drop: 2}, column{name: "delay-id", drop: 3},
-		column{name: "reason", drop: 1, least: 12, wrap: true},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "at", Least: 20}, {Name: "target", Least: 10}, {Name: "outcome", Least: 9},
+		{Name: "late"}, {Name: "attempts", Drop: 2}, {Name: "delay-id", Drop: 3},
+		{Name: "reason", Drop: 1, Least: 12, Wrap: true},
+	})
 	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
-		if a.json {
-			return a.printJSON(viewOfEntry(e))
+		if a.JSON {
+			return a.PrintJSON(viewOfEntry(e))
 		}
-		t.add(millisecond(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
+		t.Add(millisecond(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
 			lateCell(e.Record), e.Attempts(), inspect.Printable(e.ID, 256), orDash(inspect.Printable(e.Reason, 600)))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(worthOf(j))
+	if a.JSON {
+		return a.PrintJSON(worthOf(j))
 	}
 	if j.Found > 0 {
-		t.print()
+		t.Print()
 	}
 	return a.sayJournal(j, o)
 }
@@ -258,6 +259,6 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")
 	}
-	_, err := fmt.Fprint(a.stderr, b.String())
+	_, err := fmt.Fprint(a.Err, b.String())
 	return err
 }

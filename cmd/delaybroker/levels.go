@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 )
 
 // levelsOptions are the flags of levels.
@@ -88,11 +89,11 @@ func (a *app) levels(ctx context.Context, options levelsOptions) error {
 // watchLevels shows the lanes until ctx ends. It does not wait for lanes that are being handed over.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	frame := func() error { return nil }
-	if _, _, ok := a.screen(); ok && !a.json {
+	if _, _, ok := terminal.Size(a.Out); ok && !a.JSON {
 		// On the alternate screen, the text before is kept, and the scrollback does not fill.
-		fmt.Fprint(a.stdout, "\x1b[?1049h\x1b[?25l") // and without a cursor
-		defer fmt.Fprint(a.stdout, "\x1b[?25h\x1b[?1049l")
-		frame = func() error { _, err := fmt.Fprint(a.stdout, "\x1b[H\x1b[2J"); return err } // home, clear
+		fmt.Fprint(a.Out, "\x1b[?1049h\x1b[?25l") // and without a cursor
+		defer fmt.Fprint(a.Out, "\x1b[?25h\x1b[?1049l")
+		frame = func() error { _, err := fmt.Fprint(a.Out, "\x1b[H\x1b[2J"); return err } // home, clear
 	}
 	var before inspect.Lanes
 	for {
@@ -120,26 +121,26 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 }
 
 func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
-	if a.json {
-		return a.printJSON(v)
+	if a.JSON {
+		return a.PrintJSON(v)
 	}
 	dropState := 1
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
 		dropState = 6 // then it says nothing
 	}
-	s := a.sheet(
-		column{name: "lane"}, column{name: "delay"}, column{name: "pending"},
-		column{name: "head due in", drop: 4, least: 6},
-		column{name: "overdue"}, column{name: "in/s", drop: 2}, column{name: "out/s", drop: 2},
-		column{name: "owner", least: 6}, column{name: "state", drop: dropState, least: 7},
-		column{name: "stream", drop: 5, least: 8},
-	)
+	s := a.Sheet([]terminal.Column{
+		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
+		{Name: "head due in", Drop: 4, Least: 6},
+		{Name: "overdue"}, {Name: "in/s", Drop: 2}, {Name: "out/s", Drop: 2},
+		{Name: "owner", Least: 6}, {Name: "state", Drop: dropState, Least: 7},
+		{Name: "stream", Drop: 5, Least: 8},
+	})
 	watched := options.every > 0
 	if !watched {
-		s.leaveOut("in/s", "out/s")
+		s.LeaveOut("in/s", "out/s")
 	}
 	most := len(v.Lanes)
-	if _, height, ok := a.screen(); ok && watched {
+	if _, height, ok := terminal.Size(a.Out); ok && watched {
 		const others = 9 // lines of borders, headers, the footer, what is said below it, and the cursor's
 		most = max(1, height-others)
 	}
@@ -148,15 +149,15 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 		switch {
 		case !options.all && l.Idle():
 			idle++
-		case len(s.rows) == most:
+		case s.Len() == most:
 			hidden++
 		default:
-			s.add(cellsOf(l, v.Time)...)
+			s.Add(cellsOf(l, v.Time)...)
 		}
 	}
-	s.foot("total", "", fmt.Sprint(v.Totals.Pending), "", inspect.Seconds(v.Totals.Overdue), "", "",
+	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", inspect.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
-	s.print()
+	s.Print()
 	if err := a.sayPaused(v.Paused); err != nil {
 		return err
 	}
@@ -167,10 +168,10 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 func (a *app) sayFolded(idle, hidden int) error {
 	var err error
 	if idle > 0 {
-		_, err = fmt.Fprintf(a.stdout, "%s; --all shows them\n", counted(idle, "idle lane"))
+		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", counted(idle, "idle lane"))
 	}
 	if hidden > 0 && err == nil {
-		_, err = fmt.Fprintf(a.stdout, "%s for which there is no room here\n", counted(hidden, "more lane"))
+		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", counted(hidden, "more lane"))
 	}
 	return err
 }

@@ -13,14 +13,12 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
-var (
-	// errUsage is returned for words and arguments that do not exist.
-	errUsage = errors.New("usage")
-	// errConfig is returned for settings that cannot be used, with a line for each problem.
-	errConfig = errors.New("configuration")
-)
+// errUsage is returned for words and arguments that do not exist.
+var errUsage = errors.New("usage")
 
 // logged is an error that the log has shown, so that main prints it no second time.
 type logged struct{ error }
@@ -31,7 +29,7 @@ func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	if _, shown := errors.AsType[logged](err); err != nil && !shown {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
-			fmt.Fprintln(os.Stderr, inspect.Printable(line, 16*maxCell)) // it may quote a server, or a stream's name
+			fmt.Fprintln(os.Stderr, inspect.Printable(line, 16*terminal.MostCell)) // it may quote a server, or a stream's name
 		}
 	}
 	os.Exit(exitCode(err))
@@ -46,7 +44,7 @@ func exitCode(err error) int {
 		return outcome.exitCode()
 	}
 	for _, lasting := range []error{
-		errUsage, errConfig, errCritical,
+		errUsage, settings.ErrConfig, errCritical,
 		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
 	} {
 		if errors.Is(err, lasting) {

@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/layout"
+	"delaybroker/cmd/settings"
 )
 
 // asProcess makes the test binary be the program, for what only a process of its own can show.
@@ -30,18 +31,6 @@ func command(t *testing.T, args []string, environ ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(environ, asProcess+"=1")
 	return cmd
-}
-
-// clearEnv takes the settings of whoever runs the tests out of the way.
-func clearEnv(t *testing.T) {
-	t.Helper()
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, "DELAY_") || strings.HasPrefix(name, "NATS_") {
-			t.Setenv(name, "") // puts it back afterwards
-			os.Unsetenv(name)
-		}
-	}
 }
 
 func TestWords(t *testing.T) {
@@ -97,7 +86,7 @@ func TestExitCode(t *testing.T) {
 		{broker.ErrGrace, 1},
 		{context.DeadlineExceeded, 1},
 		{errUsage, 2},
-		{errConfig, 2},
+		{settings.ErrConfig, 2},
 		{broker.ErrConfig, 2},
 		{broker.ErrDrift, 2},
 		{layout.ErrMissingStreams, 2},

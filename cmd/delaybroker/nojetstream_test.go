@@ -95,7 +95,7 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 // An unescaped @ makes another URL of the one that was meant, with some of the password for a host. No error repeats
 // it.
 func TestPasswordWithAnAt(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	for _, url := range []string{
 		"nats://me:p@s3cret/word@127.0.0.1:4222",
 		"nats://me:p@s3cret?x@127.0.0.1",

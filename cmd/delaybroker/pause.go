@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
+	"delaybroker/cmd/terminal"
 )
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -89,8 +90,8 @@ func (a *app) changePauses(
 }
 
 func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
-	if a.json {
-		return a.printJSON(c)
+	if a.JSON {
+		return a.PrintJSON(c)
 	}
 	for _, p := range c.Pauses {
 		if p.Pattern != pattern {
@@ -100,19 +101,19 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 		if p.State != pause.Paused {
 			said = "is resumed: what waited goes out"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s %s\n", pattern, said); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s %s\n", pattern, said); err != nil {
 			return err
 		}
 	}
 	if c.Stored != "" {
-		fmt.Fprintf(a.stderr, "not stored yet, and done again by the instances when it can be: %s\n",
-			inspect.Printable(c.Stored, maxCell))
+		fmt.Fprintf(a.Err, "not stored yet, and done again by the instances when it can be: %s\n",
+			inspect.Printable(c.Stored, terminal.MostCell))
 	}
 	if len(c.Told) == 0 && len(c.Untold) == 0 {
-		fmt.Fprintln(a.stderr, "no broker runs: those that start go by it")
+		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "%s of %s act by it\n", fmt.Sprint(len(c.Told)), counted(len(c.Told)+len(c.Untold), "instance"))
+	fmt.Fprintf(a.Err, "%s of %s act by it\n", fmt.Sprint(len(c.Told)), counted(len(c.Told)+len(c.Untold), "instance"))
 	return nil
 }
 
@@ -126,21 +127,21 @@ func (a *app) listPauses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(struct {
+	if a.JSON {
+		return a.PrintJSON(struct {
 			Paused []inspect.Pause `json:"paused"`
 		}{all})
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "nothing is paused")
+		_, err := fmt.Fprintln(a.Out, "nothing is paused")
 		return err
 	}
-	t := a.sheet(column{name: "target pattern", least: 10}, column{name: "state"}, column{name: "since"},
-		column{name: "waiting"})
+	t := a.Sheet([]terminal.Column{{Name: "target pattern", Least: 10}, {Name: "state"}, {Name: "since"},
+		{Name: "waiting"}})
 	for _, p := range all {
-		t.add(p.Pattern, string(p.State), inspect.Moment(p.Since), *p.Waiting)
+		t.Add(p.Pattern, string(p.State), inspect.Moment(p.Since), *p.Waiting)
 	}
-	t.print()
+	t.Print()
 	return nil
 }
 
@@ -151,7 +152,7 @@ func (a *app) sayPaused(all []inspect.Pause) error {
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s: %s\n", inspect.Printable(p.Pattern, maxCell), said); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%s: %s\n", inspect.Printable(p.Pattern, terminal.MostCell), said); err != nil {
 			return err
 		}
 	}

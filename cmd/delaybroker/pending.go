@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -132,7 +133,7 @@ func (a *app) pending(ctx context.Context, look inspect.PendingLook, o pendingOp
 	if err != nil {
 		return err
 	}
-	if a.json {
+	if a.JSON {
 		return a.printPending(l)
 	}
 	return a.showPending(l, o)
@@ -141,18 +142,18 @@ func (a *app) pending(ctx context.Context, look inspect.PendingLook, o pendingOp
 // printPending prints a line for each message, and one for the end.
 func (a *app) printPending(l inspect.List) error {
 	for _, w := range l.Messages {
-		if err := a.printJSON(w); err != nil {
+		if err := a.PrintJSON(w); err != nil {
 			return err
 		}
 	}
-	return a.printJSON(l.End)
+	return a.PrintJSON(l.End)
 }
 
 func (a *app) showPending(l inspect.List, o pendingOptions) error {
-	t := a.sheet(
-		column{name: "due in"}, column{name: "target", least: 10}, column{name: "delay-id", drop: 2, least: 12},
-		column{name: "lane", drop: 1, least: 8}, column{name: "bytes", drop: 4}, column{name: "attempts", drop: 3},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "due in"}, {Name: "target", Least: 10}, {Name: "delay-id", Drop: 2, Least: 12},
+		{Name: "lane", Drop: 1, Least: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
+	})
 	for _, w := range l.Messages {
 		due := "now"
 		switch {
@@ -161,10 +162,10 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 		case w.Due.After(l.Time):
 			due = inspect.Span(w.Due.Sub(l.Time))
 		}
-		t.add(due, orDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256), w.Stream, w.Bytes, w.Attempts)
+		t.Add(due, orDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256), w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {
-		t.print()
+		t.Print()
 	}
 	return a.sayPending(l, o)
 }
@@ -181,7 +182,7 @@ func (a *app) sayPending(l inspect.List, o pendingOptions) error {
 	if l.More {
 		said = append(said, "there may be more: "+o.goOn(l))
 	}
-	_, err := fmt.Fprintln(a.stderr, strings.Join(said, "\n"))
+	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 	return err
 }
 

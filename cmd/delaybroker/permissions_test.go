@@ -225,7 +225,7 @@ func TestServeAsFourUsers(t *testing.T) {
 		{"DELAY_READ_CONTEXT", "read", "r"}, {"DELAY_WRITE_CONTEXT", "write", "w"}, {"DELAY_DELIVER_CONTEXT", "deliver", "d"},
 	} {
 		const user = `{"user": "delay-%s", "password": "%s", "inbox_prefix": "_INBOX_%s"}`
-		t.Setenv(l.variable, writeContext(t, fmt.Sprintf(user, l.name, l.password, l.name)))
+		t.Setenv(l.variable, writeFile(t, "context.json", fmt.Sprintf(user, l.name, l.password, l.name)))
 	}
 	r := start(t)
 	r.log.await(t, "ready")
@@ -279,7 +279,7 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},
 	}))
 	o.must("provision")
-	tried := writeContext(t, `{"user": "tried", "password": "tried", "inbox_prefix": "_INBOX_tried"}`)
+	tried := writeFile(t, "context.json", `{"user": "tried", "password": "tried", "inbox_prefix": "_INBOX_tried"}`)
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
 		t.Setenv(variable, tried)
 	}
@@ -289,6 +289,6 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 	d.want("rights", "ok", "to deliver: all that is needed")
 	d.want("connection", "ok", "to read as tried in account")
 
-	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "tried", "password": "wr0ng"}`))
+	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "tried", "password": "wr0ng"}`))
 	o.doctor().want("connection", "critical", "to read: ", "Authorization Violation")
 }

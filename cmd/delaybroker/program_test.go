@@ -107,7 +107,7 @@ func (r *running) stop(t *testing.T) {
 // embeddedEnv sets up a program with an embedded server on free ports and a short ladder.
 func embeddedEnv(t *testing.T) {
 	t.Helper()
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
 	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func embeddedEnv(t *testing.T) {
 // externalEnv sets up a program that uses the server at url.
 func externalEnv(t *testing.T, url string) {
 	t.Helper()
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", url)
 	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
 	t.Setenv("DELAY_LEVELS", "1s 5s")

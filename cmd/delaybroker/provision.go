@@ -10,6 +10,8 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 // provisionPatience is for some forty streams, each with an election on a cluster.
@@ -35,7 +37,7 @@ exit codes: 0 done, 1 failed, 2 wrong words or settings, or a stream cannot keep
 }
 
 func (a *app) provision(ctx context.Context) error {
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return err
 	}
@@ -64,24 +66,24 @@ func (a *app) provision(ctx context.Context) error {
 }
 
 func (a *app) showProvisioned(p inspect.Provisioned) error {
-	if a.json {
-		return a.printJSON(p)
+	if a.JSON {
+		return a.PrintJSON(p)
 	}
 	if len(p.Changes) == 0 && len(p.Drift) == 0 {
-		_, err := fmt.Fprintf(a.stdout, "all %d streams are there; nothing to do\n", p.Wanted)
+		_, err := fmt.Fprintf(a.Out, "all %d streams are there; nothing to do\n", p.Wanted)
 		return err
 	}
-	t := a.sheet(column{name: "stream"}, column{name: "was"}, column{name: "detail", least: 12, wrap: true})
+	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "was"}, {Name: "detail", Least: 12, Wrap: true}})
 	for _, c := range p.Changes {
-		t.add(c.Stream, c.Did, c.Detail)
+		t.Add(c.Stream, c.Did, c.Detail)
 	}
 	for _, d := range p.Drift {
 		did := "differs"
 		if d.Fatal {
 			did = "FORBIDDEN"
 		}
-		t.add(d.Stream, did, d.What)
+		t.Add(d.Stream, did, d.What)
 	}
-	t.print()
+	t.Print()
 	return nil
 }

@@ -15,17 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"delaybroker/broker/bench"
+	"delaybroker/cmd/terminal"
 )
 
-// A terminal is a pseudo-terminal of some size, with what was written to it.
-type terminal struct {
+// A screen is a pseudo-terminal of some size, with what was written to it.
+type screen struct {
 	tty *os.File // the end of the program
 
 	mu  sync.Mutex // guards all
 	all strings.Builder
 }
 
-func openTerminal(t *testing.T, width, height uint16) *terminal {
+func openScreen(t *testing.T, width, height uint16) *screen {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -45,7 +46,7 @@ func openTerminal(t *testing.T, width, height uint16) *terminal {
 	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{tty: tty}
+	x := &screen{tty: tty}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		buffer := make([]byte, 32<<10)
@@ -67,14 +68,14 @@ func openTerminal(t *testing.T, width, height uint16) *terminal {
 	return x
 }
 
-func (x *terminal) text() string {
+func (x *screen) text() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return strings.ReplaceAll(x.all.String(), "\r\n", "\n")
 }
 
 // shows waits for a part of what is written.
-func (x *terminal) shows(t *testing.T, part string) {
+func (x *screen) shows(t *testing.T, part string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q on the terminal", part), func() bool { return strings.Contains(x.text(), part) })
 }
@@ -117,7 +118,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			{"ahead", "--most", "0", "--by", "minute"},
 			{"provision"},
 		} {
-			x := openTerminal(t, uint16(width), 24)
+			x := openScreen(t, uint16(width), 24)
 			if err := run(t.Context(), args, x.tty, io.Discard); err != nil && exitCode(err) == 2 && args[0] != "doctor" {
 				t.Fatalf("%q: %v", args, err)
 			}
@@ -137,7 +138,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "default")
 	o.must("provision")
-	x := openTerminal(t, 80, 24)
+	x := openScreen(t, 80, 24)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -178,8 +179,8 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", From: 1e6, Highest: 1e6}},
 	}
 	for _, width := range []int{50, 80, 120} {
-		x := openTerminal(t, uint16(width), 24)
-		a := &app{stdout: x.tty, stderr: x.tty}
+		x := openScreen(t, uint16(width), 24)
+		a := &app{terminal.Printer{Out: x.tty, Err: x.tty}}
 		l := &benchLine{app: a, rounds: 100}
 		l.show(bench.Progress{
 			Side: bench.Scheduler, Round: 100, Doing: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,

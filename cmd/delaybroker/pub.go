@@ -13,6 +13,8 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -93,16 +95,16 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if o.timer != (timerOptions{}) {
 		return a.pubTimer(cmd, args, o, header)
 	}
-	c, err := readClientConfig()
+	c, err := settings.ReadClient()
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	subject, err := o.when.subject(c.names, args[0])
+	subject, err := o.when.subject(c.Names, args[0])
 	if err != nil {
 		return err
 	}
-	p := publisher{names: c.names, policy: c.policy, msg: &nats.Msg{Subject: subject, Header: header}}
+	p := publisher{names: c.Names, policy: c.Policy, msg: &nats.Msg{Subject: subject, Header: header}}
 	p.looks.Store(true)
 	request, problem := p.parse("", 0, now)
 	if problem != nil {
@@ -120,16 +122,16 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	}
 	defer p.session.Close()
 	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.stderr, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
+		fmt.Fprintf(a.Err, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.stderr, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
+		fmt.Fprintf(a.Err, "%s %s is past: it is delivered at once\n", message.HeaderUntil,
 			inspect.Printable(asked, 100))
 	}
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
 	}
-	if p.session.Deserted(ctx, c.names) {
-		fmt.Fprintln(a.stderr, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
+	if p.session.Deserted(ctx, c.Names) {
+		fmt.Fprintln(a.Err, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func readBody(stdin io.Reader, args []string) ([]byte, error) {
 	if len(args) > 0 && args[0] != "-" {
 		return []byte(args[0]), nil
 	}
-	if f, ok := stdin.(*os.File); ok && len(args) == 0 && isTerminal(f) {
+	if f, ok := stdin.(*os.File); ok && len(args) == 0 && terminal.Is(f) {
 		return nil, nil
 	}
 	body, err := io.ReadAll(stdin)

@@ -7,6 +7,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
+	"delaybroker/cmd/terminal"
 )
 
 const (
@@ -18,9 +19,9 @@ const (
 
 // pubAll publishes the message count times. It shows what was stored also when a publish failed.
 func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
-	bar := a.bar("messages", count)
-	defer bar.stop()
-	rows := a.sheet(column{name: "id", least: 20, wrap: true}, column{name: "stream", drop: 1}, column{name: "due"})
+	bar := a.Bar("messages", count)
+	defer bar.Stop()
+	rows := a.Sheet([]terminal.Column{{Name: "id", Least: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"}})
 	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
 	shown.told.Allow(inspect.ProgressEvery) // a short while needs no word
 	// The first is published alone: it shows whether publishing works, and whether we may ask when it was stored.
@@ -28,7 +29,7 @@ func (a *app) pubAll(ctx context.Context, p *publisher, count int) error {
 	if err == nil && count > 1 {
 		err = a.pubOthers(ctx, p, count-1, &shown)
 	}
-	bar.stop()
+	bar.Stop()
 	shown.end()
 	return err
 }
@@ -81,8 +82,8 @@ func (a *app) pubOthers(ctx context.Context, p *publisher, count int, shown *pub
 // pubShown collects what was published, and prints it.
 type pubShown struct {
 	app   *app
-	sheet *sheet
-	bar   *bar
+	sheet *terminal.Sheet
+	bar   *terminal.Bar
 	of    int
 
 	mu     sync.Mutex // guards what follows, and the sheet
@@ -94,27 +95,27 @@ func (s *pubShown) add(m published) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored++
-	s.bar.step()
+	s.bar.Step()
 	if s.bar == nil && s.of > 1 {
 		if _, ok := s.told.Allow(inspect.ProgressEvery); ok {
-			fmt.Fprintf(s.app.stderr, "published %d of %d\n", s.stored, s.of)
+			fmt.Fprintf(s.app.Err, "published %d of %d\n", s.stored, s.of)
 		}
 	}
-	if s.app.json {
-		return s.app.printJSON(m)
+	if s.app.JSON {
+		return s.app.PrintJSON(m)
 	}
-	if len(s.sheet.rows) < pubRows {
-		s.sheet.add(m.cells()...)
+	if s.sheet.Len() < pubRows {
+		s.sheet.Add(m.cells()...)
 	}
 	return nil
 }
 
 func (s *pubShown) end() {
-	if s.app.json || s.stored == 0 {
+	if s.app.JSON || s.stored == 0 {
 		return
 	}
-	s.sheet.print()
-	if more := s.stored - len(s.sheet.rows); more > 0 {
-		fmt.Fprintf(s.app.stderr, "and %d more; --json prints all of them\n", more)
+	s.sheet.Print()
+	if more := s.stored - s.sheet.Len(); more > 0 {
+		fmt.Fprintf(s.app.Err, "and %d more; --json prints all of them\n", more)
 	}
 }

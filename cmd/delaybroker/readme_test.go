@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"delaybroker/cmd/settings"
+	"delaybroker/test/natstest"
 )
 
 // TestReadmeSettings finds the table of "serve --help" in OPERATIONS.md, row for row, and what the README has of it.
 func TestReadmeSettings(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	operations, err := os.ReadFile("OPERATIONS.md")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +25,7 @@ func TestReadmeSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var help strings.Builder
-	if err := writeSettings(&help); err != nil {
+	if err := settings.WriteTable(&help); err != nil {
 		t.Fatal(err)
 	}
 	var want strings.Builder
@@ -87,7 +90,7 @@ func TestDocumentedVerbs(t *testing.T) {
 // is told to look for among what is logged.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
-	for _, pattern := range []string{"*.go", "../embedded/*.go", "../../broker/*.go", "../../broker/*/*.go"} {
+	for _, pattern := range []string{"../*/*.go", "../../broker/*.go", "../../broker/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

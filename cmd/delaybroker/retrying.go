@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 )
 
 const (
@@ -97,32 +98,32 @@ func (a *app) retrying(ctx context.Context, look inspect.RetryLook, limit int) e
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(r)
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
 	return a.showRetrying(r, look, limit)
 }
 
 func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) error {
 	if r.Messages == 0 && r.Waiting == 0 {
-		if _, err := fmt.Fprintln(a.stdout, "nothing waits in the retry lanes"); err != nil {
+		if _, err := fmt.Fprintln(a.Out, "nothing waits in the retry lanes"); err != nil {
 			return err
 		}
 		return a.sayPaused(r.Paused)
 	}
-	t := a.sheet(
-		column{name: "messages"}, column{name: "target", least: 10}, column{name: "state", drop: 3, least: 8},
-		column{name: "attempts", drop: 2}, column{name: "next attempt in", least: 7},
-		column{name: "last reason", least: 12, wrap: true}, column{name: "such as", drop: 4},
-	)
+	t := a.Sheet([]terminal.Column{
+		{Name: "messages"}, {Name: "target", Least: 10}, {Name: "state", Drop: 3, Least: 8},
+		{Name: "attempts", Drop: 2}, {Name: "next attempt in", Least: 7},
+		{Name: "last reason", Least: 12, Wrap: true}, {Name: "such as", Drop: 4},
+	})
 	for at, g := range r.Groups {
 		if limit > 0 && at == limit {
 			break
 		}
-		t.add(attemptsOf(r, g)...)
+		t.Add(attemptsOf(r, g)...)
 	}
 	if len(r.Groups) > 0 {
-		t.print()
+		t.Print()
 	}
 	if err := a.sayPaused(r.Paused); err != nil {
 		return err
@@ -171,7 +172,7 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if r.Waiting != r.Messages {
 		said += fmt.Sprintf("; the retry lanes hold %d", r.Waiting)
 	}
-	if _, err := fmt.Fprintln(a.stderr, said); err != nil {
+	if _, err := fmt.Fprintln(a.Err, said); err != nil {
 		return err
 	}
 	if r.GoOn == "" {
@@ -181,7 +182,7 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 	if look.Target != "" {
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
-	_, err := fmt.Fprintf(a.stderr, "stopped after %s; go on with %s, or look at more with --most\n",
+	_, err := fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
 		counted(int(r.Messages), "message"), goOn)
 	return err
 }

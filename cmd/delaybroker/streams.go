@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/layout"
+	"delaybroker/cmd/settings"
 )
 
 func (a *app) streamsCommand() *cobra.Command {
@@ -56,19 +57,19 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	case replicas < 0 || replicas > broker.MaxReplicas:
 		return fmt.Errorf("%w: --replicas %d: want 0 to %d", errUsage, replicas, broker.MaxReplicas)
 	}
-	cfg, err := readConfig()
+	cfg, err := settings.Read()
 	if err != nil {
 		return err
 	}
 	if replicas > 0 {
-		cfg.broker.Replicas = replicas
+		cfg.Broker.Replicas = replicas
 	}
-	streams, err := broker.StreamsOf(cfg.broker)
+	streams, err := broker.StreamsOf(cfg.Broker)
 	if err != nil {
 		return err
 	}
 	specs := streams.Wanted(payload, true)
-	if len(cfg.broker.Secrets) > 0 {
+	if len(cfg.Broker.Secrets) > 0 {
 		for i := range specs {
 			specs[i].Sealed = from
 		}
@@ -79,7 +80,7 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		for i, s := range specs {
 			all[i] = s.Config()
 		}
-		return a.printJSON(all)
+		return a.PrintJSON(all)
 	case "nack":
 		return a.printNACK(specs)
 	}
@@ -154,10 +155,10 @@ func ageName(d time.Duration) string {
 func (a *app) printNACK(specs []layout.Spec) error {
 	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
 		"# DELAY_PROVISION=verify\n"
-	if _, err := fmt.Fprint(a.stdout, about); err != nil {
+	if _, err := fmt.Fprint(a.Out, about); err != nil {
 		return err
 	}
-	e := yaml.NewEncoder(a.stdout)
+	e := yaml.NewEncoder(a.Out)
 	e.SetIndent(2)
 	for _, s := range specs {
 		if err := e.Encode(nackOf(s.Config())); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 const (
@@ -52,7 +54,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	interrupted, stop := interruptible(ctx)
 	defer stop()
 	a.warnOfNames()
-	c, err := readClientConfig()
+	c, err := settings.ReadClient()
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	if err := s.Conn.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	if !a.json {
+	if !a.JSON {
 		if err := a.rowOf("TIME "+time.Now().Format("MST"), "LATE", "DUE", "SUBJECT", "ID", "BODY"); err != nil {
 			return err
 		}
@@ -94,8 +96,8 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 }
 
 func (a *app) showArrival(m arrival, headers bool) error {
-	if a.json {
-		return a.printJSON(m)
+	if a.JSON {
+		return a.PrintJSON(m)
 	}
 	late, due, id := "-", "-", "-"
 	if !m.due.IsZero() {
@@ -108,7 +110,7 @@ func (a *app) showArrival(m arrival, headers bool) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.header)) {
 		for _, value := range m.header[name] {
-			if _, err := fmt.Fprintln(a.stdout, "    "+inspect.Printable(name+": "+value, maxCell)); err != nil {
+			if _, err := fmt.Fprintln(a.Out, "    "+inspect.Printable(name+": "+value, terminal.MostCell)); err != nil {
 				return err
 			}
 		}
@@ -119,6 +121,6 @@ func (a *app) showArrival(m arrival, headers bool) error {
 // rowOf prints one row. The table has no end, so its columns have fixed widths.
 func (a *app) rowOf(at, late, due, subject, id, body string) error {
 	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
-	_, err := fmt.Fprintln(a.stdout, strings.TrimRight(line, " "))
+	_, err := fmt.Fprintln(a.Out, strings.TrimRight(line, " "))
 	return err
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/settings"
 )
 
 // connectSettings connects as the verbs under test do.
 func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	c, err := readClientConfig()
+	c, err := settings.ReadClient()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connect(t, c.access.url)
+	return connect(t, c.Access.URL)
 }
 
 // subscribing runs sub, and returns when nothing is missed any more. Its lines come from the reader.

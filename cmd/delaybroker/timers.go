@@ -14,6 +14,8 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/timer"
+	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 // timersPatience is how long a verb about one timer asks before it says that the outcome is unknown.
@@ -100,7 +102,7 @@ func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
 
 // openTimers connects for verbs about timers. The caller closes the session.
 func (a *app) openTimers(ctx context.Context) (*inspect.Session, *control.Timers, error) {
-	c, err := readClientConfig()
+	c, err := settings.ReadClient()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,10 +115,10 @@ func (a *app) openTimers(ctx context.Context) (*inspect.Session, *control.Timers
 }
 
 // timersOf asks on a session.
-func timersOf(s *inspect.Session, c clientConfig) *control.Timers {
+func timersOf(s *inspect.Session, c settings.Client) *control.Timers {
 	return &control.Timers{
-		Policy: c.policy, API: jsapi.Client{Conn: s.Conn, API: c.apiPrefix}, Publish: control.Requester(s.Conn),
-		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: c.apiPrefix},
+		Policy: c.Policy, API: jsapi.Client{Conn: s.Conn, API: c.APIPrefix}, Publish: control.Requester(s.Conn),
+		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: c.APIPrefix},
 	}
 }
 
@@ -160,8 +162,8 @@ func doTimer(
 
 // showTimer prints an answer. An outcome that is no success is the error.
 func (a *app) showTimer(answer control.Answer) error {
-	if a.json {
-		if err := a.printJSON(answer); err != nil {
+	if a.JSON {
+		if err := a.PrintJSON(answer); err != nil {
 			return err
 		}
 	} else {
@@ -178,15 +180,17 @@ func (a *app) printTimer(answer control.Answer) {
 	if answer.Became != "" {
 		outcome += " (" + string(answer.Became) + ")"
 	}
-	columns := []column{{name: "key", least: 8}, {name: "target", least: 10}, {name: "outcome"}, {name: "generation"}}
+	columns := []terminal.Column{
+		{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "outcome"}, {Name: "generation"},
+	}
 	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
 	if !answer.Due.IsZero() {
-		columns, cells = append(columns, column{name: "due"}), append(cells, inspect.Moment(answer.Due))
+		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, inspect.Moment(answer.Due))
 	}
 	if answer.Why != "" {
-		columns, cells = append(columns, column{name: "because", least: 12, wrap: true}), append(cells, answer.Why)
+		columns, cells = append(columns, terminal.Column{Name: "because", Least: 12, Wrap: true}), append(cells, answer.Why)
 	}
-	t := a.sheet(columns...)
-	t.add(cells...)
-	t.print()
+	t := a.Sheet(columns)
+	t.Add(cells...)
+	t.Print()
 }

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
+	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -105,8 +106,8 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	defer session.Close()
 	ctx, cancel := session.Allowed(ctx)
 	defer cancel()
-	rows := a.sheet(column{name: "key", least: 8}, column{name: "target", least: 10}, column{name: "state"},
-		column{name: "generation"}, column{name: "due"}, column{name: "bytes", drop: 1})
+	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
+		{Name: "generation"}, {Name: "due"}, {Name: "bytes", Drop: 1}})
 	page := control.Page{After: o.after, Limit: control.MostLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
@@ -127,20 +128,20 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 			break
 		}
 	}
-	if !a.json && len(rows.rows) == 0 {
-		fmt.Fprintln(a.stdout, "no timers")
-	} else if !a.json {
-		rows.print()
+	if !a.JSON && rows.Len() == 0 {
+		fmt.Fprintln(a.Out, "no timers")
+	} else if !a.JSON {
+		rows.Print()
 	}
 	if page.After > 0 {
-		fmt.Fprintf(a.stderr, "there may be more: go on with --after %d\n", page.After)
+		fmt.Fprintf(a.Err, "there may be more: go on with --after %d\n", page.After)
 	}
 	return nil
 }
 
-func (a *app) addTimer(rows *sheet, r control.Row) error {
-	if a.json {
-		return a.printJSON(r)
+func (a *app) addTimer(rows *terminal.Sheet, r control.Row) error {
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
 	state := string(r.State)
 	if r.Became != "" {
@@ -150,7 +151,7 @@ func (a *app) addTimer(rows *sheet, r control.Row) error {
 	if !r.Due.IsZero() {
 		due = inspect.Moment(r.Due)
 	}
-	rows.add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, strconv.Itoa(r.Size))
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, strconv.Itoa(r.Size))
 	return nil
 }
 
@@ -314,11 +315,11 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 }
 
 func (a *app) showMany(d control.Done, verb timer.Verb) error {
-	if a.json {
-		return a.printJSON(d)
+	if a.JSON {
+		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.stdout, "%s would be %s\n", counted(d.Matched, "timer"),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", counted(d.Matched, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}
@@ -332,6 +333,6 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 	if d.Refused > 0 {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
 	return err
 }

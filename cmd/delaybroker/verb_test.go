@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"delaybroker/cmd/terminal"
 )
 
 // startForClients runs a broker, and points the environment at it for other verbs.
@@ -22,7 +24,7 @@ func startForClients(t *testing.T) {
 func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdout: &out, stderr: &errs}
+	a := &app{terminal.Printer{Out: &out, Err: &errs}}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))

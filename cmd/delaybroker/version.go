@@ -62,15 +62,15 @@ func (a *app) version() error {
 		{"delaybroker", b.name()}, {"revision", orUnknown(b.revision)},
 		{"nats-server", orUnknown(b.natsServer)}, {"nats.go", orUnknown(b.natsGo)}, {"go", orUnknown(b.goVersion)},
 	}
-	if a.json {
+	if a.JSON {
 		object := make(map[string]string)
 		for _, l := range lines {
 			object[l.name] = l.value
 		}
-		return a.printJSON(object)
+		return a.PrintJSON(object)
 	}
 	for _, l := range lines {
-		if _, err := fmt.Fprintf(a.stdout, "%-11s %s\n", l.name, l.value); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%-11s %s\n", l.name, l.value); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
 )
 
 // errNotStored is returned when a message is in no lane and no dead letter. It is an answer and has been printed.
@@ -72,14 +73,14 @@ func refusedTimes(w inspect.Whereabouts) string {
 
 // searching shows that the search is under way.
 func (a *app) searching(searched, pending uint64) {
-	fmt.Fprintf(a.stderr, "searched %d of about %d messages\n", searched, pending)
+	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }
 
 func (a *app) showWhere(w inspect.Whereabouts) error {
-	if a.json {
-		return a.printJSON(w)
+	if a.JSON {
+		return a.PrintJSON(w)
 	}
-	t := a.sheet(column{}, column{least: 12, wrap: true})
+	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
 	for _, line := range []struct {
 		name  string
 		value string
@@ -101,9 +102,9 @@ func (a *app) showWhere(w inspect.Whereabouts) error {
 		{"searched", fmt.Sprintf("%d messages", w.Searched), w.Searched > 0},
 	} {
 		if line.known {
-			t.add(line.name, inspect.Printable(line.value, 600))
+			t.Add(line.name, inspect.Printable(line.value, 600))
 		}
 	}
-	t.print()
+	t.Print()
 	return nil
 }

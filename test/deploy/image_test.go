@@ -72,33 +72,16 @@ func TestImage(t *testing.T) {
 // TestLinkedVariablesExist: the linker does not report a variable that does not exist, so this test does.
 func TestLinkedVariablesExist(t *testing.T) {
 	t.Parallel()
-	declared := make(map[string]bool)
-	files, err := filepath.Glob("../../cmd/delaybroker/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
-				for _, s := range g.Specs {
-					for _, n := range s.(*ast.ValueSpec).Names {
-						declared[n.Name] = true
-					}
-				}
-			}
-		}
-	}
-	linked := linkedVariables(t)
+	linked := linkFlag.FindAllStringSubmatch(buildFlags(t), -1)
 	if len(linked) != 5 {
 		t.Errorf("%d variables are linked in, want two of the version and three defaults", len(linked))
 	}
-	for name := range linked {
-		if !declared[name] {
-			t.Errorf("the Dockerfile links in main.%s, and cmd/delaybroker has no such variable", name)
+	values := make(map[string]string)
+	for _, x := range linked {
+		pkg, name := x[1], x[2]
+		values[name] = x[3]
+		if !declares(t, pkg, name) {
+			t.Errorf("the Dockerfile links in %s.%s, and there is no such variable", pkg, name)
 		}
 	}
 	known := settings(t)
@@ -106,10 +89,42 @@ func TestLinkedVariablesExist(t *testing.T) {
 		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN",
 		"defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",
 	} {
-		if got, want := known[setting], linked[name]; got != want {
+		if got, want := known[setting], values[name]; got != want {
 			t.Errorf("the default of %s in the image is %q, want %q", setting, got, want)
 		}
 	}
+}
+
+// declares reports whether a package has a variable.
+func declares(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	if pkg == "main" {
+		pkg = "delaybroker/cmd/delaybroker"
+	}
+	files, err := filepath.Glob(filepath.Join("../..", strings.TrimPrefix(pkg, "delaybroker/"), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				for _, n := range s.(*ast.ValueSpec).Names {
+					if n.Name == name {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // TestHealthcheckExists runs the command that the image and the compose file use as their health check.

@@ -21,15 +21,18 @@ func buildFlags(t *testing.T) string {
 	return strings.NewReplacer("$VERSION", "v0.0.0", "$COMMIT", "c0ffee").Replace(flags[1])
 }
 
-// linkedVariables are the variables of package main that the Dockerfile sets.
+// linkedVariables are the variables that the Dockerfile sets, by name.
 func linkedVariables(t *testing.T) map[string]string {
 	t.Helper()
 	linked := make(map[string]string)
-	for _, x := range regexp.MustCompile(`-X main\.(\w+)=(\S*)`).FindAllStringSubmatch(buildFlags(t), -1) {
-		linked[x[1]] = x[2]
+	for _, x := range linkFlag.FindAllStringSubmatch(buildFlags(t), -1) {
+		linked[x[2]] = x[3]
 	}
 	return linked
 }
+
+// linkFlag finds a package, a variable of it, and its value.
+var linkFlag = regexp.MustCompile(`-X (\S+)\.(\w+)=(\S*)`)
 
 var build struct {
 	once   sync.Once

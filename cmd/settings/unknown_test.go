@@ -1,13 +1,12 @@
-package main
+package settings
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
 func TestUnknownNames(t *testing.T) {
-	known, err := settingNames()
+	known, err := names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +23,7 @@ func TestUnknownNames(t *testing.T) {
 		"DELAY_BROKER_SERVICE_HOST=10.0.0.1", "DELAY_BROKER_PORT_8422_TCP_ADDR=10.0.0.1",
 	}
 	got := unknownNames(environ, known)
-	want := []unknownName{
+	want := []UnknownName{
 		{"DELAY_LEVLES", "DELAY_LEVELS"},
 		{"DELAY_HTTP_ADDRESS", "DELAY_HTTP_ADDR"},
 		{"DELAY_FAVOURITE_COLOUR", ""},
@@ -46,25 +45,5 @@ func TestDistance(t *testing.T) {
 		if got := distance(test.a, test.b); got != test.want {
 			t.Errorf("distance of %q and %q: got %d, want %d", test.a, test.b, got, test.want)
 		}
-	}
-}
-
-// The server that somebody names under another name is not silently replaced by one of our own.
-func TestMisnamedServer(t *testing.T) {
-	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
-		embeddedEnv(t)
-		t.Setenv(name, "nats://127.0.0.1:1")
-		r := start(t)
-		said := r.log.await(t, "this variable is no setting; see serve --help")
-		r.stop(t)
-		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
-			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
-		}
-		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
-		_, errs, err := runVerb(t, "", "levels")
-		if want := name + " is no setting, and not read; NATS_URL is"; err == nil || !strings.Contains(errs, want) {
-			t.Errorf("levels: got %v and %q, want %q", err, errs, want)
-		}
-		t.Setenv(name, "")
 	}
 }

@@ -1,14 +1,18 @@
-package main
+package settings
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
 )
 
-func mustReadClient(t *testing.T) clientConfig {
+func mustReadClient(t *testing.T) Client {
 	t.Helper()
-	c, err := readClientConfig()
+	c, err := ReadClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,19 +31,19 @@ func TestClientConfig(t *testing.T) {
 		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://c:3", "jetstream_domain": "leaf"}`), "nats://c:3", "$JS.leaf.API"},
 		{"NATS_CONTEXT", writeContext(t, `{"jetstream_api_prefix": "hub.js"}`), nats.DefaultURL, "hub.js"},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv(test.name, test.value)
 		c := mustReadClient(t)
-		if c.access.url != test.url || c.apiPrefix != test.apiPrefix {
+		if c.Access.URL != test.url || c.APIPrefix != test.apiPrefix {
 			t.Errorf("%s=%s: got %s and %s, want %s and %s", test.name, test.value,
-				c.access.url, c.apiPrefix, test.url, test.apiPrefix)
+				c.Access.URL, c.APIPrefix, test.url, test.apiPrefix)
 		}
 	}
 }
 
 // Settings of the embedded server do not go with an external one, but that is a matter of serve.
 func TestClientConfigBesideServe(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://a:1")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
 	t.Setenv("DELAY_ATTEMPTS", "none")
@@ -47,12 +51,17 @@ func TestClientConfigBesideServe(t *testing.T) {
 }
 
 func TestClientConfigProblems(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_PREFIX", "No")
 	t.Setenv("DELAY_JS_DOMAIN", "a.b")
 	t.Setenv("NATS_PASSWORD", "s3cret")
 	t.Setenv("DELAY_INBOX_PREFIX", "a.*")
-	wantVerbError(t, 2, []string{"DELAY_PREFIX", "DELAY_JS_DOMAIN", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"}, "sub", "x")
+	_, err := ReadClient()
+	for _, part := range []string{"DELAY_PREFIX", "DELAY_JS_DOMAIN", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"} {
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), part) {
+			t.Errorf("got %v, want an ErrConfig with %s", err, part)
+		}
+	}
 }
 
 func TestDialable(t *testing.T) {
@@ -63,12 +72,5 @@ func TestDialable(t *testing.T) {
 		if got := dialable(listen); got != want {
 			t.Errorf("%q: got %q, want %q", listen, got, want)
 		}
-	}
-}
-
-func TestWithoutUsers(t *testing.T) {
-	got, want := withoutUsers("nats://me:s3cret@a:1, token@b:2"), "nats://a:1,nats://b:2"
-	if got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

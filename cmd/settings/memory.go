@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// readMemory is what this process may use.
-func readMemory() inspect.Memory {
+// ReadMemory is what this process may use.
+func ReadMemory() inspect.Memory {
 	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// keepWithin has the runtime collect garbage before the process is killed for it.
-func keepWithin(m inspect.Memory) {
+// KeepWithin has the runtime collect garbage before the process is killed for it.
+func KeepWithin(m inspect.Memory) {
 	if m.Runtime == inspect.NoLimit && m.Cgroup > 0 {
 		debug.SetMemoryLimit(m.Soft())
 	}

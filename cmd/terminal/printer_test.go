@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -13,11 +13,10 @@ import (
 
 func TestTableInAPipe(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{stdout: &out}
-	table := a.table()
-	table.AppendHeader(row("name", "count"))
-	table.AppendRow(row("a longer name", 1))
-	table.AppendRow(row("b", 20))
+	table := Printer{Out: &out}.Table()
+	table.AppendHeader(Row("name", "count"))
+	table.AppendRow(Row("a longer name", 1))
+	table.AppendRow(Row("b", 20))
 	table.Render()
 	if got, want := out.String(), "NAME           COUNT\na longer name      1\nb                 20\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -58,10 +57,9 @@ func FuzzPrintable(f *testing.F) {
 			t.Errorf("%q has %d characters, want at most %d", got, n, bound)
 		}
 		var out bytes.Buffer
-		a := &app{stdout: &out}
-		table := a.table()
-		table.AppendRow(row("a", s, 1))
-		table.AppendRow(row("b", "c", 2))
+		table := Printer{Out: &out}.Table()
+		table.AppendRow(Row("a", s, 1))
+		table.AppendRow(Row("b", "c", 2))
 		table.Render()
 		for _, shown := range []string{got, strings.Replace(out.String(), "\n", "", 2)} {
 			acts := strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -75,45 +73,15 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-func TestVersionJSON(t *testing.T) {
-	all := decodeLines[map[string]string](t, mustRunVerb(t, "", "version", "--json"))
-	if len(all) != 1 || all[0]["nats-server"] == "" || all[0]["delaybroker"] == "" {
-		t.Errorf("got %v, want the versions", all)
-	}
-}
-
-func TestVersionFlag(t *testing.T) {
-	if got, want := mustRunVerb(t, "", "--version"), "delaybroker "+readBuild().name()+"\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// A shell completes the values of flags that have few.
-func TestCompletion(t *testing.T) {
-	for args, want := range map[string]string{
-		"__complete dead ls --code ":     "undelivered\n",
-		"__complete dead ls --by ":       "reason\n",
-		"__complete streams --as ":       "nack\n",
-		"__complete doctor --skip ":      "durability\n",
-		"__complete pub x --level ":      "30m\n",
-		"__complete dead resend --code ": "too_far\n",
-	} {
-		if got := mustRunVerb(t, "", strings.Split(args, " ")...); !strings.Contains(got, want) {
-			t.Errorf("%q: got %q, want %q in it", args, got, want)
-		}
-	}
-}
-
 // A sheet narrows columns, and gives up those that it can do without where that is not enough.
 func TestSheetFits(t *testing.T) {
-	a := &app{stdout: &bytes.Buffer{}}
-	s := a.sheet(
-		column{name: "id"},
-		column{name: "spare", drop: 1},
-		column{name: "text", least: 6},
-		column{name: "first to go", drop: 2},
-	)
-	s.add("12345", "spare", "a text of 23 characters", "0123456789")
+	s := Printer{Out: &bytes.Buffer{}}.Sheet([]Column{
+		{Name: "id"},
+		{Name: "spare", Drop: 1},
+		{Name: "text", Least: 6},
+		{Name: "first to go", Drop: 2},
+	})
+	s.Add("12345", "spare", "a text of 23 characters", "0123456789")
 	for _, test := range []struct {
 		width  int
 		keep   []int

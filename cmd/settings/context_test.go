@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"os"
@@ -6,19 +6,18 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/cmd/links"
+	"delaybroker/test/natstest"
 )
 
 func writeContext(t *testing.T, text string) (path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "some.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return writeFile(t, "some.json", text)
 }
 
 func TestContext(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	dir := filepath.Join(home, "nats", "context")
@@ -39,7 +38,7 @@ func TestContext(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "nats", "context.txt"), []byte("prod"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if mustRead(t).embed == nil {
+	if mustRead(t).Embedded == nil {
 		t.Error("got the selected context, want it not to matter")
 	}
 
@@ -47,17 +46,17 @@ func TestContext(t *testing.T) {
 	t.Setenv("NATS_USER", "somebody")
 	c := mustRead(t)
 	options := nats.GetDefaultOptions()
-	for _, o := range c.access.options {
+	for _, o := range c.Access.Options {
 		if err := o(&options); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, test := range []struct{ name, got, want string }{
-		{"url", c.access.url, "nats://a:4222,nats://b:4222"},
+		{"url", c.Access.URL, "nats://a:4222,nats://b:4222"},
 		{"user", options.User, "somebody"}, // the environment wins
 		{"password", options.Password, "s3cret"},
 		{"inbox", options.InboxPrefix, "_INBOX_me"},
-		{"domain", c.broker.JSDomain, "hub"},
+		{"domain", c.Broker.JSDomain, "hub"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
@@ -76,7 +75,7 @@ func TestContextProblems(t *testing.T) {
 		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
 		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 		t.Setenv("NATS_CONTEXT", test.context)
 		wantOneProblem(t, test.want)
@@ -84,10 +83,10 @@ func TestContextProblems(t *testing.T) {
 }
 
 // optionsOf applies what a link connects with.
-func optionsOf(t *testing.T, a access) nats.Options {
+func optionsOf(t *testing.T, a links.Access) nats.Options {
 	t.Helper()
 	options := nats.GetDefaultOptions()
-	for _, o := range a.options {
+	for _, o := range a.Options {
 		if err := o(&options); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +96,7 @@ func optionsOf(t *testing.T, a access) nats.Options {
 
 // The context of a link is all there is to it: what NATS_* say is about another user.
 func TestLinkContexts(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
 	t.Setenv("NATS_USER", "control")
 	t.Setenv("NATS_PASSWORD", "s3cret")
@@ -105,20 +104,20 @@ func TestLinkContexts(t *testing.T) {
 	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
 	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
 	c := mustRead(t)
-	read, deliver := c.apart["read"], c.apart["deliver"]
-	if _, apart := c.apart["write"]; apart || len(c.apart) != 2 {
-		t.Errorf("got %d links apart, want read and deliver", len(c.apart))
+	read, deliver := c.Apart["read"], c.Apart["deliver"]
+	if _, apart := c.Apart["write"]; apart || len(c.Apart) != 2 {
+		t.Errorf("got %d links apart, want read and deliver", len(c.Apart))
 	}
 	for _, test := range []struct{ name, got, want string }{
-		{"url of read", read.url, "nats://a:4222,nats://b:4222"}, // without whom control is
+		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // without whom control is
 		{"user of read", optionsOf(t, read).User, "reader"},
 		{"inbox of read", optionsOf(t, read).InboxPrefix, "_INBOX_reader"},
-		{"url of deliver", deliver.url, "nats://c:4222"},
+		{"url of deliver", deliver.URL, "nats://c:4222"},
 		{"user of deliver", optionsOf(t, deliver).User, ""},
 		{"token of deliver", optionsOf(t, deliver).Token, "t"},
 		{"inbox of deliver", optionsOf(t, deliver).InboxPrefix, "_INBOX_all"},
-		{"user of the others", optionsOf(t, c.access).User, "control"},
-		{"inbox of the others", optionsOf(t, c.access).InboxPrefix, "_INBOX_all"},
+		{"user of the others", optionsOf(t, c.Access).User, "control"},
+		{"inbox of the others", optionsOf(t, c.Access).InboxPrefix, "_INBOX_all"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, test.got, test.want)
@@ -126,10 +125,10 @@ func TestLinkContexts(t *testing.T) {
 	}
 
 	// The inbox of control's context is its user's alone.
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
 	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
-	if got := optionsOf(t, mustRead(t).apart["write"]).InboxPrefix; got != "" {
+	if got := optionsOf(t, mustRead(t).Apart["write"]).InboxPrefix; got != "" {
 		t.Errorf("inbox of write: got %q, want the default", got)
 	}
 }
@@ -146,7 +145,7 @@ func TestLinkContextProblems(t *testing.T) {
 			`jetstream_api_prefix is "JS.API", and "" for the other links`,
 		},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		t.Setenv("DELAY_JS_DOMAIN", "hub")
@@ -155,7 +154,7 @@ func TestLinkContextProblems(t *testing.T) {
 		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
 	}
 	// Everything wrong with the three is said at once.
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
 		t.Setenv(variable, writeContext(t, `{"password": "p", "user_jwt": "eyJ"}`))
@@ -164,7 +163,7 @@ func TestLinkContextProblems(t *testing.T) {
 		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))
 	}
 	// An embedded server has no users.
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_DELIVER_CONTEXT", "prod")
 	wantOneProblem(t, "DELAY_DELIVER_CONTEXT", "would be embedded")
 }

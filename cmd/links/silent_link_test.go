@@ -1,4 +1,4 @@
-package main
+package links
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/levels"
+	"delaybroker/test/natstest"
 )
 
 // silence is a network that may go silent: nothing is carried any more, and no connection is dropped.
@@ -69,13 +70,15 @@ func (s *silence) carry(to, from net.Conn) {
 // published waits; soon it is given up, and meanwhile the lanes that have nothing to deliver turn on.
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
+	s := natstest.RunWith(t, server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+	}).Server()
 	at, err := url.Parse(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	network := &silence{to: at.Host}
-	d := dialer{log: slog.New(slog.DiscardHandler)}
+	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	down := make(chan time.Time, 1)
 	dial := func(name string, more ...nats.Option) *nats.Conn {
 		nc, err := nats.Connect(s.ClientURL(), append(append(d.options(name), nats.ClosedHandler(nil)), more...)...)
@@ -106,7 +109,11 @@ func TestSilentLink(t *testing.T) {
 	go func() { done <- b.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	<-b.Ready()
-	nc, _ := connect(t, s.ClientURL())
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
 	body := make([]byte, 4<<10)
 	network.held.Store(true)
 	defer network.held.Store(false)

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // barFrequency is how often a bar is redrawn.
 const barFrequency = 100 * time.Millisecond
 
-// A bar is a line on a terminal that shows the progress of a verb: "68 of 120 dead letters". A nil bar shows nothing.
-type bar struct {
+// A Bar is a line on a terminal that shows the progress of a verb: "68 of 120 dead letters". A nil Bar shows nothing.
+type Bar struct {
 	w     io.Writer
 	what  string
 	total int
@@ -23,15 +23,16 @@ type bar struct {
 	ended bool
 }
 
-// bar returns nil for a single step, and where stderr is no terminal.
-func (a *app) bar(what string, total int) *bar {
-	if total < 2 || a.json || !isTerminal(a.stderr) {
+// Bar returns nil for a single step, and where Err is no terminal.
+func (p Printer) Bar(what string, total int) *Bar {
+	if total < 2 || p.JSON || !Is(p.Err) {
 		return nil
 	}
-	return &bar{w: a.stderr, what: what, total: total}
+	return &Bar{w: p.Err, what: what, total: total}
 }
 
-func (b *bar) step() {
+// Step counts one more that is done.
+func (b *Bar) Step() {
 	if b == nil {
 		return
 	}
@@ -47,8 +48,8 @@ func (b *bar) step() {
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", drawing, b.done, b.total, b.what)
 }
 
-// stop removes the bar from the terminal. It may be called more than once.
-func (b *bar) stop() {
+// Stop removes the bar from the terminal. It may be called more than once.
+func (b *Bar) Stop() {
 	if b == nil {
 		return
 	}

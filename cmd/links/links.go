@@ -1,4 +1,4 @@
-package main
+package links
 
 import (
 	"context"
@@ -37,37 +37,38 @@ type link struct {
 	conn *nats.Conn
 }
 
-// links are the connections read, write, deliver and control, in this order.
-type links []link
+// A Set is the connections read, write, deliver and control, in this order.
+type Set []link
 
-func (l links) forBroker() broker.Links {
+// ForBroker are the links as the broker takes them.
+func (l Set) ForBroker() broker.Links {
 	return broker.Links{Read: l[0].conn, Write: l[1].conn, Deliver: l[2].conn, Control: l[3].conn}
 }
 
-// dialer makes links.
-type dialer struct {
-	access  access
-	apart   map[string]access // instead, for some links by name
-	version string            // of this program
-	// patient means that a server which is not there yet is waited for. The embedded one is there.
-	patient bool
-	// lost is called when a link is closed for good. The server does so after it refused our credentials twice; our own
+// A Dialer makes links.
+type Dialer struct {
+	Access  Access
+	Apart   map[string]Access // instead, for some links by name
+	Version string            // of this program
+	// Patient means that a server which is not there yet is waited for. The embedded one is there.
+	Patient bool
+	// Lost is called when a link is closed for good. The server does so after it refused our credentials twice; our own
 	// close calls it too.
-	lost func(error)
-	log  *slog.Logger
+	Lost func(error)
+	Log  *slog.Logger
 }
 
-// dial connects, or begins to when the dialer is patient: see await.
-func (d dialer) dial() (links, error) {
-	var all links
+// Dial connects, or begins to when the dialer is patient: see [Set.Await].
+func (d Dialer) Dial() (Set, error) {
+	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		access, apart := d.apart[name]
+		access, apart := d.Apart[name]
 		if !apart {
-			access = d.access
+			access = d.Access
 		}
-		nc, err := nats.Connect(access.url, append(d.options(name), access.options...)...)
+		nc, err := nats.Connect(access.URL, append(d.options(name), access.Options...)...)
 		if err != nil {
-			all.close()
+			all.Close()
 			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
 		}
 		all = append(all, link{name, nc})
@@ -75,12 +76,12 @@ func (d dialer) dial() (links, error) {
 	return all, nil
 }
 
-func (d dialer) options(name string) []nats.Option {
-	log := d.log.With("link", name)
+func (d Dialer) options(name string) []nats.Option {
+	log := d.Log.With("link", name)
 	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
 	const unreachable = "cannot connect to NATS; trying on"
 	options := []nats.Option{
-		nats.Name(fmt.Sprintf("delaybroker %s %s", d.version, name)),
+		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
@@ -88,7 +89,7 @@ func (d dialer) options(name string) []nats.Option {
 		nats.MaxPingsOutstanding(pingsMissed),
 		nats.FlusherTimeout(writeTimeout),
 		nats.ReconnectOnFlusherError(), // otherwise what it could not write is dropped, and the connection stays
-		nats.RetryOnFailedConnect(d.patient),
+		nats.RetryOnFailedConnect(d.Patient),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("disconnected from NATS", "err", err)
@@ -119,7 +120,7 @@ func (d dialer) options(name string) []nats.Option {
 			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
-			d.lost(fmt.Errorf("connection to NATS to %s closed for good: %w", name, reason(nc)))
+			d.Lost(fmt.Errorf("connection to NATS to %s closed for good: %w", name, reason(nc)))
 		}),
 	}
 	if name != "read" {
@@ -137,9 +138,9 @@ func reason(nc *nats.Conn) error {
 	return nats.ErrConnectionClosed
 }
 
-// await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
+// Await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
 // is sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
-func (l links) await(ctx context.Context, log *slog.Logger) error {
+func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, link := range l {
 		if err := link.await(ctx, log); err != nil {
 			return err
@@ -168,8 +169,8 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// connected says of each link whether it is up.
-func (l links) connected() map[string]bool {
+// Connected says of each link whether it is up.
+func (l Set) Connected() map[string]bool {
 	up := make(map[string]bool, len(l))
 	for _, link := range l {
 		up[link.name] = link.conn.IsConnected()
@@ -177,8 +178,8 @@ func (l links) connected() map[string]bool {
 	return up
 }
 
-// close closes every link, as the last use of them.
-func (l links) close() {
+// Close closes every link, as the last use of them.
+func (l Set) Close() {
 	for _, link := range l {
 		link.conn.Close()
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/kelseyhightower/envconfig"
+
+	"delaybroker/broker/inspect"
 )
 
 // envPrefix begins the names of our own settings.
@@ -123,6 +125,11 @@ func isSet(name string) bool {
 	return ok || prefixed
 }
 
+// Given says which of the settings the environment gives that can be read off the streams instead.
+func Given() inspect.Given {
+	return inspect.Given{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
+}
+
 // The formats are templates over envconfig's description of a field, which has the plain name of a shared setting in
 // Alt and, in Field, what defaultSettings put there.
 const (
@@ -131,8 +138,8 @@ const (
 	nameFormat  = "{{if .Alt}}{{.Alt}}{{else}}{{.Key}}{{end}}"
 )
 
-// settingNames are the variables that settings are read from, in the order of the table.
-func settingNames() ([]string, error) {
+// names are the variables that settings are read from, in the order of the table.
+func names() ([]string, error) {
 	var b strings.Builder
 	if err := envconfig.Usagef(envPrefix, &settings{}, &b, namesFormat); err != nil {
 		return nil, fmt.Errorf("list the settings: %w", err)
@@ -140,8 +147,8 @@ func settingNames() ([]string, error) {
 	return strings.Fields(b.String()), nil
 }
 
-// writeSettings prints the table of "serve --help".
-func writeSettings(w io.Writer) error {
+// WriteTable prints the table of "serve --help".
+func WriteTable(w io.Writer) error {
 	s := defaultSettings()
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "usage: delaybroker [serve]\n\nSettings are environment variables. An empty one counts as not set."+

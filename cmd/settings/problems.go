@@ -1,9 +1,10 @@
-package main
+package settings
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 	"delaybroker/broker"
 	"delaybroker/levels"
 )
+
+// ErrConfig is returned for settings that cannot be used, with a line for each problem.
+var ErrConfig = errors.New("configuration")
 
 // A problem is a setting that cannot be used.
 type problem struct {
@@ -76,7 +80,7 @@ func (p problems) err() error {
 	for i, one := range p {
 		all[i] = one.err
 	}
-	return fmt.Errorf("%w:\n%w", errConfig, errors.Join(all...))
+	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(all...))
 }
 
 // refused is a value that the broker refuses for any of its fields: zero would be its default.
@@ -159,4 +163,16 @@ func (p *problems) oneOf(name, value string, allowed ...string) string {
 		p.refuse(name, value, "want one of %s", strings.Join(allowed, ", "))
 	}
 	return value
+}
+
+// address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).
+func (p *problems) address(name, value string) (host string, port int) {
+	host, text, err := net.SplitHostPort(value)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port < 0 || port > 65535 {
+		p.refuse(name, value, "want host:port, such as 127.0.0.1:8422 or :8422")
+	}
+	return host, port
 }

@@ -1,9 +1,6 @@
-package main
+package settings
 
 import (
-	"log/slog"
-	"net"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -13,59 +10,53 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/links"
 	"delaybroker/levels"
 )
 
-// config is what the settings mean.
-type config struct {
-	broker   broker.Config     // all but its Log
-	access   access            // of the broker; where the server is embedded, its address is known when it runs
-	reach    access            // of the verbs that look at it from outside
-	apart    map[string]access // of the links that have a context of their own, by name
-	embed    *embedded.Config  // nil when the server is external
-	httpAddr string            // empty means no HTTP
-	log      logConfig
+// Config is what the settings mean.
+type Config struct {
+	Broker   broker.Config           // all but its Log and its Place
+	Access   links.Access            // where the server is embedded, its address is known when it runs
+	Apart    map[string]links.Access // of the links that have a context of their own, by name
+	Embedded *embedded.Config        // nil when the server is external
+	HTTPAddr string                  // empty means no HTTP
+	Log      Log
 }
 
-type logConfig struct {
-	level  slog.Level
-	format string // auto, text or json
-}
-
-// readConfig reads the environment and reports all problems at once, wrapping errConfig.
-func readConfig() (config, error) {
+// Read reads the environment and reports all problems at once, wrapping ErrConfig.
+func Read() (Config, error) {
 	s, err := readSettings()
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	var p problems
 	c := s.config(&p)
 	return c, p.err()
 }
 
-func (s settings) config(p *problems) config {
-	var c config
+func (s settings) config(p *problems) Config {
+	var c Config
 	from := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
 		var tls []nats.Option
-		c.embed, tls = s.embedConfig(p)
-		c.access = s.toEmbedded(p).access(p, from)
-		c.access.login = loginEmbedded
-		c.access.options = append(c.access.options, tls...)
+		c.Embedded, tls = s.embedConfig(p)
+		c.Access = s.toEmbedded(p).access(p, from)
+		c.Access.Login = loginEmbedded
+		c.Access.Options = append(c.Access.Options, tls...)
 	} else {
 		s.refuseEmbedded(p)
-		c.access = s.access(p, from)
-		c.apart = s.accessApart(p, from)
+		c.Access = s.access(p, from)
+		c.Apart = s.accessApart(p, from)
 	}
-	c.access.options = append(c.access.options, s.inbox(p, from)...)
-	c.reach = c.access
-	c.broker = s.brokerConfig(p, from, c.embed != nil)
+	c.Access.Options = append(c.Access.Options, s.inbox(p, from)...)
+	c.Broker = s.brokerConfig(p, from, c.Embedded != nil)
 	if s.HTTPAddr != "off" {
-		c.httpAddr = s.HTTPAddr
+		c.HTTPAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
 	}
-	c.log.format = p.oneOf("DELAY_LOG_FORMAT", s.LogFormat, "auto", "text", "json")
-	if err := c.log.level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+	c.Log.Format = p.oneOf("DELAY_LOG_FORMAT", s.LogFormat, "auto", "text", "json")
+	if err := c.Log.Level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		p.refuse("DELAY_LOG_LEVEL", s.LogLevel, "want one of debug, info, warn, error")
 	}
 	return c
@@ -85,7 +76,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		MaxPendingBytes: p.bytes("DELAY_MAX_PENDING_BYTES", s.MaxPendingBytes),
 		Journal:         p.durationOrOff("DELAY_JOURNAL", s.Journal),
 		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes),
-		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, readMemory(), embedded),
+		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, ReadMemory(), embedded),
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
@@ -181,16 +172,4 @@ func (s settings) variables() map[string]variable {
 		"ReplyPrefixes":   {name: "DELAY_REPLY_PREFIXES", value: s.ReplyPrefixes},
 		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
 	}
-}
-
-// address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).
-func (p *problems) address(name, value string) (host string, port int) {
-	host, text, err := net.SplitHostPort(value)
-	if err == nil {
-		port, err = strconv.Atoi(text)
-	}
-	if err != nil || port < 0 || port > 65535 {
-		p.refuse(name, value, "want host:port, such as 127.0.0.1:8422 or :8422")
-	}
-	return host, port
 }

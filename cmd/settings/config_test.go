@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -16,11 +16,12 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
+	"delaybroker/test/natstest"
 )
 
-func mustRead(t *testing.T) config {
+func mustRead(t *testing.T) Config {
 	t.Helper()
-	c, err := readConfig()
+	c, err := Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +31,12 @@ func mustRead(t *testing.T) config {
 // problemsOf are the lines of the error that the environment gives, without the first.
 func problemsOf(t *testing.T) []string {
 	t.Helper()
-	_, err := readConfig()
+	_, err := Read()
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, errConfig) {
-		t.Errorf("got %v, want it to wrap errConfig", err)
+	if !errors.Is(err, ErrConfig) {
+		t.Errorf("got %v, want it to wrap ErrConfig", err)
 	}
 	return strings.Split(err.Error(), "\n")[1:]
 }
@@ -54,29 +55,29 @@ func wantOneProblem(t *testing.T, parts ...string) {
 }
 
 func TestDefaultsAreTheBrokers(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	c := mustRead(t)
 	for _, test := range []struct {
 		name      string
 		got, want any
 	}{
-		{"prefix", c.broker.Prefix, message.DefaultPrefix},
-		{"ladder", c.broker.Ladder.String(), levels.Default().String()},
-		{"attempts", c.broker.Attempts, broker.DefaultAttempts},
-		{"dedup window", c.broker.DedupWindow, broker.DefaultDedupWindow},
-		{"max delay", c.broker.MaxDelay, broker.DefaultMaxDelay},
-		{"retry", c.broker.RetryLadder.String(), broker.DefaultRetry},
-		{"reply timeout", c.broker.ReplyTimeout, broker.DefaultReplyTimeout},
-		{"rates", len(c.broker.Rates), 0},
-		{"max pending", c.broker.MaxPending + c.broker.MaxPendingBytes, int64(0)},
-		{"shutdown grace", c.broker.ShutdownGrace, broker.DefaultShutdownGrace},
-		{"replicas", c.broker.Replicas, 0},
-		{"deliver", c.broker.Deliver.Default, message.ModeAuto},
-		{"targets", len(c.broker.Targets) + len(c.broker.HeaderTargets), 0},
-		{"provision", c.broker.Provision, true},
-		{"owners", c.broker.MaxOwners, 3},
-		{"http", c.httpAddr, "127.0.0.1:8422"},
-		{"embedded", *c.embed, embedded.Config{
+		{"prefix", c.Broker.Prefix, message.DefaultPrefix},
+		{"ladder", c.Broker.Ladder.String(), levels.Default().String()},
+		{"attempts", c.Broker.Attempts, broker.DefaultAttempts},
+		{"dedup window", c.Broker.DedupWindow, broker.DefaultDedupWindow},
+		{"max delay", c.Broker.MaxDelay, broker.DefaultMaxDelay},
+		{"retry", c.Broker.RetryLadder.String(), broker.DefaultRetry},
+		{"reply timeout", c.Broker.ReplyTimeout, broker.DefaultReplyTimeout},
+		{"rates", len(c.Broker.Rates), 0},
+		{"max pending", c.Broker.MaxPending + c.Broker.MaxPendingBytes, int64(0)},
+		{"shutdown grace", c.Broker.ShutdownGrace, broker.DefaultShutdownGrace},
+		{"replicas", c.Broker.Replicas, 0},
+		{"deliver", c.Broker.Deliver.Default, message.ModeAuto},
+		{"targets", len(c.Broker.Targets) + len(c.Broker.HeaderTargets), 0},
+		{"provision", c.Broker.Provision, true},
+		{"owners", c.Broker.MaxOwners, 3},
+		{"http", c.HTTPAddr, "127.0.0.1:8422"},
+		{"embedded", *c.Embedded, embedded.Config{
 			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Open: true,
 		}},
 	} {
@@ -161,10 +162,10 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas + 1),
 			broker.Config{Replicas: broker.MaxReplicas + 1}, false},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		t.Setenv(test.variable, test.value)
-		_, ours := readConfig()
+		_, ours := Read()
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {
 			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t",
@@ -195,7 +196,7 @@ func TestProblemInWords(t *testing.T) {
 		{"DELAY_DELIVER", "maybe", `DELAY_DELIVER="maybe": delivery mode "maybe": want auto, stream, core or request`},
 		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		t.Setenv(test.name, test.value)
 		if got := problemsOf(t); len(got) != 1 || got[0] != test.want {
@@ -219,7 +220,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 	wrong := map[string]string{
 		"NATS_CREDS":              "/nowhere/creds",
@@ -290,7 +291,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 	// What cannot be wrong, or is checked elsewhere.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
-	names, err := settingNames()
+	names, err := names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +303,8 @@ func TestAllProblemsAtOnce(t *testing.T) {
 }
 
 func TestEmptyMeansUnset(t *testing.T) {
-	clearEnv(t)
-	names, err := settingNames()
+	natstest.ClearEnv(t)
+	names, err := names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,24 +313,24 @@ func TestEmptyMeansUnset(t *testing.T) {
 	}
 	t.Setenv("DELAY_NATS_URL", "")
 	c := mustRead(t)
-	if c.embed == nil {
+	if c.Embedded == nil {
 		t.Error("got an external server for an empty NATS_URL, want the embedded one")
 	}
-	if got, want := c.broker.Attempts, broker.DefaultAttempts; got != want {
+	if got, want := c.Broker.Attempts, broker.DefaultAttempts; got != want {
 		t.Errorf("attempts: got %d, want %d", got, want)
 	}
 
 	// An empty name with our prefix must not hide the plain one.
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://example.com")
 	t.Setenv("DELAY_NATS_URL", "")
-	if got, want := mustRead(t).access.url, "nats://example.com"; got != want {
+	if got, want := mustRead(t).Access.URL, "nats://example.com"; got != want {
 		t.Errorf("url: got %q, want %q", got, want)
 	}
 }
 
 func TestOwnSettingsNeedThePrefix(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("HTTP_ADDR", "nonsense")
 	t.Setenv("LOG_LEVEL", "nonsense")
 	t.Setenv("LEVELS", "nonsense")
@@ -337,7 +338,7 @@ func TestOwnSettingsNeedThePrefix(t *testing.T) {
 }
 
 func TestKubernetesServiceVariablesAreNoSettings(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_PORT", "tcp://10.0.0.1:8422")
 	t.Setenv("NATS_PORT", "tcp://10.0.0.1:4222")
 	mustRead(t)
@@ -348,7 +349,7 @@ func TestEmbeddedNextToAServer(t *testing.T) {
 		{"NATS_URL", "nats://127.0.0.1:4222"},
 		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://127.0.0.1:4222"}`)},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv(test.variable, test.value)
 		t.Setenv("DELAY_EMBEDDED_DIR", "/data")
 		wantOneProblem(t, `DELAY_EMBEDDED_DIR="/data"`, test.variable)
@@ -356,13 +357,13 @@ func TestEmbeddedNextToAServer(t *testing.T) {
 }
 
 func TestCredentialsWithoutAServer(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("NATS_TOKEN", "s3cret")
 	wantOneProblem(t, "NATS_TOKEN", "NATS_URL")
 }
 
 func TestReplicasOfTheEmbeddedServer(t *testing.T) {
-	clearEnv(t)
+	natstest.ClearEnv(t)
 	t.Setenv("DELAY_STREAM_REPLICAS", "3")
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
@@ -379,10 +380,10 @@ func TestProvision(t *testing.T) {
 		{"nats://127.0.0.1:4222", "create", true},
 		{"nats://127.0.0.1:4222", "verify", false},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", test.url)
 		t.Setenv("DELAY_PROVISION", test.provision)
-		if got := mustRead(t).broker.Provision; got != test.want {
+		if got := mustRead(t).Broker.Provision; got != test.want {
 			t.Errorf("NATS_URL=%q DELAY_PROVISION=%q: got %t, want %t", test.url, test.provision, got, test.want)
 		}
 	}
@@ -397,11 +398,11 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{"NATS_TOKEN", secret},
 		{"NATS_PASSWORD", secret, "NATS_USER", secret},
 	} {
-		clearEnv(t)
+		natstest.ClearEnv(t)
 		for i := 0; i < len(environ); i += 2 {
 			t.Setenv(environ[i], environ[i+1])
 		}
-		_, err := readConfig()
+		_, err := Read()
 		if err == nil {
 			t.Errorf("%q: got no problem, want one", environ)
 		} else if strings.Contains(err.Error(), secret) {
@@ -417,10 +418,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 
 func TestHelpShowsEverySetting(t *testing.T) {
 	var b strings.Builder
-	if err := writeSettings(&b); err != nil {
+	if err := WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	names, err := settingNames()
+	names, err := names()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"fmt"
@@ -35,16 +35,16 @@ var misnamed = map[string]string{
 	"NATS_TLS_CA": "NATS_CA", "NATS_CA_FILE": "NATS_CA", "NATS_CACERT": "NATS_CA", "NATS_TLSCA": "NATS_CA",
 }
 
-// An unknownName is a variable that looks like a setting, and is none.
-type unknownName struct {
-	name    string
-	nearest string // the setting that was probably meant; empty when none is near
+// An UnknownName is a variable that looks like a setting, and is none.
+type UnknownName struct {
+	Name    string
+	Nearest string // the setting that was probably meant; empty when none is near
 }
 
 // unknownNames finds misspelt settings in the environment. They are worth a warning and not an error, because others
 // may put variables with our prefix there.
-func unknownNames(environ, known []string) []unknownName {
-	var unknown []unknownName
+func unknownNames(environ, known []string) []UnknownName {
+	var unknown []UnknownName
 	set := make(map[string]bool)
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -53,18 +53,18 @@ func unknownNames(environ, known []string) []unknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+"_"+meant] {
-			unknown = append(unknown, unknownName{name, meant}) // next to what is meant, it is another program's
+			unknown = append(unknown, UnknownName{name, meant}) // next to what is meant, it is another program's
 			continue
 		}
 		rest, ours := strings.CutPrefix(name, envPrefix+"_")
 		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
 			continue
 		}
-		u := unknownName{name: name}
+		u := UnknownName{Name: name}
 		best := maxTypo + 1
 		for _, k := range known {
 			if d := distance(name, k); d < best {
-				best, u.nearest = d, k
+				best, u.Nearest = d, k
 			}
 		}
 		unknown = append(unknown, u)
@@ -72,22 +72,21 @@ func unknownNames(environ, known []string) []unknownName {
 	return unknown
 }
 
-// warnOfNames tells a person of settings that are probably misspelt.
-func (a *app) warnOfNames() {
-	known, err := settingNames()
+// Unknown finds misspelt settings in the environment.
+func Unknown() ([]UnknownName, error) {
+	known, err := names()
 	if err != nil {
-		return
+		return nil, err
 	}
-	for _, u := range unknownNames(os.Environ(), known) {
-		fmt.Fprintln(a.stderr, u)
-	}
+	return unknownNames(os.Environ(), known), nil
 }
 
-func (u unknownName) String() string {
-	if u.nearest == "" {
-		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.name, 100))
+// String tells a person.
+func (u UnknownName) String() string {
+	if u.Nearest == "" {
+		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.Name, 100))
 	}
-	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.name, 100), u.nearest)
+	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.Name, 100), u.Nearest)
 }
 
 // distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.

@@ -1,31 +1,21 @@
-package main
+package settings
 
 import (
-	"crypto/tls"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/cmd/embedded"
+	"delaybroker/broker/inspect"
+	"delaybroker/cmd/links"
 )
-
-// access is how to reach NATS. Secrets are inside the options, which nothing prints.
-type access struct {
-	url     string // servers, comma separated; may hold a password, so never logged
-	options []nats.Option
-	login   string // what to set where the server does not accept that; empty for the settings of NATS
-}
 
 // access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
 // now, rather than a connection that is retried for ever.
-func (s settings) access(p *problems, from fromContext) access {
-	a := access{url: s.NATSURL}
+func (s settings) access(p *problems, from fromContext) links.Access {
+	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
 			err = option(&nats.Options{})
@@ -34,7 +24,7 @@ func (s settings) access(p *problems, from fromContext) access {
 			p.refuse(from.named(name), value, "%w", err)
 			return
 		}
-		a.options = append(a.options, option)
+		a.Options = append(a.Options, option)
 	}
 
 	p.servers(from.named("NATS_URL"), s.NATSURL)
@@ -42,12 +32,12 @@ func (s settings) access(p *problems, from fromContext) access {
 	case s.NATSUser == "" && s.NATSPassword != "":
 		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
-		a.options = append(a.options, nats.Token(s.NATSUser)) // as the CLI does
+		a.Options = append(a.Options, nats.Token(s.NATSUser)) // as the CLI does
 	case s.NATSUser != "":
-		a.options = append(a.options, nats.UserInfo(s.NATSUser, s.NATSPassword))
+		a.Options = append(a.Options, nats.UserInfo(s.NATSUser, s.NATSPassword))
 	}
 	if s.NATSToken != "" {
-		a.options = append(a.options, nats.Token(s.NATSToken))
+		a.Options = append(a.Options, nats.Token(s.NATSToken))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
 		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")
@@ -73,28 +63,9 @@ func (s settings) access(p *problems, from fromContext) access {
 		try("NATS_CA", s.NATSCA, nats.RootCAs(inHome(s.NATSCA)), nil)
 	}
 	if from.TLSFirst {
-		a.options = append(a.options, nats.TLSHandshakeFirst())
+		a.Options = append(a.Options, nats.TLSHandshakeFirst())
 	}
 	return a
-}
-
-// at is how to reach the embedded server as this user.
-func (a access) at(server *embedded.Server) access {
-	return access{url: server.URL(), options: slices.Concat(a.options, server.TLS()), login: a.login}
-}
-
-// explain adds to the refusal of the embedded server which settings tell who we are.
-func (a access) explain(err error) error {
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	switch {
-	case a.login == "":
-		return err
-	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%w: %s", err, a.login)
-	case certificate:
-		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
-	}
-	return err
 }
 
 // inbox is the option that sets the inbox prefix. It is not part of access, because the embedded server has it too.
@@ -122,15 +93,15 @@ func (s settings) linkContext(link string) string {
 // accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only
 // two things are taken from the environment: the servers, where the context names none, and the inbox prefix, where
 // DELAY_INBOX_PREFIX sets one for all links.
-func (s settings) accessApart(p *problems, control fromContext) map[string]access {
-	apart := make(map[string]access)
+func (s settings) accessApart(p *problems, control fromContext) map[string]links.Access {
+	apart := make(map[string]links.Access)
 	for _, variable := range linkVariables {
 		name := s.linkContext(variable.link)
 		if name == "" {
 			continue
 		}
 		own := settings{NATSContext: name}
-		from := own.takeContext(p, variable.name, withoutUsers(s.NATSURL))
+		from := own.takeContext(p, variable.name, links.WithoutUsers(s.NATSURL))
 		// The link uses the JetStream that control uses, and the engine asks both in one way.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
 			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
@@ -142,9 +113,9 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]acces
 		}
 		a := own.access(p, from)
 		if own.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
-			a.options = append(a.options, own.inbox(p, from)...)
+			a.Options = append(a.Options, own.inbox(p, from)...)
 		} else {
-			a.options = append(a.options, s.inbox(new(problems), control)...) // control's problem, if it is one
+			a.Options = append(a.Options, s.inbox(new(problems), control)...) // control's problem, if it is one
 		}
 		apart[variable.link] = a
 	}
@@ -177,4 +148,17 @@ func inHome(path string) string {
 		return path
 	}
 	return filepath.Join(home, rest)
+}
+
+// LinksApart are the links with a user of their own, for those who look at the rights of each.
+func (c Config) LinksApart() []inspect.Link {
+	var all []inspect.Link
+	for _, variable := range linkVariables {
+		if access, apart := c.Apart[variable.link]; apart {
+			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
+			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
+			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})
+		}
+	}
+	return all
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/cmd/links"
+	"delaybroker/cmd/settings"
+)
+
+// connect connects to a server for a person who waits.
+func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
+	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
+}
+
+// connectClient connects for verbs that publish or subscribe. The caller closes the session.
+func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Session, error) {
+	nc, err := a.connect(ctx, c.Access)
+	if err != nil {
+		return nil, err
+	}
+	s, err := inspect.NewSession(nc, c.APIPrefix)
+	if err != nil {
+		nc.Close()
+	}
+	return s, err
+}
+
+// openConfigured reads the settings and opens an inspector with them.
+func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
+	cfg, err := settings.Read()
+	if err != nil {
+		return nil, err
+	}
+	return a.open(ctx, cfg)
+}
+
+// open connects with the broker's settings. The prefix and the levels are read off the streams, where the environment
+// does not set them. The caller closes the inspector.
+func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
+	i, err := a.openBySettings(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	adopted, err := i.Adopt(ctx, settings.Given())
+	if adopted.Prefix != "" {
+		fmt.Fprintf(a.Err, "using the prefix %s: the streams here are of that one, and DELAY_PREFIX is not set\n",
+			adopted.Prefix)
+	}
+	if len(adopted.Choices) > 0 {
+		names := inspect.Printable(strings.Join(adopted.Choices, ", "), 600)
+		fmt.Fprintln(a.Err, "there are streams of several prefixes here: set DELAY_PREFIX to one of "+names)
+	}
+	if err != nil {
+		i.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// openBySettings connects for provision, which goes by the settings alone. The caller closes the inspector.
+func (a *app) openBySettings(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
+	a.warnOfNames()
+	nc, err := a.connect(ctx, cfg.Access)
+	if err != nil {
+		return nil, err
+	}
+	i, err := inspect.Open(nc, cfg.Broker)
+	if err != nil {
+		nc.Close()
+	}
+	return i, err
+}
+
+// warnOfNames tells a person of settings that are probably misspelt.
+func (a *app) warnOfNames() {
+	unknown, err := settings.Unknown()
+	if err != nil {
+		return
+	}
+	for _, u := range unknown {
+		fmt.Fprintln(a.Err, u)
+	}
+}

@@ -1,0 +1,54 @@
+package links
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+)
+
+// Access is how to reach NATS. Secrets are inside the options, which nothing prints.
+type Access struct {
+	URL     string // servers, comma separated; may hold a password, so never logged
+	Options []nats.Option
+	Login   string // what to set where the server does not accept that; empty for the settings of NATS
+}
+
+// At is how to reach another server as this user.
+func (a Access) At(url string, more []nats.Option) Access {
+	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}
+}
+
+// Explain adds to the refusal of the embedded server which settings tell who we are.
+func (a Access) Explain(err error) error {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case a.Login == "":
+		return err
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w: %s", err, a.Login)
+	case certificate:
+		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
+	}
+	return err
+}
+
+// WithoutUsers removes users and passwords from a list of servers, for messages to people.
+func WithoutUsers(servers string) string {
+	var shown []string
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		if plain, err := inspect.WithoutUser(server); err == nil {
+			shown = append(shown, plain)
+		}
+	}
+	return strings.Join(shown, ",")
+}

@@ -1,0 +1,39 @@
+package links
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/inspect"
+)
+
+// mostSaid is how many characters of a server's error a person is told.
+const mostSaid = 1000
+
+// Connect makes the connection of a verb. It tells the person who waits when the connection is lost and when it is
+// back.
+func Connect(ctx context.Context, to Access, version string, tell func(text string)) (*nats.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	options := []nats.Option{
+		nats.Name(fmt.Sprintf("delaybroker %s client", version)),
+		nats.MaxReconnects(-1),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil when it was us
+				text := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
+				tell(inspect.Printable(text, mostSaid))
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			tell("connected to NATS again, at " + inspect.ServerOf(nc))
+		}),
+	}
+	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", WithoutUsers(to.URL), to.Explain(err))
+	}
+	return nc, nil
+}

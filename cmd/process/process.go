@@ -1,0 +1,233 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/probes"
+	"delaybroker/cmd/embedded"
+	"delaybroker/cmd/links"
+	"delaybroker/cmd/settings"
+)
+
+// A Process is what serves: a broker, its connections, its probes and, without an external server, a NATS server.
+type Process struct {
+	Config settings.Config
+	Log    *slog.Logger
+
+	Version, Revision, GoVersion string // of this program, for the probes and the log
+}
+
+// Run starts what is in the picture, from the bottom up, and stops it from the top down.
+//
+//	           SIGINT, SIGTERM                          probes
+//	                  │                                   │
+//	          1 × watch the stop               0..1 × http.Server
+//	                  │ ctx                               │ Ready, Alive, Status
+//	                  ▼                                   ▼
+//	this goroutine: broker.Run  ────────────────────  1 × announce "ready"
+//	                  │          (its goroutines: see broker)
+//	                  │ 4 × nats.Conn: read, write, deliver, control (each with nats.go's goroutines)
+//	                  ▼
+//	     0..1 × embedded nats-server, or the one at NATS_URL
+//
+// Whatever fails ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
+// that of the defers below, reversed:
+//
+//  1. /readyz says 503, so that nobody counts on us
+//  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
+//  3. the connections close
+//  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
+//  5. the embedded server stops, with all that was said to it on disk
+func (p Process) Run(parent context.Context) (err error) {
+	cfg, log := p.Config, p.Log
+	life := begin(parent, log)
+	defer func() { life.end(err) }()
+	ctx := life.ctx
+
+	// The port comes first: a broker that cannot be probed should not have touched anything.
+	listener, err := listen(cfg.HTTPAddr)
+	if err != nil {
+		return p.another(ctx, err)
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	dialer := links.Dialer{
+		Access: cfg.Access, Apart: cfg.Apart, Version: p.Version, Patient: cfg.Embedded == nil, Lost: life.fail, Log: log,
+	}
+	var storage func() []inspect.Check
+	if cfg.Embedded != nil {
+		server, err := embedded.Start(*cfg.Embedded, log)
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		server.Keep(life.fail)
+		storage = func() []inspect.Check { return []inspect.Check{server.Disk(), server.Store()} }
+		dialer.Access = cfg.Access.At(server.URL(), server.TLS())
+	}
+	web := probes.NewServer(log)
+	defer probes.Close(web, log)
+	set, err := dialer.Dial()
+	if err != nil {
+		return p.notAccepted(err)
+	}
+	defer set.Close()
+	cfg.Broker.Log, cfg.Broker.Place = log, p.place()
+	b, err := broker.New(set.ForBroker(), cfg.Broker)
+	if err != nil {
+		return err
+	}
+	var durability atomic.Pointer[string]
+	if listener != nil {
+		web.Handler = probes.Source{
+			Engine: b, Connected: set.Connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
+		}.Handler()
+		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
+	}
+
+	if err := set.Await(ctx, log); err != nil {
+		return life.failure()
+	}
+	return life.run(b, func() {
+		p.announce(ctx, b, set.ForBroker().Control, addressOf(listener), &durability)
+	})
+}
+
+// run runs the broker until ctx ends, and calls announce when it is ready.
+func (l *lifetime) run(b *broker.Broker, announce func()) error {
+	l.running.Go(func() {
+		select {
+		case <-b.Ready():
+			announce()
+		case <-l.ctx.Done():
+		}
+	})
+	err := b.Run(l.ctx)
+	if errors.Is(err, layout.ErrMissingStreams) {
+		err = fmt.Errorf("%w; %s", err, howToProvision(err))
+	}
+	return errors.Join(l.failure(), err)
+}
+
+// notAccepted explains that the embedded server refuses the broker's user: a server elsewhere is tried again instead.
+func (p Process) notAccepted(err error) error {
+	if !errors.Is(err, nats.ErrAuthorization) {
+		return err
+	}
+	return fmt.Errorf("%w: the embedded server does not accept the broker: %w",
+		settings.ErrConfig, p.Config.Access.Explain(err))
+}
+
+// announce logs that the broker is ready, with what an acknowledgement means, and stores that meaning for the probes.
+func (p Process) announce(
+	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
+) {
+	c := p.Config.Broker
+	meaning, weak := p.durability(ctx, b, control).Words()
+	durability.Store(&meaning)
+	p.Log.Info("ready", "version", p.Version,
+		"server", inspect.ServerOf(control), "server_version", control.ConnectedServerVersion(),
+		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
+		"http", probes, "durability", meaning)
+	for _, w := range weak {
+		p.Log.Warn("durability is weak", "what", w.What, "do", w.Do)
+	}
+}
+
+// howToProvision says what to do about streams that are missing.
+func howToProvision(err error) string {
+	if errors.Is(err, layout.ErrForbidden) {
+		return "grant the broker's user that right for each of them, or run delaybroker provision as a user who has it"
+	}
+	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
+}
+
+// listen opens the port for probes. It returns nil when there is to be none.
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("DELAY_HTTP_ADDR: %w; set another address, or off", err)
+	}
+	return l, nil
+}
+
+// another explains that a port is in use, if it is another delaybroker that uses it.
+func (p Process) another(ctx context.Context, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	if _, ask := probes.Ask(ctx, p.Config.Probes()+"/healthz"); ask != nil {
+		return err
+	}
+	who := "HTTP address " + p.Config.HTTPAddr
+	if p.Config.Embedded != nil {
+		if pid := embedded.LockedBy(p.Config.Embedded.Dir); pid != "" {
+			who = "pid " + pid + ", " + who
+		}
+	}
+	return fmt.Errorf("a delaybroker already runs here (%s); for another one, %w", who, err)
+}
+
+// addressOf is the address of the probes, with the port that the system chose where the setting is 0.
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+// durability reads the configuration of the streams. What cannot be read is left out.
+func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) inspect.Durability {
+	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
+	defer cancel()
+	streams, err := b.StreamConfigs(ctx)
+	if err != nil {
+		p.Log.Debug("looking at the streams for their durability", "err", err)
+	}
+	return inspect.Durability{
+		Streams: streams, Clustered: control.ConnectedClusterName() != "", Sync: p.Config.Embedded.Durability(),
+		Version: control.ConnectedServerVersion(),
+	}
+}
+
+// place identifies where this broker runs. After a crash, a broker at the same place takes over its own lanes at once.
+// Two brokers cannot be at one place: the directory of the embedded server is locked, and an address of a host has one
+// listener. Only containers that share a host name, and not its network, can have the same; then the younger one goes
+// on without a place. In Kubernetes, the host name is the name of the pod.
+//
+// With HTTP off, or on a port that the system chooses, there is no place.
+func (p Process) place() broker.Place {
+	host, err := os.Hostname()
+	if err != nil {
+		return broker.Place{}
+	}
+	if server := p.Config.Embedded; server != nil {
+		dir, err := filepath.Abs(server.Dir)
+		if err != nil {
+			return broker.Place{}
+		}
+		return broker.Place{Name: host + " " + dir, Locked: true}
+	}
+	if p.Config.Probes() == "" {
+		return broker.Place{}
+	}
+	return broker.Place{Name: host + " " + p.Config.HTTPAddr}
+}

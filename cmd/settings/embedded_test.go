@@ -1,0 +1,96 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"delaybroker/test/natstest"
+)
+
+const embeddedSecret = "s3cret-of-the-broker"
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEmbeddedConfigRefused(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{"listen: 0.0.0.0:4222", []string{"listen is set", "DELAY_EMBEDDED_LISTEN"}},
+		{"PORT: 4223", []string{"port is set", "DELAY_EMBEDDED_LISTEN"}},
+		{`jetstream { store_dir: "/x" }`, []string{"jetstream.store_dir is set", "DELAY_EMBEDDED_DIR"}},
+		{`store_dir: "/x"`, []string{"store_dir is set", "DELAY_EMBEDDED_DIR"}},
+		{"jetstream { sync_interval: always }", []string{"jetstream.sync_interval is set", "DELAY_EMBEDDED_SYNC"}},
+		{"jetstream { domain: hub }", []string{"jetstream.domain is set", "DELAY_JS_DOMAIN"}},
+		{"jetstream: disabled", []string{"jetstream is off"}},
+		{"jetstream { enabled: false }", []string{"jetstream is off"}},
+		{"cluster { port: 6222 }", []string{"cluster is set", "NATS_URL"}},
+		{`leafnodes { remotes: [{url: "nats://hub"}] }`, []string{"leafnodes is set", "NATS_URL"}},
+		{`log_file: "/x"`, []string{"log_file is set", "DELAY_LOG_LEVEL"}},
+		{"server_name: mine", []string{"server_name is set"}},
+		{"authorisation: {}", []string{"unknown field", "authorisation"}},
+		{"authorization { user: a, password: $" + embeddedSecret + " }", []string{"line 1", "needs quotes"}},
+		{"authorization { user: a, password: ", []string{"DELAY_EMBEDDED_CONFIG"}},
+	} {
+		natstest.ClearEnv(t)
+		t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.text))
+		wantOneProblem(t, append(test.want, "DELAY_EMBEDDED_CONFIG=")...)
+		if _, err := Read(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
+			t.Errorf("got a password in %v", err)
+		}
+	}
+	natstest.ClearEnv(t)
+	t.Setenv("DELAY_EMBEDDED_CONFIG", filepath.Join(t.TempDir(), "none.conf"))
+	wantOneProblem(t, "DELAY_EMBEDDED_CONFIG=", "no such file")
+}
+
+func TestEmbeddedUserRefused(t *testing.T) {
+	for _, test := range []struct {
+		environ []string
+		want    []string
+	}{
+		{
+			[]string{"DELAY_EMBEDDED_USER", "me"},
+			[]string{`DELAY_EMBEDDED_USER="me"`, "without DELAY_EMBEDDED_PASSWORD"},
+		},
+		{
+			[]string{"DELAY_EMBEDDED_PASSWORD", embeddedSecret},
+			[]string{"DELAY_EMBEDDED_PASSWORD:", "without DELAY_EMBEDDED_USER"},
+		},
+		{
+			[]string{"DELAY_EMBEDDED_USER", "me", "DELAY_EMBEDDED_PASSWORD", "$2a$11$" + embeddedSecret},
+			[]string{"not its hash"},
+		},
+		{
+			[]string{"NATS_USER", "me"},
+			[]string{"NATS_USER", "DELAY_EMBEDDED_USER"},
+		},
+		{
+			[]string{"NATS_TOKEN", embeddedSecret},
+			[]string{"NATS_TOKEN", "DELAY_EMBEDDED_CONFIG"},
+		},
+		{
+			[]string{"NATS_URL", "nats://h", "DELAY_EMBEDDED_PASSWORD", embeddedSecret},
+			[]string{"DELAY_EMBEDDED_PASSWORD:", "NATS_URL is set"},
+		},
+	} {
+		natstest.ClearEnv(t)
+		for i := 0; i < len(test.environ); i += 2 {
+			t.Setenv(test.environ[i], test.environ[i+1])
+		}
+		wantOneProblem(t, test.want...)
+		if _, err := Read(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
+			t.Errorf("got the password in %v", err)
+		}
+	}
+}

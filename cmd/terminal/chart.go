@@ -1,0 +1,75 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"delaybroker/broker/inspect"
+)
+
+const (
+	widestChart  = 60
+	elsewhere    = 40 // where Out is no terminal
+	narrowChart  = 4  // a chart that is narrower shows nothing
+	chartColumns = 4
+)
+
+// A Chart is a table of numbers with a bar for each.
+type Chart struct {
+	*Sheet
+	largest uint64
+	width   int // of the longest bar
+}
+
+// Chart makes room for these numbers. They are of some time each, and exact unless they say otherwise.
+func (p Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
+	c := &Chart{width: elsewhere, largest: 1, Sheet: p.Sheet([]Column{
+		{Name: "due from"}, {Name: "messages"}, {Name: "±", Drop: 2}, {Name: "chart", Drop: 1}})}
+	longest := len("messages")
+	for _, n := range numbers {
+		c.largest = max(c.largest, n.Messages)
+		longest = max(longest, len(fmt.Sprint(n.Messages)))
+		exact = exact && n.Within == 0
+	}
+	if exact {
+		c.LeaveOut("±")
+	}
+	if width, _, ok := Size(p.Out); ok {
+		const border, gap = 1, 3
+		others := len("11-22 10:00Z") + 2*longest + border + gap*chartColumns
+		c.width = min(widestChart, width-others)
+	}
+	if c.width < narrowChart {
+		c.LeaveOut("chart")
+	}
+	return c
+}
+
+// Row adds a line if it is shown.
+func (c *Chart) Row(name string, n inspect.Amount, show bool) {
+	if !show {
+		return
+	}
+	within := "-"
+	if n.Within > 0 {
+		within = fmt.Sprint(n.Within)
+	}
+	c.Add(name, n.Messages, within, c.bar(n.Messages))
+}
+
+// bar is as long as the number is large. Eighths of a character are drawn too, so that no number above zero has none.
+func (c *Chart) bar(n uint64) string {
+	if c.width < narrowChart {
+		return ""
+	}
+	const parts = 8
+	eighths := int(float64(n) / float64(c.largest) * float64(c.width*parts))
+	if n > 0 {
+		eighths = max(eighths, 1)
+	}
+	drawn := strings.Repeat("█", eighths/parts)
+	if rest := eighths % parts; rest > 0 {
+		drawn += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return drawn
+}

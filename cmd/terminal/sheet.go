@@ -1,0 +1,156 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// A Column of a sheet. Where there is no room for all columns, they are narrowed and, if need be, left out.
+type Column struct {
+	Name  string
+	Drop  int  // the highest is left out first; zero: it stays
+	Least int  // it may be narrowed to so many characters; zero: it may not
+	Wrap  bool // what does not fit goes on in the next line; otherwise it is cut
+	Out   bool // it is not shown
+}
+
+// A Sheet is a table that fits the terminal. Elsewhere it has all its columns, uncut: a line for each row.
+type Sheet struct {
+	printer Printer
+	columns []Column
+	rows    []table.Row
+	footer  table.Row
+}
+
+// Sheet is an empty sheet with these columns.
+func (p Printer) Sheet(columns []Column) *Sheet { return &Sheet{printer: p, columns: columns} }
+
+// LeaveOut hides columns. Rows have a cell for them all the same.
+func (s *Sheet) LeaveOut(names ...string) {
+	for i := range s.columns {
+		s.columns[i].Out = s.columns[i].Out || slices.Contains(names, s.columns[i].Name)
+	}
+}
+
+// Add adds a row, which has a cell for each column.
+func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
+
+// Len is the number of rows.
+func (s *Sheet) Len() int { return len(s.rows) }
+
+// Foot sets the row below all others.
+func (s *Sheet) Foot(cells ...any) { s.footer = Row(cells...) }
+
+// Print writes it to Out.
+func (s *Sheet) Print() {
+	t := s.printer.Table()
+	keep, widths := s.all()
+	if width, _, ok := Size(s.printer.Out); ok {
+		keep, widths = s.fit(width)
+		t.SetAllowedRowLength(width)
+	}
+	var header table.Row
+	var configs []table.ColumnConfig
+	for _, i := range keep {
+		c := s.columns[i]
+		header = append(header, c.Name)
+		if widths[i] == 0 {
+			continue
+		}
+		config := table.ColumnConfig{Number: len(header), WidthMax: widths[i], WidthMaxEnforcer: Cut}
+		if c.Wrap {
+			config.WidthMaxEnforcer = text.WrapSoft
+		}
+		configs = append(configs, config)
+	}
+	pick := func(r table.Row) table.Row {
+		var picked table.Row
+		for _, i := range keep {
+			picked = append(picked, r[i])
+		}
+		return picked
+	}
+	if s.columns[0].Name != "" {
+		t.AppendHeader(header)
+	}
+	t.SetColumnConfigs(configs)
+	for _, r := range s.rows {
+		t.AppendRow(pick(r))
+	}
+	if s.footer != nil {
+		t.AppendFooter(pick(s.footer))
+	}
+	t.Render()
+}
+
+// all returns the columns that are shown where the width has no limit. A width of zero means that.
+func (s *Sheet) all() (keep, widths []int) {
+	for i, c := range s.columns {
+		if !c.Out {
+			keep = append(keep, i)
+		}
+	}
+	return keep, make([]int, len(s.columns))
+}
+
+// fit returns the columns that are shown in a terminal of this width. A column that is narrowed has a width above zero.
+func (s *Sheet) fit(width int) (keep, widths []int) {
+	keep, widths = s.all()
+	natural := make([]int, len(s.columns))
+	for i, c := range s.columns {
+		natural[i] = len(c.Name)
+		for _, r := range append(slices.Clone(s.rows), s.footer) {
+			if r != nil {
+				natural[i] = max(natural[i], text.StringWidth(fmt.Sprint(r[i])))
+			}
+		}
+	}
+	const border, gap = 1, 3 // of a row, and of each of its cells
+	room := func(of func(i int) int) int {
+		left := width - border
+		for _, i := range keep {
+			left -= gap + of(i)
+		}
+		return left
+	}
+	narrowest := func(i int) int {
+		if least := s.columns[i].Least; least > 0 {
+			return min(natural[i], least)
+		}
+		return natural[i]
+	}
+	for room(narrowest) < 0 {
+		worst := slices.MaxFunc(keep, func(a, b int) int { return cmp.Compare(s.columns[a].Drop, s.columns[b].Drop) })
+		if s.columns[worst].Drop == 0 {
+			break
+		}
+		keep = slices.DeleteFunc(keep, func(i int) bool { return i == worst })
+	}
+	shown := slices.Clone(natural)
+	for room(func(i int) int { return shown[i] }) < 0 { // the widest gives way first
+		widest := -1
+		for _, i := range keep {
+			if shown[i] > narrowest(i) && (widest < 0 || shown[i] > shown[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		shown[widest]--
+		widths[widest] = shown[widest]
+	}
+	return keep, widths
+}
+
+// Cut shortens a cell to one line.
+func Cut(s string, width int) string {
+	if text.StringWidth(s) <= width {
+		return s
+	}
+	return text.Trim(s, max(width-1, 0)) + "…"
+}

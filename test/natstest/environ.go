@@ -1,0 +1,19 @@
+package natstest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// ClearEnv takes the settings of whoever runs the tests out of the way.
+func ClearEnv(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "DELAY_") || strings.HasPrefix(name, "NATS_") {
+			t.Setenv(name, "") // puts it back afterwards
+			os.Unsetenv(name)
+		}
+	}
+}
