@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
+	"delaybroker/broker/page"
 	"delaybroker/cmd/embedded"
 	"delaybroker/levels"
 )
@@ -24,6 +25,7 @@ type config struct {
 	apart    map[string]access // of the links that have a context of their own, by name
 	embed    *embedded.Config  // nil when the server is external
 	httpAddr string            // empty means no HTTP
+	page     page.Access
 	log      logConfig
 }
 
@@ -64,6 +66,7 @@ func (s settings) config(p *problems) config {
 		c.httpAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
 	}
+	c.page = s.pageAccess(p)
 	c.log.format = p.oneOf("DELAY_LOG_FORMAT", s.LogFormat, "auto", "text", "json")
 	if err := c.log.level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		p.refuse("DELAY_LOG_LEVEL", s.LogLevel, "want one of debug, info, warn, error")

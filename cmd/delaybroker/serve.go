@@ -50,10 +50,10 @@ func serve(ctx context.Context, stderr io.Writer) error {
 
 // runBroker starts what is in the picture, from the bottom up, and stops it from the top down.
 //
-//	           SIGINT, SIGTERM                          probes
+//	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
-//	          1 × watch the stop               0..1 × http.Server
-//	                  │ ctx                               │ Ready, Alive, Status
+//	          1 × watch the stop               0..1 × http.Server, page.Run
+//	                  │ ctx                               │ Ready, Alive, Status, Answer
 //	                  ▼                                   ▼
 //	this goroutine: broker.Run  ────────────────────  1 × announce "ready"
 //	                  │          (its goroutines: see broker)
@@ -105,16 +105,21 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	}
 	defer links.close()
 	cfg.broker.Log, cfg.broker.Place = log, cfg.place()
+	cfg.remembers()
 	b, err := broker.New(links.forBroker(), cfg.broker)
 	if err != nil {
 		return err
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = probes.Source{
+		source := probes.Source{
 			Engine: b, Connected: links.connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
-		}.Handler()
+		}
+		shown := cfg.pageOf(b, dialer, source, &durability, log)
+		source.Page = shown
+		web.Handler = source.Handler()
+		life.running.Go(func() { shown.Run(ctx) })
 		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
 	}
 
