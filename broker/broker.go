@@ -40,6 +40,7 @@ type Broker struct {
 	roster    roster
 	pauses    pausing
 	log       *slog.Logger
+	started   time.Time // when it was made
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
@@ -63,6 +64,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	b := &Broker{
 		streams: streams, conns: links, links: newLinkStates(links), reading: reading, log: cfg.Log, tally: newTally(),
+		started:   time.Now(),
 		jetstream: newJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		ready:     make(chan struct{}), stop: make(chan error, 1),
 	}
@@ -113,6 +115,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stop()
 	for _, run := range []func(context.Context){
 		write.Run, targets.Run, deliverer.Run, b.watchLinks, b.watchJetStream, b.answer, b.leaser.Run, b.pauses.Run,
+		b.remember,
 	} {
 		services.Go(func() { run(base) })
 	}

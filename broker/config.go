@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/history"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -161,6 +162,8 @@ type Config struct {
 	Place Place
 	// Leaser decides which lanes this instance works, in place of MaxOwners. Defaults to all of them.
 	Leaser lease.Leaser
+	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
+	History *history.Book
 	// Log receives what an operator should know. Defaults to nowhere.
 	Log *slog.Logger
 }

@@ -13,25 +13,25 @@ import (
 //	9  cmd/delaybroker
 //	8  cmd/process
 //	7  cmd/settings
-//	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes
+//	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes   broker/page
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/alarm ──▶ broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
-//	   broker/muster ──▶ broker/leader
+//	   broker/muster ──▶ broker/leader   broker/history
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/muster",
+		"broker/muster", "broker/history",
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control", "broker/alarm"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
-	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes"},
+	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes", "broker/page"},
 	{"cmd/settings"},
 	{"cmd/process"},
 	{"cmd/delaybroker"},

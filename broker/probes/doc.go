@@ -4,6 +4,7 @@
 //	/readyz            whether messages are delivered now: connections, lanes, the embedded server's storage
 //	/status            broker.Status as JSON
 //	/metrics           package metrics
+//	/                  package page, by Source.Page
 //
-// The first two never ask NATS: an outage there would restart every broker, for nothing. None of them changes anything.
+// The first two never ask NATS: an outage there would restart every broker, for nothing. None of the probes changes anything.
 package probes

@@ -40,10 +40,25 @@ type Source struct {
 	Durability *atomic.Pointer[string]
 
 	Version, Revision, GoVersion string // of the program
+
+	Page http.Handler // answers everything else; nil for nobody
 }
 
-// Handler answers the probes of a supervisor, and a scrape.
+// Handler answers the probes of a supervisor, a scrape, and whoever wants the page.
 func (s Source) Handler() http.Handler {
+	probes := s.probes()
+	if s.Page == nil {
+		return probes
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", s.Page)
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
+		mux.Handle(path, probes)
+	}
+	return mux
+}
+
+func (s Source) probes() *http.ServeMux {
 	mux := http.NewServeMux()
 	// /healthz says whether a restart would help. So it never asks NATS: an outage there would restart every broker,
 	// for nothing.
@@ -55,7 +70,7 @@ func (s Source) Handler() http.Handler {
 		writeJSON(w, http.StatusOK, s.Engine.Status())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
-		Status: s.Engine.Status, Ready: func() bool { return Fine(s.checks()) },
+		Status: s.Engine.Status, Ready: func() bool { return Fine(s.Checks()) },
 		Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
 	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	return mux
@@ -73,11 +88,11 @@ func (s Source) serveAlive(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
-	writeChecks(w, s.checks())
+	writeChecks(w, s.Checks())
 }
 
-// checks are for readiness. Durability is listed with them for information, and never fails.
-func (s Source) checks() []inspect.Check {
+// Checks are for readiness. Durability is listed with them for information, and never fails.
+func (s Source) Checks() []inspect.Check {
 	status := s.Engine.Status()
 	all := []inspect.Check{s.checkServing(status), s.checkLinks(), s.checkStarted(), checkLanes(status)}
 	if s.Storage != nil {

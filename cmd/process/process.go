@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/probes"
@@ -32,10 +33,10 @@ type Process struct {
 
 // Run starts what is in the picture, from the bottom up, and stops it from the top down.
 //
-//	           SIGINT, SIGTERM                          probes
+//	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
-//	          1 × watch the stop               0..1 × http.Server
-//	                  │ ctx                               │ Ready, Alive, Status
+//	          1 × watch the stop               0..1 × http.Server, page.Run
+//	                  │ ctx                               │ Ready, Alive, Status, Answer
 //	                  ▼                                   ▼
 //	this goroutine: broker.Run  ────────────────────  1 × announce "ready"
 //	                  │          (its goroutines: see broker)
@@ -87,16 +88,24 @@ func (p Process) Run(parent context.Context) (err error) {
 	}
 	defer set.Close()
 	cfg.Broker.Log, cfg.Broker.Place = log, p.place()
+	if listener != nil {
+		cfg.Broker.History = new(history.Book) // the page shows it; without a page, nothing is kept
+	}
+	p.Config = cfg
 	b, err := broker.New(set.ForBroker(), cfg.Broker)
 	if err != nil {
 		return err
 	}
 	var durability atomic.Pointer[string]
 	if listener != nil {
-		web.Handler = probes.Source{
+		source := probes.Source{
 			Engine: b, Connected: set.Connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
-		}.Handler()
+		}
+		shown := p.page(b, dialer, source)
+		source.Page = shown
+		web.Handler = source.Handler()
+		life.running.Go(func() { shown.Run(ctx) })
 		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
 	}
 

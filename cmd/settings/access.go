@@ -83,11 +83,14 @@ func (s settings) inbox(p *problems, from fromContext) []nats.Option {
 // linkVariables are the variables that name the context of a link with a user of its own.
 var linkVariables = []struct{ link, name string }{
 	{"read", "DELAY_READ_CONTEXT"}, {"write", "DELAY_WRITE_CONTEXT"}, {"deliver", "DELAY_DELIVER_CONTEXT"},
+	{"page", "DELAY_HTTP_CONTEXT"},
 }
 
 // linkContext is the context of a link, or empty.
 func (s settings) linkContext(link string) string {
-	return map[string]string{"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext}[link]
+	return map[string]string{
+		"read": s.ReadContext, "write": s.WriteContext, "deliver": s.DeliverContext, "page": s.HTTPContext,
+	}[link]
 }
 
 // accessApart is the access of the links with a context of their own. The NATS_* settings are another user's, so only

@@ -9,6 +9,7 @@ import (
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
+	"delaybroker/broker/page"
 	"delaybroker/cmd/embedded"
 	"delaybroker/cmd/links"
 	"delaybroker/levels"
@@ -21,6 +22,7 @@ type Config struct {
 	Apart    map[string]links.Access // of the links that have a context of their own, by name
 	Embedded *embedded.Config        // nil when the server is external
 	HTTPAddr string                  // empty means no HTTP
+	Page     page.Access             // who may see and do what on the page
 	Log      Log
 }
 
@@ -55,6 +57,7 @@ func (s settings) config(p *problems) Config {
 		c.HTTPAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
 	}
+	c.Page = s.pageAccess(p)
 	c.Log.Format = p.oneOf("DELAY_LOG_FORMAT", s.LogFormat, "auto", "text", "json")
 	if err := c.Log.Level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		p.refuse("DELAY_LOG_LEVEL", s.LogLevel, "want one of debug, info, warn, error")

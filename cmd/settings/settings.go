@@ -79,7 +79,13 @@ type settings struct {
 	Instance        string `split_words:"true" desc:"name of this instance, kept over restarts and no other's: after a crash it resumes at once; without it the host with DELAY_HTTP_ADDR, or DELAY_EMBEDDED_DIR"`
 	JSDomain        string `split_words:"true" desc:"JetStream domain, to reach it through a leaf node"`
 	InboxPrefix     string `split_words:"true" desc:"root of the subjects that answers come to; _INBOX, or what the context says"`
-	HTTPAddr        string `split_words:"true" desc:"address of /healthz, /readyz, /status and /metrics, or off"`
+	HTTPAddr        string `split_words:"true" desc:"address of the page, and of /healthz, /readyz, /status and /metrics, or off"`
+	HTTPActions     string `split_words:"true" default:"off" desc:"on lets those with a token change something from the page: cancel, move, fire, resend, remove, pause, resume"`
+	HTTPToken       string `split_words:"true" desc:"token of the page, of at least 16 bytes; several, comma separated, with the name that the log gives their owner, as in ann:…,bob:…"`
+	HTTPRows        string `split_words:"true" default:"auto" desc:"who sees rows, with ids, keys and targets, on the page: open, token, or auto: whoever reaches a loopback DELAY_HTTP_ADDR, and otherwise those with a token"`
+	HTTPBodies      string `split_words:"true" default:"off" desc:"on shows whoever sees rows the bodies of dead letters, too, and the values of their headers"`
+	HTTPHosts       string `split_words:"true" desc:"host names that the page is called by, comma separated, besides localhost and addresses"`
+	HTTPContext     string `split_words:"true" desc:"context of the user that the page looks and acts as, if it is not the one above"`
 	ShutdownGrace   string `split_words:"true" default:"10s" desc:"how long a stop waits for outstanding acknowledgements"`
 	LogLevel        string `split_words:"true" default:"info" desc:"debug, info, warn or error"`
 	LogFormat       string `split_words:"true" default:"auto" desc:"text, json, or auto: text on a terminal, otherwise json"`

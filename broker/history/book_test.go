@@ -1,0 +1,118 @@
+package history
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	noon   = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	bounds = []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
+)
+
+// busy counts, from noon on, so many deliveries a second, of which every tenth is late by 5 ms.
+func busy(b *Book, from time.Time, steps int, each uint64) {
+	c := b.last
+	b.Add(from, c)
+	for i := range steps {
+		late := slices.Clone(c.Late)
+		if late == nil {
+			late = make([]uint64, len(bounds)+1)
+		}
+		late[0] += each - each/10
+		late[1] += each / 10
+		c = Counts{Delivered: c.Delivered + each, Refused: c.Refused + 1, Late: late, Pending: uint64(i)}
+		b.Add(from.Add(time.Duration(i+1)*Fine).Add(30*time.Millisecond), c)
+	}
+}
+
+func TestBookKeepsAnHour(t *testing.T) {
+	var b Book
+	busy(&b, noon, 500, 100)
+	s := b.Hour(noon.Add(500 * Fine))
+	if got, want := len(s.Delivered), 360; got != want {
+		t.Fatalf("got %d steps, want %d", got, want)
+	}
+	if got, want := s.From, noon.Add(140*Fine).Unix(); got != want {
+		t.Errorf("it begins at %d, want %d", got, want)
+	}
+	for i, n := range s.Delivered {
+		if n != 100 || s.Refused[i] != 1 || s.Pending[i] != int64(140+i) {
+			t.Fatalf("step %d: got %d delivered, %d refused, %d pending", i, n, s.Refused[i], s.Pending[i])
+		}
+	}
+}
+
+// The same deliveries, five minutes in a step: none is missing at the seam of two, nor the last minutes.
+func TestBookKeepsADay(t *testing.T) {
+	var b Book
+	busy(&b, noon, 45, 100)
+	s := b.Day(noon.Add(45 * Fine))
+	last := len(s.Delivered) - 1
+	if s.Delivered[last] != 1500 || s.Delivered[last-1] != 3000 || s.Delivered[last-2] != Unknown {
+		t.Errorf("got %v, want 3000 and 1500 at the end, and nothing known before", s.Delivered[last-3:])
+	}
+	if got, want := s.Step, 300; got != want {
+		t.Errorf("got steps of %d s, want %d", got, want)
+	}
+}
+
+// A step that no one noted is unknown, and not zero; and a ring does not show an old round as a new one.
+func TestBookShowsGaps(t *testing.T) {
+	var b Book
+	busy(&b, noon, 10, 100)
+	s := b.Hour(noon.Add(15 * Fine))
+	if got := s.Delivered[len(s.Delivered)-6:]; !slices.Equal(got, []int64{100, -1, -1, -1, -1, -1}) {
+		t.Errorf("got %v", got)
+	}
+	for _, n := range b.Hour(noon.Add(500 * Fine)).Delivered {
+		if n != Unknown {
+			t.Fatalf("got %d of an hour ago", n)
+		}
+	}
+}
+
+func TestSeriesAdd(t *testing.T) {
+	var one, other Book
+	busy(&one, noon, 10, 100)
+	busy(&other, noon.Add(5*Fine), 10, 40)
+	now := noon.Add(15 * Fine)
+	s := one.Hour(now)
+	s.Add(other.Hour(now))
+	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // columns of unlike length
+	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // other steps
+	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // not on the clock
+	huge := Series{
+		Step: 10, From: now.Add(-Fine).Unix(), Delivered: []int64{1 << 62}, Refused: []int64{-5}, Pending: []int64{0},
+		Late: [][]uint64{make([]uint64, 1000)},
+	}
+	s.Add(huge)
+	want := []int64{100, 100, 100, 100, 100, 140, 140, 140, 140, 140, 40, 40, 40, 40, 40}
+	if got := s.Delivered[len(s.Delivered)-15:]; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := len(s.Late[len(s.Late)-1]); got > maxBuckets {
+		t.Errorf("a stranger made it keep %d buckets", got)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for _, test := range []struct {
+		late  []uint64
+		share float64
+		want  time.Duration
+		ok    bool
+	}{
+		{nil, 0.5, 0, false},
+		{[]uint64{0, 0, 0, 0}, 0.5, 0, false},
+		{[]uint64{100, 0, 0, 0}, 0.5, 500 * time.Microsecond, true},
+		{[]uint64{90, 10, 0, 0}, 0.95, 5500 * time.Microsecond, true},
+		{[]uint64{0, 0, 0, 7}, 0.99, time.Second, true}, // no less, and nobody knows how much more
+		{[]uint64{1, 1, 1, 1, 1, 1, 1}, 0.99, time.Second, true},
+	} {
+		if got, ok := Quantile(test.late, bounds, test.share); got != test.want || ok != test.ok {
+			t.Errorf("%v of %v: got %v %v, want %v %v", test.share, test.late, got, ok, test.want, test.ok)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package history
+
+import "time"
+
+// Unknown stands for a step of which nothing is known: the instance did not run, or did not say.
+const Unknown = -1
+
+// mostInStep is the largest number that is believed of another instance, far above what one can count in five minutes.
+const mostInStep = 1 << 40
+
+// Series are steps of one length, the oldest first: what happened in each. All columns are equally long.
+type Series struct {
+	Step      int        `json:"step"` // seconds
+	From      int64      `json:"from"` // when the first step began, in unix seconds
+	Delivered []int64    `json:"delivered"`
+	Refused   []int64    `json:"refused"`
+	Pending   []int64    `json:"pending"` // at the end of the step
+	Late      [][]uint64 `json:"late"`    // deliveries by bucket of lateness; null where nothing is known
+}
+
+func newSeries(length time.Duration, first int64, steps int) Series {
+	s := Series{
+		Step: int(length / time.Second), From: first * int64(length/time.Second),
+		Delivered: make([]int64, steps), Refused: make([]int64, steps), Pending: make([]int64, steps),
+		Late: make([][]uint64, steps),
+	}
+	for i := range steps {
+		s.Delivered[i], s.Refused[i], s.Pending[i] = Unknown, Unknown, Unknown
+	}
+	return s
+}
+
+// Add adds another instance's steps to those of the same time. What an instance says may be of any shape: what does not
+// fit is left out.
+func (s *Series) Add(o Series) {
+	if o.Step != s.Step || s.Step == 0 || (o.From-s.From)%int64(s.Step) != 0 {
+		return
+	}
+	shift := (o.From - s.From) / int64(s.Step)
+	n := min(len(o.Delivered), len(o.Refused), len(o.Pending), len(o.Late))
+	for i := range n {
+		at := int64(i) + shift
+		if at < 0 || at >= int64(len(s.Delivered)) {
+			continue
+		}
+		plus(&s.Delivered[at], o.Delivered[i])
+		plus(&s.Refused[at], o.Refused[i])
+		plus(&s.Pending[at], o.Pending[i])
+		for len(s.Late[at]) < min(len(o.Late[i]), maxBuckets) {
+			s.Late[at] = append(s.Late[at], 0)
+		}
+		for bucket := range min(len(o.Late[i]), maxBuckets) {
+			s.Late[at][bucket] += min(o.Late[i][bucket], mostInStep)
+		}
+	}
+}
+
+// maxBuckets bounds what another instance can make us keep.
+const maxBuckets = 64
+
+func plus(to *int64, n int64) {
+	if n < 0 || n > mostInStep {
+		return
+	}
+	*to = max(*to, 0) + n
+}
+
+// Quantile is the lateness that a share of the deliveries did not exceed, by buckets with these upper bounds; the last
+// bucket has none. It is an estimate, even within a bucket. Ok is false where there was no delivery.
+func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
+	var all uint64
+	for _, n := range late {
+		all += n
+	}
+	if all == 0 || len(bounds) == 0 {
+		return 0, false
+	}
+	wanted, before := share*float64(all), 0.0
+	var low time.Duration
+	for i, n := range late {
+		if i >= len(bounds) {
+			break
+		}
+		if in := float64(n); n > 0 && before+in >= wanted {
+			return low + time.Duration(float64(bounds[i]-low)*(wanted-before)/in), true
+		}
+		before += float64(n)
+		low = bounds[i]
+	}
+	return bounds[len(bounds)-1], true
+}

@@ -1,0 +1,146 @@
+package page
+
+import (
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/ratelog"
+)
+
+// Access says who may see and do what. The zero value shows the overview, and nothing else, to whoever calls the broker
+// by an address.
+type Access struct {
+	Tokens   []Token
+	Actions  bool     // those with a token may change something
+	OpenRows bool     // rows are shown without a token
+	Bodies   bool     // whoever sees rows sees bodies, and the values of users' headers
+	Hosts    []string // names by which the broker may be called, besides localhost and addresses
+}
+
+// Token is a word that somebody proves with who it is. Name is what the log calls them.
+type Token struct{ Name, Secret string }
+
+// wrongPause makes guessing slow.
+const wrongPause = 200 * time.Millisecond
+
+// mayCall reports whether a Host is not a stranger's name that was made to resolve to this host: an address can only be
+// typed.
+func (a Access) mayCall(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	return net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") ||
+		slices.ContainsFunc(a.Hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
+}
+
+// who finds the token of a request. All are compared, in a time that does not tell how much of one was right.
+func (a Access) who(r *http.Request) (who Token, ok bool) {
+	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for _, t := range a.Tokens {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(t.Secret)) == 1 {
+			who, ok = t, bearer
+		}
+	}
+	return who, ok
+}
+
+// ownOrigin reports whether a request comes from our own page, or from no page at all. A browser says where it comes
+// from; what stands before us may have changed the Host, but not that.
+func (a Access) ownOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) ||
+		slices.ContainsFunc(a.Hosts, func(h string) bool {
+			return strings.EqualFold(h, u.Host) || strings.EqualFold(h, u.Hostname())
+		}))
+}
+
+// access tells the page what its viewer may do.
+func (p *Page) access(w http.ResponseWriter, r *http.Request) {
+	a := p.cfg.Access
+	who, known := a.who(r)
+	if r.Header.Get("Authorization") != "" && !known {
+		p.refuse(w, r)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"who": who.Name, "token": known, "tokens": len(a.Tokens) > 0, "rows": a.OpenRows || known,
+		"actions": a.Actions && known, "can_act": a.Actions, "bodies": a.Bodies && (a.OpenRows || known),
+	})
+}
+
+// rows lets those pass who may see rows.
+func (p *Page) rows(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a := p.cfg.Access
+		_, known := a.who(r)
+		switch {
+		case a.OpenRows || known:
+			next(w, r)
+		case len(a.Tokens) == 0:
+			writeError(w, http.StatusForbidden, "rows are hidden: they have ids, keys and targets, and this broker listens "+
+				"on more than this host; set DELAY_HTTP_TOKEN, or DELAY_HTTP_ROWS=open")
+		default:
+			p.refuse(w, r)
+		}
+	}
+}
+
+// change lets those pass who may change something.
+func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Token)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a := p.cfg.Access
+		switch who, known := a.who(r); {
+		case !a.Actions:
+			writeError(w, http.StatusForbidden, "actions are off: DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN switch them on")
+		case !a.ownOrigin(r):
+			writeError(w, http.StatusForbidden, "this request comes from another page")
+		case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+			writeError(w, http.StatusUnsupportedMediaType, "want application/json")
+		case !known:
+			p.refuse(w, r)
+		default:
+			next(w, r, who)
+		}
+	}
+}
+
+// refuse answers somebody without a token, or with a wrong one.
+func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
+	sentence := "this needs the token: Authorization: Bearer <DELAY_HTTP_TOKEN>"
+	if r.Header.Get("Authorization") != "" {
+		sentence = "this is not the token"
+		if more, ok := p.wrong.Allow(ratelog.Every); ok {
+			p.cfg.Log.Warn("a wrong token for the page", "from", from(r), "more", more)
+		}
+		select {
+		case <-time.After(wrongPause):
+		case <-r.Context().Done():
+		}
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	writeError(w, http.StatusUnauthorized, sentence)
+}
+
+// from is where a request comes from. What a proxy says is shown as what it says.
+func from(r *http.Request) string {
+	said := r.RemoteAddr
+	if f := r.Header.Get("X-Forwarded-For"); f != "" {
+		said += " for " + inspect.Printable(f, 100)
+	}
+	return said
+}

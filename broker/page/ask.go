@@ -1,0 +1,142 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+)
+
+// asks answers a question by looking at the streams.
+type asks func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
+
+// An answer is rows, with the line of a shell that shows the same.
+type answer struct {
+	Shell string `json:"shell"`
+	Data  any    `json:"data"`
+}
+
+// ask asks in its turn, on a connection of its own.
+func (p *Page) ask(f asks) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		give(w, questionTime+waitTime)
+		p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+			return f(ctx, i, r.URL.Query())
+		})
+	}
+}
+
+// give gives an answer more time than the server's probes have.
+func give(w http.ResponseWriter, while time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // a test's writer has no bound
+}
+
+// seated waits for a turn and a connection, and answers.
+func (p *Page) seated(
+	w http.ResponseWriter, r *http.Request, most time.Duration,
+	f func(ctx context.Context, i *inspect.Inspector) (any, error),
+) {
+	turn := time.NewTimer(waitTime)
+	defer turn.Stop()
+	select {
+	case p.questions <- struct{}{}:
+		defer func() { <-p.questions }()
+	case <-r.Context().Done():
+		return
+	case <-turn.C:
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d questions are being asked; try again", mostQuestions))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), most)
+	defer cancel()
+	var by seat
+	by.open = p.cfg.Open
+	defer by.close()
+	i, err := by.take(ctx)
+	if err != nil {
+		writeError(w, http.StatusBadGateway, inspect.Printable(err.Error(), 600))
+		return
+	}
+	v, err := f(ctx, i)
+	if err != nil {
+		writeError(w, codeOf(ctx, err), inspect.Printable(err.Error(), 600))
+		return
+	}
+	writeJSON(w, http.StatusOK, v)
+}
+
+// codeOf is the status for an error.
+func codeOf(ctx context.Context, err error) int {
+	refused := (*control.Refusal)(nil)
+	switch {
+	case errors.As(err, &refused):
+		return refused.Code
+	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor), errors.Is(err, inspect.ErrNoRetryLane):
+		return http.StatusBadRequest
+	case errors.Is(err, errTicket):
+		return http.StatusConflict
+	case ctx.Err() != nil:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// target reads a pattern of targets; empty is all.
+func target(v url.Values) (string, error) {
+	t := v.Get("target")
+	if t != "" && !message.ValidPattern(t) {
+		return "", fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, t)
+	}
+	return t, nil
+}
+
+// number reads a number from 1 to most.
+func number(v url.Values, name string, otherwise, most int) (int, error) {
+	text := v.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%w: %s %q: want 1 to %d", errAsked, name, text, most)
+	}
+	return n, nil
+}
+
+// whole reads a number that may be zero.
+func whole(v url.Values, name string) (uint64, error) {
+	n, err := strconv.ParseUint(cmp.Or(v.Get(name), "0"), 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s %q: want a number", errAsked, name, v.Get(name))
+	}
+	return n, nil
+}
+
+// moment reads a time, or a duration from now on; ago turns that round.
+func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
+	text := v.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := levels.ParseDuration(text); err == nil {
+		if ago {
+			d = -d
+		}
+		return now.Add(d), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)",
+			errAsked, name, text)
+	}
+	return t, nil
+}

@@ -1,0 +1,73 @@
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed static
+var static embed.FS
+
+// A file is one of those embedded.
+type file struct {
+	data      []byte
+	kind, tag string
+}
+
+// kinds are the types of embedded files. The system's table of types differs from host to host.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".js": "text/javascript; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+}
+
+func embedded() map[string]file {
+	all := make(map[string]file)
+	entries, err := fs.ReadDir(static, "static")
+	for _, e := range entries {
+		var data []byte
+		if data, err = static.ReadFile("static/" + e.Name()); err != nil {
+			break
+		}
+		sum := sha256.Sum256(data)
+		all[e.Name()] = file{data, kinds[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return all
+}
+
+// index answers with the page, or with text for who does not ask for HTML.
+func (p *Page) index(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		p.text(w, r)
+		return
+	}
+	p.serve(w, r, "index.html")
+}
+
+func (p *Page) asset(w http.ResponseWriter, r *http.Request) { p.serve(w, r, r.PathValue("name")) }
+
+// serve lets a browser keep a file, and ask each time whether it is still the same.
+func (p *Page) serve(w http.ResponseWriter, r *http.Request, name string) {
+	f, ok := p.files[name]
+	if !ok {
+		writeError(w, http.StatusNotFound, "there is no such file")
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", f.tag)
+	if r.Header.Get("If-None-Match") == f.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(f.data) // the only error left is a client that went away
+}

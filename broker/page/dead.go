@@ -1,0 +1,224 @@
+package page
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+)
+
+const (
+	// mostBody is how much of a body is shown, in bytes, and mostHeaders how many headers of a user.
+	mostBody, mostHeaders = 64 << 10, 100
+	// mostValue is the longest value of a header that is shown, in characters.
+	mostValue = 1000
+	// countTime is when counting dead letters ends: what was counted by then is shown.
+	countTime = questionTime * 7 / 10
+)
+
+// dead counts dead letters by code, target and reason.
+func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	t, err := target(v)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	by := []string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}
+	counting, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	count, err := letters.Count(counting, deadletter.Filter{Target: t}, by, nil)
+	partial := err != nil && errors.Is(counting.Err(), context.DeadlineExceeded)
+	if err != nil && !partial {
+		return nil, err
+	}
+	kinds := len(count.Groups)
+	if kinds > mostRows {
+		count.Groups = count.Groups[:mostRows]
+	}
+	line := shell{"dead", "ls", "--by", "code,target,reason"}.flag("--target", t)
+	return answer{line.String(), struct {
+		inspect.LetterCount
+		Kinds   int  `json:"kinds"`
+		Partial bool `json:"partial"` // there are more than were counted
+	}{count, kinds, partial}}, nil
+}
+
+// Letter is a dead letter in a list.
+type Letter struct {
+	Number   uint64    `json:"number"`
+	Since    time.Time `json:"dead_since"`
+	Code     string    `json:"code"`
+	Target   string    `json:"target,omitempty"`
+	ID       string    `json:"id,omitempty"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	Size     int       `json:"size"`
+}
+
+func letterOf(l deadletter.Letter) Letter {
+	return Letter{
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID,
+		Reason: inspect.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
+	}
+}
+
+// letterFilter reads which letters are meant. Durations are ago, by the server's clock.
+func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell, err error) {
+	if f.Target, err = target(v); err != nil {
+		return f, line, err
+	}
+	if code := v.Get("code"); code != "" {
+		if !slices.Contains(message.Codes(), message.Code(code)) {
+			return f, line, fmt.Errorf("%w: code %q is none", errAsked, code)
+		}
+		f.Codes = []message.Code{message.Code(code)}
+	}
+	if f.Since, err = moment(v, "since", now, true); err != nil {
+		return f, line, err
+	}
+	if text := v.Get("number"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil || n == 0 {
+			return f, line, fmt.Errorf("%w: number %q", errAsked, text)
+		}
+		f.Sequences = []uint64{n}
+	}
+	line = line.flag("--code", v.Get("code")).flag("--target", f.Target).flag("--since", v.Get("since")).
+		flag("--id", v.Get("number"))
+	return f, line, nil
+}
+
+// letters lists dead letters, the oldest first.
+func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	limit, err := number(v, "limit", usualRows, mostRows)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, line, err := letterFilter(v, letters.Asked)
+	if err != nil {
+		return nil, err
+	}
+	rows, more := []Letter{}, false
+	for l, err := range letters.List(ctx, deadletter.Query{Filter: f, HeadersOnly: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if more = len(rows) == limit; more {
+			break
+		}
+		rows = append(rows, letterOf(l))
+	}
+	return answer{append(shell{"dead", "ls"}, line...).String(), map[string]any{"letters": rows, "more": more}}, nil
+}
+
+// A Whole is one dead letter with what it carries.
+type Whole struct {
+	Letter
+	Subject    string              `json:"subject,omitempty"` // where it was published
+	Accepted   time.Time           `json:"accepted,omitzero"`
+	Due        time.Time           `json:"due,omitzero"`
+	Expires    time.Time           `json:"expires,omitzero"`
+	Unreadable string              `json:"unreadable,omitempty"`
+	Unproven   string              `json:"unproven,omitempty"`
+	Hidden     bool                `json:"hidden"` // values of headers and the body are not shown
+	Headers    map[string][]string `json:"headers"`
+	Body       *Body               `json:"body,omitempty"`
+}
+
+// Body is the beginning of a payload, as text where it is text, and as bytes.
+type Body struct {
+	Size  int    `json:"size"`
+	Shown int    `json:"shown"`
+	Text  string `json:"text,omitempty"`
+	Hex   string `json:"hex"`
+	Bytes string `json:"base64"`
+}
+
+// letter shows one dead letter.
+func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := letterFilter(url.Values{"number": v["number"]}, letters.Asked)
+	if err != nil || len(f.Sequences) == 0 {
+		return nil, fmt.Errorf("%w: which number?", errAsked)
+	}
+	line := shell{"dead", "show"}.word(v.Get("number")).String()
+	for l, err := range letters.List(ctx, deadletter.Query{Filter: f}) {
+		if err != nil {
+			return nil, err
+		}
+		return answer{line, p.whole(l)}, nil
+	}
+	return answer{line, nil}, nil
+}
+
+func (p *Page) whole(l deadletter.Letter) Whole {
+	w := Whole{
+		Letter: letterOf(l), Subject: l.Letter.Subject, Accepted: l.Accepted, Expires: l.Expires,
+		Hidden: !p.cfg.Access.Bodies, Headers: make(map[string][]string),
+	}
+	if l.Understood() {
+		w.Due = l.Due
+	}
+	if l.Problem != nil {
+		w.Unreadable = l.Problem.Sentence
+	}
+	if l.Unproven != nil {
+		w.Unproven = l.Unproven.Sentence
+	}
+	for name, values := range l.User {
+		if len(w.Headers) == mostHeaders {
+			break
+		}
+		shown := []string{}
+		for _, value := range values[:min(len(values), mostHeaders)] {
+			if w.Hidden {
+				value = fmt.Sprintf("hidden, %d bytes", len(value))
+			}
+			shown = append(shown, inspect.Printable(value, mostValue))
+		}
+		w.Headers[inspect.Printable(name, 200)] = shown
+	}
+	if !w.Hidden {
+		w.Body = bodyOf(l.Data)
+	}
+	return w
+}
+
+func bodyOf(data []byte) *Body {
+	part := data[:min(len(data), mostBody)]
+	b := &Body{
+		Size: len(data), Shown: len(part), Hex: hex.Dump(part[:min(len(part), mostBody/16)]),
+		Bytes: base64.StdEncoding.EncodeToString(part),
+	}
+	if text := part; len(part) < len(data) { // a cut may be within a character
+		for len(text) > 0 && len(part)-len(text) < utf8.UTFMax && !utf8.Valid(text) {
+			text = text[:len(text)-1]
+		}
+		part = text
+	}
+	if utf8.Valid(part) && !strings.ContainsRune(string(part), 0) {
+		b.Text = string(part)
+	}
+	return b
+}

@@ -1,0 +1,226 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+// work is how a verb is planned, and done.
+type work struct {
+	plan func(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error)
+	act  func(ctx context.Context, i *inspect.Inspector, d deed) (done, error)
+}
+
+// done is what came of an action.
+type done struct {
+	Sentence string   `json:"sentence"`
+	Notes    []string `json:"notes,omitempty"`
+	Good     bool     `json:"good"` // all that was planned was done
+}
+
+// workFor finds how a verb is done.
+func (p *Page) workFor(verb string) (work, error) {
+	switch verb {
+	case "cancel", "move", "fire":
+		return work{planTimers, actTimers}, nil
+	case "resend", "remove":
+		return work{planLetters, actLetters}, nil
+	case "pause", "resume":
+		return work{planPause, actPause}, nil
+	}
+	return work{}, fmt.Errorf("%w: verb %q", errAsked, verb)
+}
+
+// counting is a number of things.
+func counting(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatUint(n, 10) + " " + what + "s"
+}
+
+// wish is what a deed wants of one timer.
+func (d deed) wish() (w control.Wish, err error) {
+	w = control.Wish{Key: d.Key, Target: d.Target}
+	w.Verb, w.Generation = timer.Verb(d.Verb), d.Generation
+	if w.Verb != timer.Move {
+		return w, nil
+	}
+	switch {
+	case d.In != "" && d.At == "" && d.By == "":
+		w.For = d.In
+		_, err = levels.ParseDuration(d.In)
+	case d.At != "" && d.In == "" && d.By == "":
+		w.Until, err = time.Parse(time.RFC3339Nano, d.At)
+	case d.By != "" && d.In == "" && d.At == "":
+		w.By, err = control.ParseShift(d.By)
+	default:
+		return w, fmt.Errorf("%w: move it to when? one of in, at and by", errAsked)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errAsked, err)
+	}
+	return w, err
+}
+
+// when are the flags for the time of a move.
+func (d deed) when(line shell) shell {
+	if d.Verb != string(timer.Move) {
+		return line
+	}
+	return line.flag("--in", d.In).flag("--at", d.At).flag("--by", d.By)
+}
+
+// planTimers looks at one timer, or counts many.
+func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
+	w, err := d.wish()
+	if err != nil {
+		return plan{}, err
+	}
+	if d.All {
+		return planManyTimers(ctx, i, d)
+	}
+	line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
+	a, err := i.Timers().Do(ctx, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
+	if err != nil {
+		return plan{}, err
+	}
+	if w.Generation > 0 && w.Generation != a.Generation {
+		return plan{Sentence: "it was set anew since you looked: look again"}, nil
+	}
+	if a.Outcome != timer.Pending {
+		return plan{Sentence: fmt.Sprintf("it is %s: nothing can be done", a.Outcome)}, nil
+	}
+	d.Generation, d.Count = a.Generation, 1
+	d.Shell = d.when(line.flag("--generation", strconv.FormatUint(a.Generation, 10))).String()
+	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, due %s", d.Verb, d.Key, d.Target,
+		inspect.Moment(a.Due))}, nil
+}
+
+// bulk is a deed for many timers, as far as it was planned.
+func (d deed) bulk() (b control.Bulk, line shell, err error) {
+	b = control.Bulk{Verb: timer.Verb(d.Verb), Page: control.Page{UpTo: d.UpTo, Limit: control.MostLimit}}
+	if b.Verb == timer.Move {
+		if b.By, err = control.ParseShift(d.By); err != nil {
+			return b, nil, fmt.Errorf("%w: by: %w", errAsked, err)
+		}
+	}
+	b.Filter, line, err = timerFilter(url.Values{
+		"target": {d.Target}, "key": {d.Key}, "due_after": {d.DueAfter}, "due_before": {d.DueBefore},
+	}, shell{"timers", d.Verb, "--all"})
+	return b, d.when(line), err
+}
+
+func planManyTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
+	switch {
+	case d.Verb == string(timer.Fire):
+		return plan{}, fmt.Errorf("%w: timers are fired one by one", errAsked)
+	case d.Target == "":
+		return plan{}, fmt.Errorf("%w: to which target? > is every one", errAsked)
+	case d.Verb == string(timer.Move) && d.By == "":
+		return plan{}, fmt.Errorf("%w: many are moved by a duration, as in +5m", errAsked)
+	}
+	b, line, err := d.bulk()
+	if err != nil {
+		return plan{}, err
+	}
+	for at, border := range map[*string]time.Time{&d.DueAfter: b.Filter.DueFrom, &d.DueBefore: b.Filter.DueTo} {
+		if !border.IsZero() {
+			*at = border.UTC().Format(time.RFC3339Nano) // a duration counts from now, and not from when it is done
+		}
+	}
+	b.DryRun = true
+	all, err := eachPage(ctx, i.Timers(), b)
+	if err != nil {
+		return plan{}, err
+	}
+	d.UpTo, d.Count, d.Shell = all.UpTo, uint64(all.Matched), line.String()
+	return plan{Sentence: d.Verb + " " + counting(d.Count, "timer")}, nil
+}
+
+// eachPage goes through all pages.
+func eachPage(ctx context.Context, timers *control.Timers, b control.Bulk) (all control.Done, err error) {
+	for {
+		page, err := timers.Bulk(ctx, b)
+		if err != nil {
+			return all, err
+		}
+		all.Add(page)
+		if page.Next == 0 || ctx.Err() != nil {
+			return all, nil
+		}
+		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
+	}
+}
+
+// actTimers does what was planned.
+func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
+	if d.All {
+		b, _, err := d.bulk()
+		if err != nil {
+			return done{}, err
+		}
+		all, err := eachPage(ctx, i.Timers(), b)
+		if err != nil && all.Matched == 0 {
+			return done{}, err
+		}
+		return manyDone(d, all, err), nil
+	}
+	w, err := d.wish()
+	if err != nil {
+		return done{}, err
+	}
+	a, err := i.Timers().Do(ctx, w)
+	if err != nil {
+		return done{}, err
+	}
+	said := done{Sentence: string(a.Outcome)}
+	switch a.Outcome {
+	case timer.Cancelled:
+		said = done{Sentence: "cancelled: it will not be delivered", Good: true}
+	case timer.Moved:
+		said = done{Sentence: "moved: due " + inspect.Moment(a.Due), Good: true}
+	case timer.Fired:
+		said = done{Sentence: "fired", Good: true}
+	case timer.TooLate:
+		said.Sentence = "too late: it has fired"
+	}
+	if a.Why != "" {
+		said.Notes = append(said.Notes, a.Why)
+	}
+	return said, nil
+}
+
+func manyDone(d deed, all control.Done, err error) done {
+	good := map[string]timer.Outcome{"cancel": timer.Cancelled, "move": timer.Moved}[d.Verb]
+	said := done{
+		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(d.Count, "timer"), good),
+		Good:     err == nil && uint64(all.Outcomes[good]) == d.Count,
+	}
+	for what, n := range all.Outcomes {
+		if what != good {
+			said.Notes = append(said.Notes, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	if all.Refused > 0 {
+		said.Notes = append(said.Notes, fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why))
+	}
+	if err != nil {
+		said.Notes = append(said.Notes, "then it failed: "+err.Error())
+	} else if all.Next > 0 {
+		said.Notes = append(said.Notes, "there was no time for more: plan the rest")
+	}
+	for n, note := range said.Notes {
+		said.Notes[n] = inspect.Printable(strings.TrimSpace(note), 600)
+	}
+	return said
+}

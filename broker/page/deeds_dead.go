@@ -1,0 +1,123 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
+)
+
+// letterWork is what a deed does to letters, and which. Dry does nothing, and says what would be done.
+func (d *deed) letterWork(letters *inspect.Letters, policy again, dry bool) (*inspect.LetterWork, shell, error) {
+	v := url.Values{"target": {d.Target}, "code": {d.Code}, "since": {d.Since}}
+	if d.Number > 0 {
+		v.Set("number", strconv.FormatUint(d.Number, 10))
+	}
+	f, line, err := letterFilter(v, letters.Asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.All() {
+		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
+	}
+	f.Until = d.Before
+	change := deadletter.Change{Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry}
+	w := &inspect.LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: dry}}
+	if d.Verb == "remove" {
+		w.Query.HeadersOnly, w.Did = true, "removed"
+		w.Do = letters.Remove
+		if dry {
+			w.Do = func(context.Context, deadletter.Letter) error { return nil }
+		}
+		return w, append(shell{"dead", "rm"}, line...), nil
+	}
+	line = line.flag("--to", d.To)
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"--now", d.Now}, {"--unsealed", d.Unsealed}, {"--drop-expiry", d.DropExpiry}} {
+		if flag.set {
+			line = append(line, flag.name)
+		}
+	}
+	w.Did = "resent"
+	w.Do = func(ctx context.Context, l deadletter.Letter) error {
+		return letters.Resend(ctx, l, change, letters.Time())
+	}
+	if dry {
+		w.Do = func(_ context.Context, l deadletter.Letter) error { return policy(l, change, letters.Time()) }
+	}
+	return w, append(shell{"dead", "resend"}, line...), nil
+}
+
+// again judges whether a letter can be resent.
+type again func(l deadletter.Letter, c deadletter.Change, now time.Time) error
+
+func planLetters(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return plan{}, err
+	}
+	policy := i.Policy()
+	if problem := policy.CheckTarget(d.To); d.To != "" && problem != nil {
+		return plan{}, fmt.Errorf("%w: to: %s", errAsked, problem.Sentence)
+	}
+	d.Before = letters.Asked.UTC()
+	w, line, err := d.letterWork(letters, func(l deadletter.Letter, c deadletter.Change, now time.Time) error {
+		_, err := l.Again(policy, c, now)
+		return err
+	}, true)
+	if err != nil {
+		return plan{}, err
+	}
+	outcomes, err := letters.Work(ctx, ctx, w)
+	if err != nil {
+		return plan{}, err
+	}
+	n, notes := outcome(outcomes, w.Did)
+	d.Count, d.Shell = n, line.String()
+	return plan{Sentence: d.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
+}
+
+// outcome is how many letters were done, and what became of the others.
+func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
+	for _, o := range all {
+		switch {
+		case o.Did == did:
+			n += uint64(o.Letters)
+		case o.Why != "":
+			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Did, inspect.Printable(o.Why, 600)))
+		default:
+			notes = append(notes, fmt.Sprintf("%d %s", o.Letters, o.Did))
+		}
+	}
+	return n, notes
+}
+
+func actLetters(ctx context.Context, i *inspect.Inspector, d deed) (done, error) {
+	letters, err := i.Letters(ctx)
+	if err != nil {
+		return done{}, err
+	}
+	w, _, err := d.letterWork(letters, nil, false)
+	if err != nil {
+		return done{}, err
+	}
+	outcomes, err := letters.Work(ctx, ctx, w)
+	n, notes := outcome(outcomes, w.Did)
+	if err != nil && n == 0 {
+		return done{}, err
+	}
+	said := done{
+		Sentence: fmt.Sprintf("%d of %s %s", n, counting(d.Count, "dead letter"), w.Did), Notes: notes,
+		Good: err == nil && n == d.Count,
+	}
+	if err != nil {
+		said.Notes = append(said.Notes, "then it failed: "+inspect.Printable(err.Error(), 600))
+	}
+	return said, nil
+}

@@ -1,0 +1,26 @@
+package page
+
+import "net/http"
+
+// Line is how one message is published in a language. In it, SUBJECT and BODY stand for what is published; BODY is
+// within the quotes of the language.
+type Line struct {
+	Language string `json:"language"`
+	Line     string `json:"line"`
+}
+
+// Lines are those of the README, and of the programs that its tests run: a test compares them.
+func Lines() []Line {
+	return []Line{
+		{"NATS CLI", `nats pub -J SUBJECT 'BODY'`},
+		{"Go", "js.Publish(ctx, \"SUBJECT\", []byte(`BODY`))"},
+		{"JavaScript", `await js.publish("SUBJECT", 'BODY');`},
+		{"Python", `await js.publish("SUBJECT", b'BODY')`},
+		{"Rust", `js.publish("SUBJECT", r#"BODY"#.into()).await?.await?;`},
+	}
+}
+
+// lines answers with them, and with the root of the subjects.
+func (p *Page) lines(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"prefix": p.cfg.Prefix, "lines": Lines()})
+}

@@ -1,0 +1,165 @@
+package page
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"delaybroker/broker/inspect"
+)
+
+const (
+	// planTime is how long a plan holds.
+	planTime = 2 * time.Minute
+	// mostAsked is the largest request, in bytes.
+	mostAsked = 16 << 10
+)
+
+// A deed is something that is done from the page.
+type deed struct {
+	Verb string `json:"verb"` // cancel, move, fire; resend, remove; pause, resume
+
+	// Of timers: one by key and target, or all that match.
+	All        bool   `json:"all,omitempty"`
+	Key        string `json:"key,omitempty"`
+	Target     string `json:"target,omitempty"` // a pattern, for many, for letters and for pauses
+	Generation uint64 `json:"generation,omitempty"`
+	DueAfter   string `json:"due_after,omitempty"`
+	DueBefore  string `json:"due_before,omitempty"`
+	In         string `json:"in,omitempty"` // of move: due after so long
+	At         string `json:"at,omitempty"` // of move: due then
+	By         string `json:"by,omitempty"` // of move: so much later
+
+	// Of dead letters.
+	Number     uint64 `json:"number,omitempty"`
+	Code       string `json:"code,omitempty"`
+	Since      string `json:"since,omitempty"`
+	To         string `json:"to,omitempty"` // another target
+	Now        bool   `json:"now,omitempty"`
+	Unsealed   bool   `json:"unsealed,omitempty"`
+	DropExpiry bool   `json:"drop_expiry,omitempty"`
+
+	// What the plan fixes.
+	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of timers
+	Before time.Time `json:"before,omitzero"` // when the letters died
+	Count  uint64    `json:"count,omitempty"` // how many it is about
+	Until  time.Time `json:"until,omitzero"`  // until when the plan holds
+	Shell  string    `json:"shell,omitempty"` // the line that does the same
+}
+
+// A plan says what an action would do.
+type plan struct {
+	Count    uint64   `json:"count"`
+	Sentence string   `json:"sentence"`
+	Notes    []string `json:"notes,omitempty"` // what would be left, and why
+	Shell    string   `json:"shell"`
+	Ticket   string   `json:"ticket,omitempty"` // empty where nothing would be done
+}
+
+// plan answers what an action would do.
+func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
+	var d deed
+	if !read(w, r, &d) {
+		return
+	}
+	d.UpTo, d.Before, d.Count, d.Until, d.Shell = 0, time.Time{}, 0, time.Time{}, "" // ours to say
+	give(w, questionTime+waitTime)
+	p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		work, err := p.workFor(d.Verb)
+		if err != nil {
+			return nil, err
+		}
+		made, err := work.plan(ctx, i, &d)
+		if err != nil {
+			return nil, err
+		}
+		made.Shell, made.Count = d.Shell, d.Count
+		if d.Count > 0 {
+			d.Until = time.Now().Add(planTime)
+			made.Ticket, err = seal(d, who)
+		}
+		return made, err
+	})
+}
+
+// act does what was planned.
+func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
+	var asked struct {
+		Ticket string `json:"ticket"`
+	}
+	if !read(w, r, &asked) {
+		return
+	}
+	d, err := unseal(asked.Ticket, who, time.Now())
+	if err != nil {
+		writeError(w, http.StatusConflict, err.Error())
+		return
+	}
+	work, err := p.workFor(d.Verb)
+	if err != nil {
+		writeError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", d.Verb, "does", d.Shell, "planned", d.Count)
+	log.Info("the page acts")
+	give(w, actTime+waitTime)
+	// Whoever goes away does not stop what was begun: it is bounded, and would be half done.
+	r = r.WithContext(context.WithoutCancel(r.Context()))
+	p.seated(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		done, err := work.act(ctx, i, d)
+		log.Info("the page has acted", "did", done.Sentence, "err", err)
+		p.changed()
+		return done, err
+	})
+}
+
+// read reads a request of ours: one JSON object, and no field that does not exist.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostAsked))
+	body.DisallowUnknownFields()
+	err := body.Decode(into)
+	if err == nil {
+		if _, more := body.Token(); more != io.EOF {
+			err = fmt.Errorf("one JSON object, and nothing behind it")
+		}
+	}
+	if err != nil {
+		writeError(w, http.StatusBadRequest, "not understood: "+inspect.Printable(err.Error(), 300))
+	}
+	return err == nil
+}
+
+// seal makes a ticket that only who planned can act on.
+func seal(d deed, who Token) (string, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return "", err
+	}
+	code := base64.RawURLEncoding
+	return code.EncodeToString(text) + "." + code.EncodeToString(sum256(text, who)), nil
+}
+
+func sum256(text []byte, who Token) []byte {
+	h := hmac.New(sha256.New, []byte("plan "+who.Secret))
+	h.Write(text)
+	return h.Sum(nil)
+}
+
+func unseal(ticket string, who Token, now time.Time) (d deed, err error) {
+	code := base64.RawURLEncoding
+	body, sum, _ := strings.Cut(ticket, ".")
+	text, bad := code.DecodeString(body)
+	mac, worse := code.DecodeString(sum)
+	if bad != nil || worse != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &d) != nil ||
+		now.After(d.Until) {
+		return deed{}, errTicket
+	}
+	return d, nil
+}

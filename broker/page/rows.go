@@ -1,0 +1,206 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+const (
+	// usualRows and mostRows are how many rows a table has.
+	usualRows, mostRows = 50, 200
+	// mostRead is how many headers a question reads.
+	mostRead = 100_000
+)
+
+// pending lists what waits, the first due first.
+func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	look := inspect.PendingLook{Most: mostRead}
+	line := shell{"pending", "ls"}
+	var err error
+	if look.Target, err = target(v); err != nil {
+		return nil, err
+	}
+	if look.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if look.After.At, err = moment(v, "due_after", now, false); err != nil {
+		return nil, err
+	}
+	if look.Before.At, err = moment(v, "due_before", now, false); err != nil {
+		return nil, err
+	}
+	if c := v.Get("cursor"); c != "" {
+		if look.Cursor, err = inspect.ParseCursor(c); err != nil {
+			return nil, err
+		}
+	}
+	line = line.flag("--target", look.Target).flag("--due-after", v.Get("due_after")).
+		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
+	l, err := i.Pending(ctx, look)
+	if l.Messages == nil {
+		l.Messages = []inspect.Waiting{}
+	}
+	return answer{line.String(), struct {
+		Rows []inspect.Waiting `json:"rows"`
+		inspect.End
+	}{l.Messages, l.End}}, err
+}
+
+// where finds one message.
+func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	wanted, err := inspect.ParseWanted(v.Get("id"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsked, err)
+	}
+	w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
+	return answer{shell{"where"}.word(v.Get("id")).String(), w}, err
+}
+
+// timerFilter reads which timers are meant, and the flags for that.
+func timerFilter(v url.Values, line shell) (control.Filter, shell, error) {
+	t, err := target(v)
+	if err != nil {
+		return control.Filter{}, line, err
+	}
+	f := control.Filter{Key: v.Get("key")}
+	if t != "" {
+		f.Targets = []string{t}
+	}
+	now := time.Now()
+	if f.DueFrom, err = moment(v, "due_after", now, false); err != nil {
+		return f, line, err
+	}
+	if f.DueTo, err = moment(v, "due_before", now, false); err != nil {
+		return f, line, err
+	}
+	line = line.flag("--target", t).flag("--key", f.Key)
+	for _, border := range []struct {
+		flag string
+		at   time.Time
+	}{{"--due-from", f.DueFrom}, {"--due-to", f.DueTo}} {
+		if !border.at.IsZero() {
+			line = line.flag(border.flag, border.at.UTC().Format(time.RFC3339))
+		}
+	}
+	return f, line, nil
+}
+
+// timers lists named timers in the order in which they were set.
+func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	f, line, err := timerFilter(v, shell{"timers", "ls"})
+	if err != nil {
+		return nil, err
+	}
+	state := cmp.Or(v.Get("state"), string(timer.Pending))
+	line = line.flag("--state", state)
+	if f.State = timer.Outcome(state); state == "all" {
+		f.State = ""
+	}
+	page := control.Page{}
+	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+		return nil, err
+	}
+	if page.After, err = whole(v, "after"); err != nil {
+		return nil, err
+	}
+	if page.After > 0 {
+		line = line.flag("--after", strconv.FormatUint(page.After, 10))
+	}
+	l, err := i.Timers().List(ctx, f, page)
+	return answer{line.String(), l}, err
+}
+
+// timer shows what became of one timer.
+func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	w := control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
+	a, err := i.Timers().Do(ctx, w)
+	return answer{shell{"timers", "show"}.word(w.Key).word(w.Target).String(), a}, err
+}
+
+// retrying shows what targets refuse.
+func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	look := inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}}
+	var err error
+	if look.Target, err = target(v); err != nil {
+		return nil, err
+	}
+	r, err := i.Retrying(ctx, look)
+	if len(r.Groups) > mostRows {
+		r.Groups = r.Groups[:mostRows]
+	}
+	return answer{shell{"retrying"}.flag("--target", look.Target).String(), r}, err
+}
+
+// Target is what is known of a target, or a pattern of targets.
+type Target struct {
+	Target string               `json:"target"`
+	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that says so
+	Paused string               `json:"paused,omitempty"`
+	Groups []inspect.RetryGroup `json:"retrying,omitempty"`
+}
+
+// targets shows those of which there is something to say: what is paused, what refuses, what has a rate.
+func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	paused, err := i.Pauses(ctx)
+	if err != nil && !strings.Contains(err.Error(), inspect.ErrNoPauses.Error()) {
+		return nil, err
+	}
+	r, err := i.Retrying(ctx, inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}})
+	if err != nil {
+		return nil, err
+	}
+	type rate struct {
+		Pattern   string `json:"pattern"`
+		PerSecond int    `json:"per_second"`
+	}
+	all := struct {
+		Time    time.Time       `json:"time"`
+		Targets []*Target       `json:"targets"`
+		Paused  []inspect.Pause `json:"paused"`
+		Rates   []rate          `json:"rates"`
+	}{r.Time, []*Target{}, append([]inspect.Pause{}, paused...), []rate{}}
+	byName := make(map[string]*Target)
+	for _, g := range r.Groups {
+		t := byName[g.Target]
+		if t == nil {
+			if len(all.Targets) == mostRows {
+				break
+			}
+			t = &Target{Target: g.Target}
+			byName[g.Target], all.Targets = t, append(all.Targets, t)
+			p.annotate(t, paused)
+		}
+		t.Groups = append(t.Groups, *g)
+	}
+	for _, rule := range p.cfg.Rates {
+		all.Rates = append(all.Rates, rate{rule.Pattern, rule.PerSecond})
+	}
+	return answer{shell{"pause"}.String(), all}, nil
+}
+
+// annotate adds the rate and the pause of a target, by the first pattern that matches.
+func (p *Page) annotate(t *Target, paused []inspect.Pause) {
+	for _, rule := range p.cfg.Rates {
+		if message.Match(rule.Pattern, t.Target) {
+			t.Rate = fmt.Sprintf("%d/s (%s)", rule.PerSecond, rule.Pattern)
+			break
+		}
+	}
+	for _, one := range paused {
+		if message.Match(one.Pattern, t.Target) {
+			t.Paused = fmt.Sprintf("%s (%s)", one.State, one.Pattern)
+			break
+		}
+	}
+}

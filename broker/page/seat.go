@@ -1,0 +1,48 @@
+package page
+
+import (
+	"context"
+
+	"delaybroker/broker/inspect"
+)
+
+// A seat is a connection to ask on, opened when it is needed. After an error it is opened anew.
+type seat struct {
+	open func(ctx context.Context) (*inspect.Inspector, error)
+	by   *inspect.Inspector // nil: not open
+}
+
+func (s *seat) take(ctx context.Context) (*inspect.Inspector, error) {
+	if s.by != nil && s.by.Conn.IsConnected() {
+		return s.by, nil
+	}
+	s.close()
+	i, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.by = i
+	_ = i.Learn(ctx) // without the secrets, answers are shown as unproven
+	return i, nil
+}
+
+func (s *seat) close() {
+	if s.by != nil {
+		s.by.Close()
+		s.by = nil
+	}
+}
+
+// fleet asks all instances, or says why only this one is known.
+func (s *seat) fleet(ctx context.Context, history string) ([]inspect.Member, string) {
+	i, err := s.take(ctx)
+	if err != nil {
+		return nil, "only this instance is shown: " + inspect.Printable(err.Error(), 300)
+	}
+	members, err := i.Fleet(ctx, history)
+	if err != nil {
+		s.close()
+		return members, "the other instances cannot be asked: " + inspect.Printable(err.Error(), 300)
+	}
+	return members, ""
+}

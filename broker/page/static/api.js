@@ -1,0 +1,68 @@
+// Asks the broker. Addresses are relative, so the page works below any path. The token is kept for this tab alone, and
+// travels in a header: there is no cookie.
+
+const kept = "delaybroker-token";
+let token = sessionStorage.getItem(kept) ?? "";
+export let access = {};
+
+export class Refused extends Error {
+  constructor(status, sentence) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+async function call(path, options = {}) {
+  const headers = { Accept: "application/json", ...options.headers };
+  if (token) headers.Authorization = "Bearer " + token;
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store" });
+  } catch (err) {
+    if (err.name === "AbortError") throw err;
+    throw new Refused(0, "the broker does not answer");
+  }
+  let body;
+  try {
+    body = await response.json();
+  } catch {
+    throw new Refused(response.status, "the answer is none of the broker's: " + response.status);
+  }
+  if (!response.ok) throw new Refused(response.status, body.error ?? String(response.status));
+  return body;
+}
+
+export function get(path, params = {}, signal = undefined) {
+  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null));
+  const text = query.toString();
+  return call("api/" + path + (text ? "?" + text : ""), { signal });
+}
+
+export function post(path, body) {
+  return call("api/" + path, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  });
+}
+
+// Tries a token; an empty one forgets it.
+export async function use(text) {
+  const before = token;
+  token = text;
+  try {
+    access = await call("api/access");
+  } catch (err) {
+    token = before;
+    throw err;
+  }
+  if (text) sessionStorage.setItem(kept, text);
+  else sessionStorage.removeItem(kept);
+}
+
+export async function begin() {
+  try {
+    await use(token);
+  } catch (err) {
+    if (err.status === 401) await use("");
+    else throw err;
+  }
+}

@@ -1,0 +1,125 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"delaybroker/broker/inspect"
+)
+
+// textTime is how long the text may take. What is not known by then is left out.
+const textTime = 5 * time.Second
+
+// text answers with the overview as plain text.
+func (p *Page) text(w http.ResponseWriter, r *http.Request) {
+	give(w, textTime)
+	o := p.once(r.Context())
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if _, err := w.Write([]byte(textOf(o))); err != nil {
+		p.cfg.Log.Debug("the text of the page was cut off", "err", err)
+	}
+}
+
+// once is the overview of those who look, or one that is made now.
+func (p *Page) once(ctx context.Context) Overview {
+	if w := p.watched.Load(); w != nil {
+		w.mu.Lock()
+		o := w.latest
+		w.mu.Unlock()
+		if time.Since(o.Time) < 3*stateEvery {
+			return o
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, textTime)
+	defer cancel()
+	w := &watch{Page: p, rates: make(rates)}
+	select {
+	case p.questions <- struct{}{}:
+		defer func() { <-p.questions }()
+	case <-ctx.Done():
+		return w.overview(time.Now(), nil, "too many ask: only this instance is shown")
+	}
+	by := seat{open: p.cfg.Open}
+	defer by.close()
+	members, trouble := by.fleet(ctx, historyHour)
+	w.others = members
+	w.look(ctx, &by)
+	past := pastOf(w.together(historyHour, time.Now(), members))
+	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
+	o := w.overview(time.Now(), members, trouble)
+	o.Numbers.Delivered, o.Numbers.Refused = last(past.Delivered), last(past.Refused)
+	return o
+}
+
+func textOf(o Overview) string {
+	var b strings.Builder
+	state := "ready"
+	if !o.Ready {
+		state = "NOT READY"
+	}
+	fmt.Fprintf(&b, "delaybroker %s: %s\n", o.Version, state)
+	for _, c := range o.Failing {
+		fmt.Fprintf(&b, "  %s: %s\n", c.Name, inspect.Printable(c.Detail, 300))
+	}
+	if o.Trouble != "" {
+		fmt.Fprintf(&b, "  %s\n", o.Trouble)
+	}
+	fmt.Fprintf(&b, "%s\n\n", o.Durability)
+	n := o.Numbers
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "pending\t%d\n", n.Pending)
+	fmt.Fprintf(t, "due next minute\t%s\n", orDash(n.Minute))
+	fmt.Fprintf(t, "overdue\t%s\toldest %s\n", orDash(n.Overdue), inspect.Seconds(n.Oldest))
+	fmt.Fprintf(t, "retrying\t%d\n", n.Retrying)
+	fmt.Fprintf(t, "paused\t%d\n", n.Paused)
+	fmt.Fprintf(t, "dead letters\t%s\n", orDash(n.Dead))
+	fmt.Fprintf(t, "delivered\t%s/s\trefused %s/s\n", orDash(n.Delivered), orDash(n.Refused))
+	fmt.Fprintf(t, "late\tp50 %s ms\tp99 %s ms\n", orDash(n.P50), orDash(n.P99))
+	fmt.Fprint(t, "\nINSTANCE\tSTATE\tLANES\tPENDING\n")
+	for _, i := range o.Instances {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", inspect.Printable(i.Name, 100), i.state(), i.Lanes, i.Pending)
+	}
+	fmt.Fprint(t, "\nLANE\tPENDING\tOLDEST\tSTATE\n")
+	idle := 0
+	for _, l := range o.Lanes {
+		if l.idle() {
+			idle++
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), inspect.Seconds(l.Oldest), l.State)
+	}
+	_ = t.Flush() // into memory
+	if idle > 0 {
+		fmt.Fprintf(&b, "%s\n", counting(uint64(idle), "idle lane"))
+	}
+	return b.String()
+}
+
+func (i Instance) state() string {
+	switch {
+	case i.Unproven:
+		return "unproven"
+	case i.Draining:
+		return "draining"
+	case !i.Ready:
+		return "starting"
+	case i.Self:
+		return "ready, this one"
+	}
+	return "ready"
+}
+
+func (l Lane) idle() bool {
+	return l.Pending != nil && *l.Pending == 0 && (l.State == laneRead || l.State == laneRests)
+}
+
+func orDash[T uint64 | float64](n *T) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}

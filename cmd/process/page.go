@@ -1,0 +1,50 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/page"
+	"delaybroker/broker/probes"
+	"delaybroker/cmd/links"
+)
+
+// pageConnect is how long a connection of the page may take.
+const pageConnect = 2 * time.Second
+
+// page makes the page. Its connections are opened when somebody looks.
+func (p Process) page(b *broker.Broker, dialer links.Dialer, source probes.Source) *page.Page {
+	c := p.Config.Broker
+	prefix := c.Prefix
+	if prefix == "" {
+		prefix = message.DefaultPrefix
+	}
+	access, apart := dialer.Apart["page"]
+	if !apart {
+		access = dialer.Access
+	}
+	return page.New(page.Config{
+		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
+		Prefix: prefix, Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
+		Open: func(context.Context) (*inspect.Inspector, error) {
+			name := nats.Name(fmt.Sprintf("delaybroker %s page", p.Version))
+			nc, err := nats.Connect(access.URL, append([]nats.Option{
+				name, nats.Timeout(pageConnect), nats.NoReconnect(), nats.ErrorHandler(nil),
+			}, access.Options...)...)
+			if err != nil {
+				return nil, fmt.Errorf("connect to NATS for the page: %w", err)
+			}
+			i, err := inspect.Open(nc, c)
+			if err != nil {
+				nc.Close()
+			}
+			return i, err
+		},
+	})
+}

@@ -1,0 +1,77 @@
+package settings
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/page"
+)
+
+// minToken is the shortest token, in bytes.
+const minToken = 16
+
+// pageAccess is who may see and do what on the page.
+func (s settings) pageAccess(p *problems) page.Access {
+	a := page.Access{
+		Actions: p.oneOf("DELAY_HTTP_ACTIONS", s.HTTPActions, "on", "off") == "on",
+		Bodies:  p.oneOf("DELAY_HTTP_BODIES", s.HTTPBodies, "on", "off") == "on",
+		Hosts:   message.Words(s.HTTPHosts),
+		Tokens:  p.tokens("DELAY_HTTP_TOKEN", s.HTTPToken),
+	}
+	switch p.oneOf("DELAY_HTTP_ROWS", s.HTTPRows, "open", "token", "auto") {
+	case "open":
+		a.OpenRows = true
+	case "auto":
+		a.OpenRows = isLoopback(s.HTTPAddr)
+	case "token":
+		if s.HTTPToken == "" {
+			p.refuse("DELAY_HTTP_ROWS", s.HTTPRows, "set DELAY_HTTP_TOKEN too: nobody could see them")
+		}
+	}
+	switch {
+	case a.Actions && s.HTTPToken == "":
+		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions, "set DELAY_HTTP_TOKEN too, at least %d bytes: nobody acts without it",
+			minToken)
+	case a.Actions && s.HTTPAddr == off:
+		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions, "there is no page with DELAY_HTTP_ADDR=off")
+	}
+	return a
+}
+
+// tokens reads tokens, each with or without a name. A token is never shown.
+func (p *problems) tokens(name, value string) []page.Token {
+	var all []page.Token
+	seen := make(map[string]bool)
+	for i, word := range message.Words(value) {
+		who, secret, named := strings.Cut(word, ":")
+		if !named {
+			who, secret = fmt.Sprintf("token %d", i+1), word
+		}
+		bad := func(r rune) bool { return r <= ' ' || r > '~' }
+		switch {
+		case len(secret) < minToken:
+			p.refuseSecret(name, "number %d has %d bytes, want %d at least", i+1, len(secret), minToken)
+		case strings.ContainsFunc(secret, bad):
+			p.refuseSecret(name, "number %d: want printable ASCII without spaces", i+1)
+		case who == "" || len(who) > 64 || strings.ContainsFunc(who, bad):
+			p.refuseSecret(name, "number %d: want a name of 1 to 64 bytes before the colon", i+1)
+		case seen[secret]:
+			p.refuseSecret(name, "number %d is given twice", i+1)
+		}
+		seen[secret] = true
+		all = append(all, page.Token{Name: who, Secret: secret})
+	}
+	return all
+}
+
+// isLoopback reports whether only this host reaches an address to listen on.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
