@@ -20,10 +20,15 @@ func readMemory() inspect.Memory {
 	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// keepWithin has the runtime collect garbage before the process is killed for it.
-func keepWithin(m inspect.Memory) {
-	if m.Runtime == inspect.NoLimit && m.Cgroup > 0 {
-		debug.SetMemoryLimit(m.Soft())
+// keepWithin has the runtime collect garbage before the process is killed for it, and no more often than it must. What
+// GOMEMLIMIT and GOGC say goes before.
+func keepWithin(m inspect.Memory, hold int, embedded bool) {
+	limit, percent := m.Collect(hold, embedded)
+	if m.Runtime == inspect.NoLimit {
+		debug.SetMemoryLimit(limit)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
-	keepWithin(readMemory())
 	known, err := settingNames()
 	if err != nil {
 		return err
@@ -36,6 +35,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		}
 		return err
 	}
+	keepWithin(readMemory(), cfg.broker.HoldBytes, cfg.embed != nil)
 	log := newLogger(stderr, cfg.log)
 	for _, u := range unknown {
 		log.Warn("this variable is no setting; see serve --help", "name", u.name, "nearest", u.nearest)
