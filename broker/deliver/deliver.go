@@ -20,11 +20,13 @@ type Deliverer struct {
 	cfg    Config
 	box    *outbox.Outbox
 	lookup *lookup
+	roomy  chan struct{} // one slot: a delivery that has waited may be sent
 
 	mu      sync.Mutex // guards what follows; never held while publishing or while a result is given
 	targets *targets
 	groups  *groups
 	sending bool                     // a goroutine is in sendReady
+	sender  bool                     // the goroutine runs that sends what has waited
 	closed  bool                     // nothing is sent any more
 	halted  func(target string) bool // to which nothing is sent; nil for none
 	heard   error                    // the last error of the connection that Heard was told
@@ -33,17 +35,19 @@ type Deliverer struct {
 // New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
 func New(box *outbox.Outbox, api jsapi.Asker, cfg Config) *Deliverer {
 	return &Deliverer{
-		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log),
+		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log), roomy: make(chan struct{}, 1),
 		targets: newTargets(cfg.Rates), groups: newGroups(cfg.window()), heard: box.LastError(),
 	}
 }
 
-// Run lists the streams and judges the groups, whenever that is needed, until ctx ends. The owner of the box runs it.
+// Run lists the streams, sends what has waited and judges the groups, whenever that is needed, until ctx ends. The
+// owner of the box runs it.
 func (d *Deliverer) Run(ctx context.Context) {
-	var listing sync.WaitGroup
-	listing.Go(func() { d.lookup.run(ctx) })
+	var running sync.WaitGroup
+	running.Go(func() { d.lookup.run(ctx) })
+	running.Go(func() { d.sendWhenReady(ctx) })
 	d.watch(ctx)
-	listing.Wait()
+	running.Wait()
 }
 
 // Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not

@@ -4,11 +4,14 @@ import "time"
 
 // Alone, a group may have an eighth of the window outstanding, and the groups of one first token a quarter together.
 // Beside others, a group may have a seventh of what is free then, and the groups of one first token a third. So however
-// many groups are silent, they leave room.
+// many groups are silent, they leave room. A group that answers quickly may have half of the window alone, and beside
+// others as much as is free: an eighth is too little to keep a stream busy that answers after a hundredth of a second,
+// or core subscribers, whose silence takes a twentieth to tell.
 const (
 	windowShare = 1
 	groupShare  = 8
 	parentShare = 4
+	quickShare  = 2
 )
 
 // group is a set of targets that have one share of the window: the targets of one stream, or those with the same first
@@ -41,7 +44,7 @@ func (g *group) window() *group {
 // fits reports whether there is room for a delivery. A group that has nothing outstanding has room for any delivery,
 // however large.
 func (g *group) fits(dl *delivery) bool {
-	w, others := g.window(), g.share-1
+	w, others := g.window(), g.part()-1
 	return g.past == 0 ||
 		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.mostBytes-w.pastBytes-dl.Size
 }
@@ -49,7 +52,16 @@ func (g *group) fits(dl *delivery) bool {
 // room returns how much may be outstanding of the group while the others have what they have now.
 func (g *group) room() (messages, bytes int) {
 	w := g.window()
-	return max(1, (w.most-w.past+g.past)/g.share), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/g.share)
+	part := g.part()
+	return max(1, (w.most-w.past+g.past)/part), max(1, (w.mostBytes-w.pastBytes+g.pastBytes)/part)
+}
+
+// part is the share of the group as it is now.
+func (g *group) part() int {
+	if g.pressure != nil && g.pressure.quick {
+		return min(g.share, quickShare)
+	}
+	return g.share
 }
 
 // hasRoom reports whether nothing waits, and at most half of the group's room is taken.

@@ -21,10 +21,12 @@ import (
 // kit is a deliverer, and an account with streams and subscribers.
 type kit struct {
 	*Deliverer
-	t  *testing.T
-	s  *natstest.Server
-	nc *nats.Conn // of the subscribers and publishers beside the deliverer
-	js jetstream.JetStream
+	t *testing.T
+	// end ends the deliverer and its box, and stop waits for both.
+	end, stop func()
+	s         *natstest.Server
+	nc        *nats.Conn // of the subscribers and publishers beside the deliverer
+	js        jetstream.JetStream
 }
 
 func newKit(t *testing.T, s *natstest.Server) *kit {
@@ -42,7 +44,8 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	var running sync.WaitGroup
 	running.Go(func() { box.Run(ctx) })
 	running.Go(func() { k.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
+	k.end, k.stop = cancel, func() { cancel(); running.Wait() }
+	t.Cleanup(k.stop)
 	return k
 }
 

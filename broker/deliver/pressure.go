@@ -36,6 +36,7 @@ type pressure struct {
 	answers, answersBytes int       // in this slice
 	rate, rateBytes       float64   // answers, and their bytes, a second
 	judged                bool      // a slice has been measured
+	quick                 bool      // it was fast in the last slice in which it had no room; see quickShare
 	answered              time.Time // when the group last answered; at first, when it had no room
 	next                  time.Time // when the group should have taken all that was given back so far
 }
@@ -102,7 +103,7 @@ func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
 			g.pressure = nil
 			continue
 		}
-		g.pressure.measure(now, g.hasRoom())
+		g.pressure.measure(now, g.hasRoom(), all.window.mostBytes)
 		all.pressed = append(all.pressed, g)
 		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
 			for _, dl := range excess {
@@ -115,13 +116,17 @@ func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
 }
 
 // measure ends a slice of time. While a group had room, it took what it was given, which may be less than it can take.
-// Such a slice counts only if its rate is higher than the one before.
-func (p *pressure) measure(now time.Time, room bool) {
+// Such a slice counts only if its rate is higher than the one before. That a group is quick shows at once.
+func (p *pressure) measure(now time.Time, room bool, window int) {
 	took := now.Sub(p.since)
-	if took < judgeEvery || !p.judged && p.answers > 0 && took < judgeFirst {
+	if took < judgeEvery {
 		return
 	}
 	rate, bytes := float64(p.answers)/took.Seconds(), float64(p.answersBytes)/took.Seconds()
+	p.quick = fast(rate, bytes, window) || p.quick && room && p.answers > 0
+	if !p.judged && p.answers > 0 && took < judgeFirst {
+		return
+	}
 	switch {
 	case room:
 		rate, bytes = max(p.rate, rate), max(p.rateBytes, bytes)
@@ -139,10 +144,15 @@ func (g *group) eased(now time.Time) bool {
 	return g.hasRoom() && (!p.judged && now.Sub(p.since) >= judgeFirst || now.Sub(g.full) >= pressureMemory)
 }
 
+// fast reports whether a group is that takes so many messages, and bytes, a second.
+func fast(rate, bytes float64, window int) bool {
+	return rate >= fastRate || bytes >= max(fastBytes, float64(window)/fastWithin.Seconds())
+}
+
 // over reports whether a number of messages, or of bytes, is more than the group may have, waiting and outstanding.
 func (g *group) over(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
-	if p.rate >= fastRate || p.rateBytes >= max(fastBytes, float64(w.mostBytes)/fastWithin.Seconds()) {
+	if fast(p.rate, p.rateBytes, w.mostBytes) {
 		return false
 	}
 	within := drainWithin.Seconds()

@@ -53,6 +53,59 @@ func TestJudgeGroup(t *testing.T) {
 	}
 }
 
+// TestQuickShare: a group that answers quickly has half of the window, within a quarter of a second, and leaves others
+// their shares of the rest. When it falls silent it gets no more than any other.
+func TestQuickShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window, inTime = 40_000, fastRate * int(judgeEvery) / int(time.Second)
+		all := newGroups(window, 1<<30)
+		g := all.of("a.x", "A")
+		var past []*delivery
+		for range window {
+			dl := &delivery{Message: Message{Target: "a.x", Size: 1}, group: g}
+			all.pass(dl)
+			past = append(past, dl)
+		}
+		slice := func(answers int) {
+			t.Helper()
+			for _, dl := range past[:answers] {
+				all.answered(dl)
+				all.leave(dl)
+			}
+			past = past[answers:]
+			time.Sleep(judgeEvery)
+			back, _ := all.judge(time.Now())
+			for _, b := range back {
+				if b.group == g {
+					t.Fatalf("%d are given back", len(back))
+				}
+			}
+			all.advance(g)
+		}
+		check := func(when string, want int) {
+			t.Helper()
+			if g.past != want {
+				t.Errorf("%s: %d are outstanding, want %d", when, g.past, want)
+			}
+		}
+		check("at first", window/groupShare)
+		slice(inTime - 1)
+		check("nearly quick", window/groupShare)
+		slice(inTime + 1) // since the first, for it is not judged yet
+		check("quick", window/quickShare)
+		fill(t, all, "b.x", window/quickShare/groupShare)
+		if _, ok := all.send("b.x", 1); ok {
+			t.Error("another group has more than its share of what is free")
+		}
+		slice(0)
+		check("silent", window/quickShare)
+		for _, dl := range past[:3000] {
+			all.leave(dl)
+		}
+		check("silent, and given up", window/quickShare-3000)
+	})
+}
+
 // TestTurns: what is given back comes again one after the other, at the rate of its group, when the group should have
 // taken what it has.
 func TestTurns(t *testing.T) {
@@ -97,7 +150,7 @@ func TestMeasure(t *testing.T) {
 	} {
 		p := tt.before
 		p.since, p.answers = now.Add(-tt.slice), tt.answers
-		if p.measure(now, tt.room); p.judged != tt.judged || p.rate != tt.rate {
+		if p.measure(now, tt.room, 1<<30); p.judged != tt.judged || p.rate != tt.rate {
 			t.Errorf("%s: judged %v with %v a second, want %v with %v", tt.name, p.judged, p.rate, tt.judged, tt.rate)
 		}
 	}

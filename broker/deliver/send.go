@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -12,6 +13,28 @@ import (
 
 // ackWait is how long a stream may take to acknowledge.
 const ackWait = 5 * time.Second
+
+// sendWhenReady sends what has waited, whenever an answer has made room for it, until ctx ends. To send on the
+// goroutine that takes in the answers would do both for one message after the other: all answers come on that one.
+func (d *Deliverer) sendWhenReady(ctx context.Context) {
+	d.setSender(true)
+	for {
+		select {
+		case <-ctx.Done():
+			d.setSender(false)
+			d.sendReady() // what came before
+			return
+		case <-d.roomy:
+			d.sendReady()
+		}
+	}
+}
+
+func (d *Deliverer) setSender(runs bool) {
+	d.mu.Lock()
+	d.sender = runs
+	d.mu.Unlock()
+}
 
 // sendReady sends the deliveries that have waited and have now passed all groups. Only one goroutine sends them at a
 // time. Another goroutine that has made room meanwhile leaves the sending to that one.
@@ -91,7 +114,7 @@ func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
 	return false
 }
 
-// finish gives the result, and makes room for the next delivery.
+// finish gives the result, and makes room for the next delivery, which sendWhenReady sends.
 func (d *Deliverer) finish(dl *delivery, v verdict) {
 	d.mu.Lock()
 	if v.acked != "" {
@@ -104,10 +127,17 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 	}
 	d.groups.leave(dl)
 	dl.target.open--
-	more := len(d.groups.ready) > 0
+	more, sender := len(d.groups.ready) > 0, d.sender
 	d.mu.Unlock()
 	dl.done(v.result)
-	if more {
+	switch {
+	case !more:
+	case sender:
+		select {
+		case d.roomy <- struct{}{}:
+		default:
+		}
+	default: // the answers of the end, which must leave nothing behind
 		d.sendReady()
 	}
 }

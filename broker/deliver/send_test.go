@@ -125,6 +125,41 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// TestEnd: when the deliverer and its box end, nothing stays without a result, also not what waited for the room that
+// the last answers make.
+func TestEnd(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.subscribe("silent", nil)
+		var results atomic.Int32
+		for range 2*share + 100 {
+			k.Deliver(Message{Target: "silent", Mode: message.ModeStream}, func(Result) { results.Add(1) })
+		}
+		k.stop()
+		if got := results.Load(); got != 2*share+100 {
+			t.Errorf("%d results, want %d", got, 2*share+100)
+		}
+		k.checkIdle()
+	})
+}
+
+// TestEndWithTheLastAnswer ends the deliverer just when the only answer makes room for what waits.
+func TestEndWithTheLastAnswer(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
+		var first, second atomic.Int32
+		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: DefaultWindowBytes / groupShare},
+			func(Result) { first.Add(1); k.end() })
+		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: 1}, func(Result) { second.Add(1) })
+		synctest.Wait()
+		if first.Load() != 1 || second.Load() != 1 {
+			t.Errorf("%d and %d results, want one each", first.Load(), second.Load())
+		}
+		k.checkIdle()
+	})
+}
+
 // TestDoneOnce delivers to targets of every kind in every mode, while the server comes and goes and at last the
 // deliverer drains. Each delivery gets exactly one result.
 func TestDoneOnce(t *testing.T) {

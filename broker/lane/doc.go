@@ -75,6 +75,13 @@
 // original. So the owner looks at the last message it read before each purge. If that is another message now, the owner
 // calls [Reader.Invalidate].
 //
+// # Tried and rejected
+//
+// To rest at the tail of a level, where nothing is due before its delay is over: to take all that there is in one
+// request, and to ask again after a tenth of the delay, so that not each message wakes the reader. At 1,000 messages a
+// second that made 30 requests of 3,000 deliveries, but the CPU for a message stayed what it was: 604 and 651 µs, for
+// 611 and 631 without, in turns. What costs is the firing of each message at its own time.
+//
 // # The price of watching an idle lane
 //
 // See [Watch].

@@ -16,12 +16,6 @@ import (
 	"delaybroker/wheel"
 )
 
-// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full stream was
-// seen after the flush had returned, in 140 of 2,000 tries.
-const linger = 50 * time.Millisecond
-
-const flushTimeout = 10 * time.Second
-
 // Func takes the result of a publish: exactly one of answer and err is set. It returns true to be asked again with the
 // next result. It may do so after ErrSilent, or after an answer that it does not accept. It is called from the outbox's
 // goroutines and must not block. For one publish it is called by one goroutine at a time.
@@ -272,36 +266,5 @@ func (b *Outbox) finishAll(err error) {
 	b.mu.Unlock()
 	for _, t := range all {
 		b.tell(t, result{err: err})
-	}
-}
-
-// listen finds publishes without an answer. It flushes, waits for linger, and tells ErrSilent to those without a
-// result.
-func (b *Outbox) listen(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.unanswered:
-		}
-		b.mu.Lock()
-		asked := b.listening
-		b.listening = nil
-		b.mu.Unlock()
-		started := time.Now()
-		flush, cancel := context.WithTimeout(ctx, flushTimeout)
-		err := b.nc.FlushWithContext(flush)
-		cancel()
-		if err != nil {
-			continue // disconnected: Run ends them; or too slow: their deadlines do
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(max(linger, 2*time.Since(started))):
-		}
-		for _, t := range asked {
-			b.tell(t, result{err: ErrSilent})
-		}
 	}
 }

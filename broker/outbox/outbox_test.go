@@ -161,6 +161,35 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// TestSilencesOverlap: silence tells linger after a publish, also while earlier publishes are lingered after. What comes
+// close behind a flush is flushed with the next one.
+func TestSilencesOverlap(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, _, _ := startBox(t, s)
+		respond(t, s, "x", func(*nats.Msg) {})
+		for _, tt := range []struct{ after, want time.Duration }{
+			{0, linger},
+			{flushEvery, linger},
+			{flushEvery + 1, linger + flushEvery - 1},
+			{flushEvery + 2, linger + flushEvery - 2},
+			{linger, linger},
+		} {
+			time.AfterFunc(tt.after, func() {
+				l := newLog()
+				b.PublishListening(to("x"), 5*time.Second, l.once)
+				time.AfterFunc(2*linger, func() {
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					if len(l.at) != 1 || l.at[0] != tt.want {
+						t.Errorf("published after %s: told %s at %s, want of silence at %s", tt.after, l.all, l.at, tt.want)
+					}
+				})
+			})
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestWaitsThroughSilence goes on after each silence, and still hears the answer, or of the time.
 func TestWaitsThroughSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

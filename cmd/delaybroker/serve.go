@@ -26,7 +26,6 @@ func (a *app) serveCommand() *cobra.Command {
 
 // serve runs the broker until ctx ends or a signal arrives.
 func serve(ctx context.Context, stderr io.Writer) error {
-	settings.KeepWithin(settings.ReadMemory())
 	unknown, err := settings.Unknown()
 	if err != nil {
 		return err
@@ -38,6 +37,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		}
 		return err
 	}
+	settings.KeepWithin(settings.ReadMemory(), cfg.Broker.HoldBytes, cfg.Embedded != nil)
 	log := cfg.Log.Logger(stderr)
 	for _, u := range unknown {
 		log.Warn("this variable is no setting; see serve --help", "name", u.Name, "nearest", u.Nearest)

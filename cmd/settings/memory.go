@@ -20,10 +20,15 @@ func ReadMemory() inspect.Memory {
 	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// KeepWithin has the runtime collect garbage before the process is killed for it.
-func KeepWithin(m inspect.Memory) {
-	if m.Runtime == inspect.NoLimit && m.Cgroup > 0 {
-		debug.SetMemoryLimit(m.Soft())
+// KeepWithin has the runtime collect garbage before the process is killed for it, and no more often than it must. What
+// GOMEMLIMIT and GOGC say goes before.
+func KeepWithin(m inspect.Memory, hold int, embedded bool) {
+	limit, percent := m.Collect(hold, embedded)
+	if m.Runtime == inspect.NoLimit {
+		debug.SetMemoryLimit(limit)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -45,6 +46,46 @@ func TestCgroupLimit(t *testing.T) {
 		if got := cgroupLimit(filepath.Join(dir, root), filepath.Join(dir, "self")); got != want {
 			t.Errorf("%s: got %d, want %d", root, got, want)
 		}
+	}
+}
+
+// TestCollect: garbage is collected seldom, but within the limit there is, or within what messages and as much garbage
+// take. With a server in the process and no limit, the runtime does as it does.
+func TestCollect(t *testing.T) {
+	const none, mib = math.MaxInt64, 1 << 20
+	for _, tt := range []struct {
+		memory   inspect.Memory
+		embedded bool
+		limit    int64
+		percent  int
+	}{
+		{inspect.Memory{Runtime: none}, false, 2 * (100 + 48) * mib, 400},
+		{inspect.Memory{Runtime: none}, true, none, 100},
+		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, false, 900 * mib, 400},
+		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, true, 900 * mib, 400},
+		{inspect.Memory{Runtime: 500 * mib}, true, 500 * mib, 400},
+	} {
+		if limit, percent := tt.memory.Collect(100*mib, tt.embedded); limit != tt.limit || percent != tt.percent {
+			t.Errorf("%+v, embedded %v: %d and %d %%, want %d and %d %%", tt.memory, tt.embedded, limit, percent, tt.limit,
+				tt.percent)
+		}
+	}
+}
+
+// TestGarbageOfTheEnvironment: what GOGC and GOMEMLIMIT say is left as it is.
+func TestGarbageOfTheEnvironment(t *testing.T) {
+	const set = 1 << 40
+	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)
+	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
+	t.Setenv("GOGC", "77")
+	KeepWithin(inspect.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	if got := debug.SetGCPercent(77); got != 77 {
+		t.Errorf("GOGC=77 is %d", got)
+	}
+	t.Setenv("GOGC", "")
+	KeepWithin(inspect.Memory{Runtime: set, Cgroup: 1 << 30}, 100<<20, false)
+	if limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(77); limit != set || percent != 400 {
+		t.Errorf("%d bytes and %d %%, want GOMEMLIMIT and 400 %%", limit, percent)
 	}
 }
 
