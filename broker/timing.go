@@ -77,6 +77,8 @@ type timers struct {
 	mine   map[*flight]uint64 // generations that this lane fires
 	loaded int                // bytes of bodies that were read when they were due
 
+	began time.Time // local; since when the lane is ours
+
 	looking, removing   int // questions to JetStream underway
 	unlooked, unremoved []*flight
 
@@ -84,7 +86,7 @@ type timers struct {
 }
 
 func newTimers(lane bool) *timers {
-	t := &timers{mine: make(map[*flight]uint64)}
+	t := &timers{mine: make(map[*flight]uint64), began: time.Now()}
 	if lane {
 		t.latest = make(map[string]*flight)
 	}
@@ -143,6 +145,9 @@ func (w *worker) parseMarker(f *flight) {
 // gone.
 func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	e := w.shared.keys.policy.ParseTimer(in)
+	if w.leftBehind(f, e) {
+		return
+	}
 	if before := w.timers.latest[f.Subject]; before != nil && before.Sequence < f.Sequence &&
 		!(e.Kind == message.FiredEntry && e.Generation == before.timer.generation) {
 		w.supersede(before)
@@ -172,6 +177,20 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 			w.timers.sweep.left(f.At.Add(w.plan.history - sweepLate))
 		}
 	}
+}
+
+// leftBehind takes a firing up that the lane's last owner may have left: its set is gone, so it was delivered, and a
+// crash came before its own entry was removed. It is found as a marker would find it. The sweep would find it too, and
+// later than the target's stream recognises copies.
+func (w *worker) leftBehind(f *flight, e message.Entry) bool {
+	if e.Kind != message.FiredEntry || e.By == w.shared.id || !f.At.Before(w.timers.began) ||
+		w.timers.latest[f.Subject] != nil {
+		return false
+	}
+	id, err := message.ParseID(e.Request.ID)
+	f.request = e.Request
+	f.timer = &timing{subject: f.Subject, generation: e.Generation, at: id.At, size: len(f.Data), stage: stageDoubt}
+	return err == nil
 }
 
 // supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its
