@@ -19,6 +19,8 @@ type timers struct {
 	mine   map[*flight]uint64 // generations that this lane fires
 	loaded int                // bytes of bodies that were read when they were due
 
+	began time.Time // local; since when the lane is ours
+
 	looking, removing   int // questions to JetStream underway
 	unlooked, unremoved []*flight
 
@@ -26,7 +28,7 @@ type timers struct {
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
-	t := &timers{stream: s, mine: make(map[*flight]uint64)}
+	t := &timers{stream: s, mine: make(map[*flight]uint64), began: time.Now()}
 	if lane {
 		t.latest = make(map[string]*flight)
 	}
@@ -41,6 +43,12 @@ func (w *worker) parseMarker(f *flight) { f.timer = w.timers.stream.OfMarker(f.r
 func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	t := w.timers
 	e := t.stream.Policy.ParseTimer(in)
+	if t.latest[f.Subject] == nil {
+		if a := t.stream.LeftBehind(e, in, t.began); a != nil {
+			f.request, f.timer = e.Request, a
+			return
+		}
+	}
 	if before := t.latest[f.Subject]; before != nil && before.Sequence < f.Sequence && before.timer.GivesWay(e) {
 		w.supersede(before)
 	}

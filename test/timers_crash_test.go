@@ -178,37 +178,53 @@ func checkExactlyLate(t *testing.T, in *inbox, due time.Time, late time.Duration
 	}
 }
 
-// TestTimerDeliveredAndNotRemoved: the entry of a firing that was delivered cannot be removed before a crash. It is
-// delivered once more under the same id, so that a stream stores it once, and removed.
+// TestTimerDeliveredAndNotRemoved: the entry of a firing that was delivered cannot be removed before a crash, or only
+// its set can. It is delivered once more under the same id, so that a stream stores it once, and removed. That does not
+// take longer than a stream recognises copies.
 func TestTimerDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var stuck atomic.Bool
-		stuck.Store(true)
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+	for name, tt := range map[string]struct {
+		passes int64 // deletes
+		change func(*broker.Config)
+	}{
+		"nothing removed":           {0, func(*broker.Config) {}},
+		"the set removed":           {1, func(*broker.Config) {}},
+		"nothing removed, apart":    {0, func(c *broker.Config) { c.Leaser = lease.Static{} }},
+		"the set removed and apart": {1, func(c *broker.Config) { c.Leaser = lease.Static{} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				var passes atomic.Int64
+				passes.Store(1 << 60) // of the cursor, too
+				proxy(t, s, func(question string, m *nats.Msg) bool {
+					return strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS") && passes.Add(-1) < 0
+				})
+				cfg := timersOn(t)
+				cfg.APIPrefix = "X.API"
+				tt.change(&cfg)
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				c.target("ORDERS", "orders.>")
+				in := c.subscribe("orders.>")
+				c.publish("delaytimer.k.orders.x", "k", "Delay-For", "900ms") // no level has it
+				time.Sleep(899 * time.Millisecond)
+				passes.Store(tt.passes)
+				time.Sleep(time.Second)
+				if got := len(c.arrivals("ORDERS")); got != 1 {
+					t.Fatalf("%d arrived, want 1", got)
+				}
+				b.crash()
+				passes.Store(1 << 60)
+				startBroker(t, s, cfg)
+				time.Sleep(10 * time.Second)
+				if sent, stored := len(in.all()), len(c.arrivals("ORDERS")); sent != 2 || stored != 1 {
+					t.Errorf("sent %d times and stored %d times, want 2 and 1", sent, stored)
+				}
+				c.checkNoTimers()
+			})
 		})
-		cfg := timersOn(t)
-		cfg.APIPrefix = "X.API"
-		b := startBroker(t, s, cfg)
-		c := newClient(t, s)
-		c.target("ORDERS", "orders.>")
-		in := c.subscribe("orders.>")
-		c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1m")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := len(c.arrivals("ORDERS")); got != 1 {
-			t.Fatalf("%d arrived, want 1", got)
-		}
-		b.crash()
-		stuck.Store(false)
-		startBroker(t, s, cfg)
-		time.Sleep(10 * time.Second)
-		if sent, stored := len(in.all()), len(c.arrivals("ORDERS")); sent != 2 || stored != 1 {
-			t.Errorf("sent %d times and stored %d times, want 2 and 1", sent, stored)
-		}
-		c.checkNoTimers()
-	})
+	}
 }
 
 // TestTimerRemovedAndMarkerNot: a crash between the removal of a firing's entry and the commit of its marker. The

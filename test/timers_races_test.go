@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
+	"delaybroker/test/linear"
 	"delaybroker/test/natstest"
 )
 
@@ -54,7 +55,7 @@ type racer struct {
 	random  *rand.Rand
 
 	mu  sync.Mutex // guards ops
-	ops []timerOp
+	ops []linear.Op
 }
 
 // race plays on so many keys, some hundred at once, and checks what came of each.
@@ -88,15 +89,17 @@ func race(t *testing.T, s *natstest.Server, n int) {
 			t.Fatalf("on %s came %s, due %s, at %s", a.Subject, a.ID, a.Due, a.At)
 		}
 		r := racers[i]
-		r.ops = append(r.ops, timerOp{kind: "fire", sequence: id.Sequence, call: id.At, return_: a.At})
+		r.ops = append(r.ops, linear.Op{
+			Kind: linear.Fire, Result: linear.Done, Sequence: id.Sequence, Call: id.At, Return: a.At,
+		})
 	}
 	outcomes := make(map[string]int)
 	for _, r := range racers {
-		if !linearizable(r.ops) {
+		if !linear.Explain(r.ops, linear.Rules{}) {
 			t.Errorf("%s: no order explains %+v", r.subject, r.ops)
 		}
 		for _, o := range r.ops {
-			outcomes[fmt.Sprintf("%s %t", o.kind, o.sequence > 0)]++
+			outcomes[fmt.Sprintf("%s %t", o.Kind, o.Sequence > 0)]++
 		}
 	}
 	t.Log(outcomes)
@@ -111,7 +114,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 func (r *racer) play() {
 	const wait = 60 * time.Millisecond
 	due := time.Now().Add(wait)
-	g := r.do("set", 0, wait)
+	g := r.do(linear.Set, 0, wait)
 	for range 2 {
 		moved := make([]uint64, 1+r.random.IntN(3))
 		var racing sync.WaitGroup
@@ -122,15 +125,15 @@ func (r *racer) play() {
 				time.Sleep(time.Until(at))
 				switch choice {
 				case 0:
-					r.do("cancel", int64(g), 0)
+					r.do(linear.Cancel, int64(g), 0)
 				case 1:
-					moved[i] = r.do("set", int64(g), 30*time.Millisecond)
+					moved[i] = r.do(linear.Set, int64(g), 30*time.Millisecond)
 				case 2:
-					r.do("set", int64(g), 0)
+					r.do(linear.Set, int64(g), 0)
 				case 3:
-					moved[i] = r.do("set", -1, 30*time.Millisecond)
+					moved[i] = r.do(linear.Set, -1, 30*time.Millisecond)
 				case 4:
-					r.do("set", 0, 30*time.Millisecond)
+					r.do(linear.Set, 0, 30*time.Millisecond)
 				}
 			})
 		}
@@ -143,21 +146,24 @@ func (r *racer) play() {
 }
 
 // do asks for one thing, and notes what came of it. It returns the new entry's sequence, or zero.
-func (r *racer) do(kind string, expects int64, wait time.Duration) uint64 {
+func (r *racer) do(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	m := &nats.Msg{Subject: r.subject, Header: nats.Header{}, Data: []byte("x")}
 	if expects >= 0 {
 		m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatInt(expects, 10))
 	}
-	if kind == "cancel" {
+	if kind == linear.Cancel {
 		m.Header.Set("Delay-Cancel", "1")
 	} else {
 		m.Header.Set("Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
 	}
-	o := timerOp{kind: kind, expects: expects, call: time.Now()}
-	o.sequence = r.ask(m)
-	o.return_ = time.Now()
+	o := linear.Op{Kind: kind, Expects: expects, Result: linear.Done, Call: time.Now()}
+	o.Sequence = r.ask(m)
+	o.Return = time.Now()
+	if o.Sequence == 0 {
+		o.Result = linear.Refused
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops = append(r.ops, o)
-	return o.sequence
+	return o.Sequence
 }

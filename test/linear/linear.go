@@ -1,0 +1,129 @@
+package linear
+
+import "time"
+
+// Kind is what an Op is.
+type Kind string
+
+// The kinds.
+const (
+	Set    Kind = "set" // also a move, and "fire now"
+	Cancel Kind = "cancel"
+	Fire   Kind = "fire" // a delivery
+)
+
+// Result is what a client was told.
+type Result string
+
+// The results.
+const (
+	Done    Result = "done"
+	Refused Result = "refused" // another generation stood there, or none
+	Unknown Result = "unknown" // nothing was told, or nothing that is final
+)
+
+// Op is what one client has asked of one timer, or a delivery.
+type Op struct {
+	Kind     Kind
+	Expects  int64 // generation, 0 for none, -1 for whatever there is
+	Result   Result
+	Sequence uint64 // of the entry; of a delivery, its generation; zero where nobody was told
+	Call     time.Time
+	Return   time.Time // does not count for what is unknown
+}
+
+// Rules are what may happen besides.
+type Rules struct {
+	// Overtaken allows that a firing is decided and not delivered, if it is replaced by somebody who expects nothing: so it
+	// is where its broker dies in between, or is not answered.
+	Overtaken bool
+}
+
+// Explain reports whether there is such an order.
+func Explain(ops []Op, r Rules) bool {
+	s := search{ops: ops, rules: r, told: make(map[uint64]bool), seen: make(map[node]bool)}
+	for _, o := range ops {
+		if o.Kind != Fire && o.Result == Done {
+			s.told[o.Sequence] = true
+		}
+	}
+	return s.from(node{})
+}
+
+// state is what the last entry of the subject is. What has fired or was cancelled may be forgotten at any time.
+type state struct {
+	last    uint64 // sequence of the last set or cancel that somebody was told of; zero before the first
+	begun   bool   // there was one, told or not
+	pending bool
+	wild    bool // and its generation is one that nobody was told of
+	fired   bool // decided, and neither delivered nor replaced
+}
+
+type node struct {
+	done uint64 // a bit for each op
+	state
+}
+
+// search is one search for an order.
+type search struct {
+	ops   []Op
+	rules Rules
+	told  map[uint64]bool // generations that somebody was told of
+	seen  map[node]bool
+}
+
+func (s *search) from(n node) bool {
+	if s.complete(n) {
+		return true
+	}
+	if s.seen[n] {
+		return false
+	}
+	s.seen[n] = true
+	var first time.Time // the earliest return of what is not done: nothing that was called later may come before it
+	for i, o := range s.ops {
+		if n.done&(1<<i) == 0 && o.Result != Unknown && (first.IsZero() || o.Return.Before(first)) {
+			first = o.Return
+		}
+	}
+	for i, o := range s.ops {
+		if n.done&(1<<i) != 0 || !first.IsZero() && o.Call.After(first) {
+			continue
+		}
+		if after, ok := s.after(n.state, o); ok && s.from(node{n.done | 1<<i, after}) {
+			return true
+		}
+	}
+	if s.rules.Overtaken && n.pending {
+		return s.from(node{n.done, state{last: n.last, begun: true, fired: true}})
+	}
+	return false
+}
+
+// complete reports whether all that must be is in the order, and nothing is left.
+func (s *search) complete(n node) bool {
+	for i, o := range s.ops {
+		if n.done&(1<<i) == 0 && o.Result != Unknown {
+			return false
+		}
+	}
+	return !n.pending && !n.fired
+}
+
+// after returns the state after an op, or false if the op cannot have this answer there.
+func (s *search) after(was state, o Op) (state, bool) {
+	if o.Kind == Fire {
+		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !s.told[o.Sequence]
+		return state{last: o.Sequence, begun: true}, was.pending && fits
+	}
+	fits := o.Expects < 0 || o.Expects == 0 && !was.pending && !was.fired ||
+		was.pending && !was.wild && uint64(o.Expects) == was.last
+	if o.Result == Refused {
+		// What has fired may not be forgotten yet, so that "only if there is none" is refused.
+		return was, !fits || o.Expects == 0 && was.begun
+	}
+	if o.Sequence == 0 {
+		return state{last: was.last, begun: true, pending: o.Kind == Set, wild: o.Kind == Set}, fits
+	}
+	return state{last: o.Sequence, begun: true, pending: o.Kind == Set}, fits && o.Sequence > was.last
+}
