@@ -16,6 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
+	"delaybroker/broker/conf"
 )
 
 // benchOptions are the flags of bench. Those that are not given are as the scenario has them.
@@ -236,7 +237,7 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 func (a *app) benchDial(ctx context.Context, reach access, cfg broker.Config) bench.Dial {
 	return bench.Dial{
 		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
-		APIPrefix: cmp.Or(cfg.APIPrefix, broker.APIPrefix(cfg.JSDomain)),
+		APIPrefix: cmp.Or(cfg.APIPrefix, conf.APIPrefix(cfg.JSDomain)),
 	}
 }
 

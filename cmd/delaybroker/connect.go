@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 )
@@ -55,10 +55,10 @@ func readClientConfig() (clientConfig, error) {
 	c.policy = message.Policy{Names: c.names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	if !others.has("DELAY_ATTEMPTS") {
 		c.policy.Attempts = func(target string) int {
-			return b.AttemptRules.For(target, cmp.Or(b.Attempts, broker.DefaultAttempts))
+			return b.AttemptRules.For(target, cmp.Or(b.Attempts, conf.DefaultAttempts))
 		}
 	}
-	c.apiPrefix = cmp.Or(b.APIPrefix, broker.APIPrefix(b.JSDomain))
+	c.apiPrefix = cmp.Or(b.APIPrefix, conf.APIPrefix(b.JSDomain))
 	return c, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/probes"
@@ -233,20 +234,20 @@ func (c config) durability(
 // on without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port that the system chooses, there is no place.
-func (c config) place() broker.Place {
+func (c config) place() conf.Place {
 	host, err := os.Hostname()
 	if err != nil {
-		return broker.Place{}
+		return conf.Place{}
 	}
 	if c.embed != nil {
 		dir, err := filepath.Abs(c.embed.Dir)
 		if err != nil {
-			return broker.Place{}
+			return conf.Place{}
 		}
-		return broker.Place{Name: host + " " + dir, Locked: true}
+		return conf.Place{Name: host + " " + dir, Locked: true}
 	}
 	if _, port, err := net.SplitHostPort(c.httpAddr); err != nil || port == "0" {
-		return broker.Place{}
+		return conf.Place{}
 	}
-	return broker.Place{Name: host + " " + c.httpAddr}
+	return conf.Place{Name: host + " " + c.httpAddr}
 }
