@@ -32,25 +32,30 @@ const apiTimeout = 5 * time.Second
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
-	id        string // unique among the instances that run
-	cfg       Config
-	names     message.Names
-	keys      *provision.Keyring
-	streams   *provision.Builder
-	conns     Links
-	links     *link.States
-	jetstream *link.JetStream     // on the control link
-	reading   jetstream.JetStream // on the read link
-	leaser    lease.Leaser
-	muster    muster.Muster
-	tally     *figures.Tally
-	roster    roster
-	pauses    pausing
-	log       *slog.Logger
+	id      string // unique among the instances that run
+	cfg     Config
+	names   message.Names
+	keys    *provision.Keyring
+	streams *provision.Builder
+	connections
+	leaser lease.Leaser
+	muster muster.Muster
+	tally  *figures.Tally
+	roster roster
+	pauses pausing
+	log    *slog.Logger
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
+}
+
+// connections are the broker's connections, and JetStream on two of them.
+type connections struct {
+	conns     Links
+	links     *link.States
+	jetstream *link.JetStream     // on the control link
+	reading   jetstream.JetStream // on the read link
 }
 
 // Config says how a broker works.
@@ -78,10 +83,12 @@ func New(links Links, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("JetStream for reading: %w", err)
 	}
 	b := &Broker{
-		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js), conns: links,
-		links: link.NewStates(links), reading: reading, log: cfg.Log, tally: figures.NewTally(),
-		jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
-		ready:     make(chan struct{}), stop: make(chan error, 1),
+		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
+		connections: connections{
+			conns: links, links: link.NewStates(links), reading: reading,
+			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
+		},
+		log: cfg.Log, tally: figures.NewTally(), ready: make(chan struct{}), stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()
 	b.leaser = b.newLeaser()

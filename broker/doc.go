@@ -47,15 +47,15 @@
 //
 // # Named timers
 //
-// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is a
-// message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
+// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is
+// a message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
 //
 // # Who decides
 //
 // The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
 // refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go. A message with a
-// seal that cannot be judged waits for provision/keys.go. The steps of a named timer are decided in alarm/decide.go. The
-// backlogs of several lanes are brought into one order by muster/….
+// seal that cannot be judged waits for provision/keys.go. The steps of a named timer are decided in alarm/decide.go.
+// The backlogs of several lanes are brought into one order by muster/….
 //
 // # A new kind of lane
 //

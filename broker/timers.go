@@ -49,7 +49,8 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	switch e.Kind {
 	case message.SetEntry:
 		t.latest[f.Subject] = f
-		if most := int(w.lane.MaxMsgSize); f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
+		most := int(w.lane.MaxMsgSize)
+		if f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
 	case message.CancelEntry, message.UnprovenEntry:

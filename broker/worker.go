@@ -59,7 +59,6 @@ type instance struct {
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
-
 }
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
@@ -78,12 +77,17 @@ type worker struct {
 	timers  *timers
 	commits *committer
 	clock   *leaderClock
-	early   figures.Early
 	parking parking
-	gauge   *figures.Gauge // read by Status
-	counts  *figures.Lane  // read by Status
 
+	tells
 	loop
+}
+
+// tells are what a worker tells of its work.
+type tells struct {
+	early  figures.Early
+	gauge  *figures.Gauge // read by Status
+	counts *figures.Lane  // read by Status
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -120,8 +124,8 @@ func newWorker(
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.API, i.jetstream.Sample),
-		gauge:   figures.NewGauge(clock.Base()), counts: counts,
-		loop: loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
+		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.Waits(w.wake)
 	w.backlog = newBacklog(i.muster, w.wake)

@@ -10,8 +10,8 @@ import (
 // ErrConfig is returned for a setting out of bounds: see [FieldErrors]. Correct the setting.
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors are returned by Config.Complete and Config.Validate: everything that is wrong with a configuration. They wrap
-// ErrConfig.
+// FieldErrors are returned by Config.Complete and Config.Validate: everything that is wrong with a configuration. They
+// wrap ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is one field of a Config with a value that cannot be used.

@@ -1,9 +1,9 @@
-// Package figures is what a broker tells of itself: the types that /status, the metrics and the operator's verbs show, and
-// the counters and gauges behind them.
+// Package figures is what a broker tells of itself: the types that /status, the metrics and the operator's verbs show,
+// and the counters and gauges behind them.
 //
-// A worker's loop writes, at any time, and anybody reads, at any time: so all that both touch is atomic, and neither waits
-// for the other. The loop writes a Report once in a pass; ages are kept as points in time, so that they grow while the
-// loop sleeps or hangs.
+// A worker's loop writes, at any time, and anybody reads, at any time: so all that both touch is atomic, and neither
+// waits for the other. The loop writes a Report once in a pass; ages are kept as points in time, so that they grow
+// while the loop sleeps or hangs.
 //
 // # Invariants
 //
@@ -15,6 +15,6 @@
 //
 // # What was tried and rejected
 //
-// Prometheus collectors as the counters themselves: then the engine depends on Prometheus, and /status and the verbs would
-// read their own metrics. A mutex around one struct: a reader that is stopped while it holds it stops the loop.
+// Prometheus collectors as the counters themselves: then the engine depends on Prometheus, and /status and the verbs
+// would read their own metrics. A mutex around one struct: a reader that is stopped while it holds it stops the loop.
 package figures

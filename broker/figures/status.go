@@ -29,7 +29,7 @@ type Counts struct {
 	Unstored    uint64                    `json:"unstored"`           // publishes that our own streams refused
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
-	Swept       uint64                    `json:"timers_swept"`       // overdue timers that were found in their stream only
+	Swept       uint64                    `json:"timers_swept"`       // overdue timers found only in their stream
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 }
 

@@ -30,10 +30,10 @@ type Keyring struct {
 	find    func(context.Context) ([]layout.Spec, error) // finds the streams that keep secrets
 	wg      sync.WaitGroup                               // questions to these streams
 
-	mu     sync.Mutex  // guards the fields below
-	marks  layout.Spec // the secret and the time that a new stream gets
-	asked  time.Time   // local; when the streams were asked last
-	read   time.Time   // local; when the last question began that was answered
+	mu     sync.Mutex   // guards the fields below
+	marks  layout.Seals // the secret and the time that a new stream gets
+	asked  time.Time    // local; when the streams were asked last
+	read   time.Time    // local; when the last question began that was answered
 	asking bool
 	warned bool
 }
@@ -42,7 +42,7 @@ type Keyring struct {
 // replace those of the streams.
 func (k *Keyring) Learn(found []layout.Spec) error {
 	all, sealed := layout.Secrets(found)
-	marks := layout.Spec{Sealed: sealed}
+	marks := layout.Seals{Sealed: sealed}
 	switch {
 	case len(k.fixed) > 0:
 		all = k.fixed
@@ -70,7 +70,7 @@ func (k *Keyring) Learn(found []layout.Spec) error {
 func (k *Keyring) Marked(s layout.Spec) layout.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Secret, s.Sealed = k.marks.Secret, k.marks.Sealed
+	s.Seals = k.marks
 	return s
 }
 
