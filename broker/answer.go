@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/history"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 )
@@ -21,49 +21,8 @@ const (
 	answerPause = 5 * time.Millisecond
 )
 
-// Answer is what a running instance reports of itself to an operator who asks on message.Names.StatusCall. It is for
-// display only: in an account where other clients may publish below StatusAnswers, such a client may have written it.
-// Whoever does something on its account looks at its seal.
-type Answer struct {
-	Instance string       `json:"instance"` // unique among the running instances
-	Ready    bool         `json:"ready"`
-	Draining bool         `json:"draining,omitempty"`
-	Journal  bool         `json:"journal,omitempty"` // it keeps one
-	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
-	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
-	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
-	// History is what it did lately, where that was asked for and is kept.
-	History *history.Series `json:"history,omitempty"`
-	// Pauses is by which list of paused targets the instance acts. A broker that knows nothing of pauses says nothing.
-	Pauses *PausesAnswer `json:"pauses,omitempty"`
-}
-
-// PausesAnswer is the list of paused targets as an instance knows it.
-type PausesAnswer struct {
-	Applied int64        `json:"applied"`         // the version by which it acts for certain
-	Record  pause.Record `json:"record,omitzero"` // the list that it knows
-}
-
-// LaneAnswer is a lane as its owner sees it.
-type LaneAnswer struct {
-	Stream    string    `json:"stream"`
-	Live      bool      `json:"live"`                // its consumer is believed alive
-	InDoubt   bool      `json:"in_doubt,omitempty"`  // the ownership is not certain, and nothing is delivered until it is
-	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	Held      int       `json:"held"`                // messages in memory
-	Full      bool      `json:"full,omitempty"`      // memory is full: reading goes on when messages leave
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
-	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere, a few seconds old
-	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest message should have left
-}
-
-// Totals are counts since an instance started.
-type Totals struct {
-	Started   time.Time `json:"started"`
-	Delivered uint64    `json:"delivered"`
-	Refused   uint64    `json:"refused"` // attempts, by the targets
-	Dead      uint64    `json:"dead_letters"`
-}
+// Answer is what a running instance reports of itself.
+type Answer = figures.Answer
 
 // HeaderHistory is what a question says that is to be answered with a history as well: HistoryHour or HistoryDay.
 const (
@@ -81,21 +40,12 @@ type question struct{ reply, history string }
 // Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer {
 	s := b.Status()
-	a := Answer{
-		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.streams.cfg.MaxOwners == 0,
-		Lanes:  []LaneAnswer{},
-		Pauses: &PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
-		Totals: s.totals(b.started),
+	return Answer{
+		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
+		Lanes:  s.LaneAnswers(),
+		Totals: s.Totals(b.started),
+		Pauses: &figures.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
 	}
-	for _, l := range s.Lanes {
-		if l.Owned {
-			a.Lanes = append(a.Lanes, LaneAnswer{
-				Stream: l.Stream, Live: l.Live, InDoubt: l.InDoubt, Read: l.Read, Held: l.Held, Full: l.Full,
-				ResumesAt: l.ResumesAt, Pending: l.Pending, Overdue: l.Overdue.Seconds(),
-			})
-		}
-	}
-	return a
 }
 
 // answer replies to operators who ask on the control link, until ctx ends. An instance without the right to reply works
@@ -106,11 +56,11 @@ func (b *Broker) Answer() Answer {
 // reply is sent only below StatusAnswers, where nobody acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	asked := make(chan question, answersWaiting)
-	sub, err := b.conns.Control.Subscribe(b.streams.names.StatusCall(), func(m *nats.Msg) {
+	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
 		if len(m.Data) > 0 {
 			b.pauses.Hear(pause.Announced(m))
 		}
-		if !strings.HasPrefix(m.Reply, b.streams.names.StatusAnswers()) {
+		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) {
 			return
 		}
 		select {
@@ -152,7 +102,7 @@ func (b *Broker) tell(q question) error {
 		return err
 	}
 	m := &nats.Msg{Subject: q.reply, Data: body, Header: nats.Header{}}
-	if seal := b.streams.keys.policy.Keys.Seal(q.reply, body); seal != "" {
+	if seal := b.keys.Policy.Keys.Seal(q.reply, body); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
 	return b.conns.Control.PublishMsg(m)

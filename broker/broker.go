@@ -13,13 +13,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/budget"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
+	"delaybroker/broker/message"
 	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
 )
 
@@ -28,24 +32,41 @@ const apiTimeout = 5 * time.Second
 
 // Broker moves delayed messages from lane to lane and to their targets. Make one with New; Run does the work.
 type Broker struct {
-	id        string // unique among the instances that run
-	streams   Streams
-	conns     Links
-	links     *linkStates
-	jetstream *jetStream          // on the control link
-	reading   jetstream.JetStream // on the read link
-	leaser    lease.Leaser
-	muster    muster.Muster
-	tally     *tally
-	roster    roster
-	pauses    pausing
-	log       *slog.Logger
-	started   time.Time // when it was made
+	id      string // unique among the instances that run
+	cfg     Config
+	names   message.Names
+	keys    *provision.Keyring
+	streams *provision.Builder
+	connections
+	leaser  lease.Leaser
+	muster  muster.Muster
+	tally   *figures.Tally
+	roster  roster
+	pauses  pausing
+	log     *slog.Logger
+	started time.Time // when it was made
 
 	ready    chan struct{} // closed when every lane this instance owns is being read
 	draining atomic.Bool
 	stop     chan error // one slot: why this instance must stop
 }
+
+// connections are the broker's connections, and JetStream on two of them.
+type connections struct {
+	conns     Links
+	links     *link.States
+	jetstream *link.JetStream     // on the control link
+	reading   jetstream.JetStream // on the read link
+}
+
+// Config says how a broker works.
+type Config = conf.Config
+
+// Streams is what a configuration says about streams.
+type Streams = provision.Streams
+
+// StreamsOf checks the configuration as New does.
+func StreamsOf(cfg Config) (Streams, error) { return provision.StreamsOf(cfg) }
 
 // New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
 func New(links Links, cfg Config) (*Broker, error) {
@@ -53,7 +74,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = streams.cfg
+	cfg = streams.Config()
 	js, err := jetstream.NewWithAPIPrefix(links.Control, cfg.APIPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("JetStream for control: %w", err)
@@ -63,16 +84,14 @@ func New(links Links, cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("JetStream for reading: %w", err)
 	}
 	b := &Broker{
-		streams: streams, conns: links, links: newLinkStates(links), reading: reading, log: cfg.Log, tally: newTally(),
-		started:   time.Now(),
-		jetstream: newJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
-		ready:     make(chan struct{}), stop: make(chan error, 1),
+		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
+		connections: connections{
+			conns: links, links: link.NewStates(links), reading: reading,
+			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
+		},
+		log: cfg.Log, started: time.Now(), tally: figures.NewTally(), ready: make(chan struct{}), stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()
-	streams.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
-		found, _, err := streams.Provisioner(js).Find(ctx)
-		return found, err
-	}
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
 	return b, nil
@@ -83,32 +102,32 @@ func New(links Links, cfg Config) (*Broker, error) {
 // same name, and ErrGrace when the drain took too long. While JetStream does not answer, at the start or later, it
 // waits.
 func (b *Broker) Run(ctx context.Context) error {
-	lanes, err := b.start(ctx)
+	lanes, err := b.streams.Start(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	write, err := outbox.New(b.conns.Write, inboxOf(b.conns.Write))
+	write, err := outbox.New(b.conns.Write, link.Inbox(b.conns.Write))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of lanes: %w", err)
 	}
-	targets, err := outbox.New(b.conns.Deliver, inboxOf(b.conns.Deliver))
+	targets, err := outbox.New(b.conns.Deliver, link.Inbox(b.conns.Deliver))
 	if err != nil {
 		return fmt.Errorf("listen for the answers of targets: %w", err)
 	}
-	cfg := b.streams.cfg
+	cfg := b.cfg
 	room := budget.New(cfg.HoldBytes, len(lanes))
-	deliverer := deliver.New(targets, b.jetstream.api, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, ReplyTimeout: cfg.ReplyTimeout, Ours: b.streams.names.Own,
+	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
+		Modes: cfg.Deliver, Rates: cfg.Rates, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
 		Window: min(cfg.HoldMessages, room.Most()/2/flightOverhead), WindowBytes: room.Most() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened
-	b.links.look()
+	b.links.Look()
 	b.pauses.begin(ctx, deliverer)
 
 	// The services that the workers use outlive the workers.
-	defer b.streams.keys.wg.Wait()
+	defer b.keys.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var services sync.WaitGroup
 	defer services.Wait()
@@ -144,10 +163,10 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // instance is what the workers share.
 func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
-	cfg := b.streams.cfg
+	cfg := b.cfg
 	return &instance{
 		id:    b.id,
-		names: b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
+		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
@@ -159,6 +178,12 @@ func (b *Broker) drain(deliverer *deliver.Deliverer, records *journal.Writer) {
 	b.draining.Store(true)
 	records.Stopping()
 	deliverer.Drain()
+}
+
+// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The
+// journal keeps none.
+func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	return b.streams.Configs(ctx)
 }
 
 // Ready is closed when every lane that this instance owns is being read.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"delaybroker/broker/conf"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 )
@@ -21,7 +22,7 @@ func (w *worker) commitSoon(local time.Time) time.Duration {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
-	w.early.ask(w.clock.Leader(), local)
+	w.early.Ask(w.clock.Leader(), local)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 		defer cancel()
@@ -55,7 +56,7 @@ func (w *worker) drain() error {
 	w.shared.deliver.Recall(w)
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.grace)
 	defer cancel()
-	answers := time.NewTimer(AnswersWithin(w.shared.grace))
+	answers := time.NewTimer(conf.AnswersWithin(w.shared.grace))
 	defer answers.Stop()
 	late := false
 	for (w.flights.underway > 0 || w.commits.running) && !late {

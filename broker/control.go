@@ -9,11 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/alarm"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/outbox"
+	"delaybroker/broker/provision"
 )
 
 // control answers requests about timers until ctx ends. The returned function waits for those underway then, while the
@@ -22,13 +24,13 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox
 	if !slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers }) {
 		return func() {}
 	}
-	cfg := b.streams.cfg
+	cfg := b.cfg
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
-		Grace: AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 		Timers: &control.Timers{
-			Policy: b.streams.keys.policy, API: b.jetstream.api,
-			Publish: verdictPublisher(write, b.streams.names.TimersStream()),
+			Policy: b.keys.Policy, API: b.jetstream.API,
+			Publish: verdictPublisher(write, b.names.TimersStream()),
 			Scan:    lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: cfg.APIPrefix},
 		},
 	})
@@ -39,12 +41,12 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox
 
 // timers are the timers' stream as the workers use it.
 func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
-	names, keys := b.streams.names, b.streams.keys
+	names, keys := b.names, b.keys
 	return alarm.NewStream(alarm.Config{
-		Instance: b.id, Policy: keys.policy, History: max(0, b.streams.cfg.TimerHistory), Reserve: levelReserve,
-		API: b.jetstream.api, Sample: b.jetstream.sample, Publish: verdictPublisher(write, names.TimersStream()),
-		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix},
-		Patience: b.patience, ReadKeys: func(since, local time.Time) { keys.readSince(since, local) },
+		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
+		API: b.jetstream.API, Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
+		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
+		Patience: b.patience, ReadKeys: func(since, local time.Time) { keys.ReadSince(since, local) },
 	})
 }
 

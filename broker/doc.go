@@ -38,23 +38,24 @@
 //	decide.go ◀── the answer ─────┘    jsapi/… reads it: arrived, or the next step
 //	  │
 //	  ▼ arrived
-//	commit.go, committer.go     move the cursor, look at the stream (jetstream.go), purge up to the cursor
+//	commit.go, committer.go     move the cursor, look at the stream (link/…), purge up to the cursor
 //
 //	The time: leader/…, look.go. The memory for reading: budget/….
-//	Figures for operators: gauge.go, overdue.go, tally.go, early.go.
+//	Figures for operators: report.go, overdue.go, figures/…; when a message should have left: provision/….
 //
 // These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
 //
 // # Named timers
 //
-// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is a
-// message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
+// Package alarm decides about a named timer until its firing is stored, and again when it is settled. In between it is
+// a message as any other. timers.go is what a lane has of its timers, and fire_timer.go takes their steps.
 //
 // # Who decides
 //
 // The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
 // refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go. A message with a
-// seal that cannot be judged waits for keys.go. The backlogs of several lanes are brought into one order by muster/….
+// seal that cannot be judged waits for provision/keys.go. The steps of a named timer are decided in alarm/decide.go.
+// The backlogs of several lanes are brought into one order by muster/….
 //
 // # A new kind of lane
 //
@@ -62,9 +63,10 @@
 //
 //	layout      Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
 //	message     Names: its subjects and stream name; Request: whether its messages need our seal
-//	broker      wanted.go: its stream for a configuration; provision.go: that it is served; serve.go: its share of the
-//	            memory; decide.go and step.go: what becomes of its messages; committer.go: where they stay after they
-//	            have arrived, unless a purge is right; tally.go and status.go: its lateness, its place among the lanes
+//	provision   wanted.go: its stream for a configuration; build.go: that it is served
+//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; committer.go:
+//	            where they stay after they have arrived, unless a purge is right
+//	figures     tally.go and lane.go: its lateness, its place among the lanes
 //	inspect     what an operator sees of it: lanes, search, rights, adopt
 //
 // The loop, the flights and the reading know no kinds.

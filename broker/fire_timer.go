@@ -107,7 +107,7 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
-		w.shared.tally.swept.Add(1)
+		w.shared.tally.Swept.Add(1)
 	}
 	r.Timer = message.Timer{}
 	r.Hop = max(r.Hop, f.request.Hop)

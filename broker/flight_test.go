@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"delaybroker/broker/conf"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 )
@@ -32,7 +33,7 @@ func TestFlightCost(t *testing.T) {
 			}
 			accounted += cost(s)
 			f := &flight{Stored: s, size: cost(s)}
-			policy := message.Policy{Names: names, MaxDelay: DefaultMaxDelay}
+			policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
 			f.request, f.problem = policy.Parse(message.Incoming{
 				Stream: "DELAY_10s", Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
 			})

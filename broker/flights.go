@@ -10,6 +10,15 @@ import (
 	"delaybroker/wheel"
 )
 
+const (
+	// keysRetry is how soon a message that waits for these secrets is looked at again.
+	keysRetry = time.Second
+	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for these secrets. Further messages count
+	// as forged, and become dead letters: a client that forges seals must not fill the lane.
+	unprovenMost      = 256
+	unprovenMostBytes = 1 << 20
+)
+
 // flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
 //
 //	on the wheel      until something is to be decided about it

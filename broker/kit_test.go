@@ -8,9 +8,11 @@ import (
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
 	"delaybroker/broker/muster"
 	"delaybroker/broker/ratelog"
 )
@@ -28,15 +30,16 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 		t.Fatal(err)
 	}
 	i := &instance{
-		names: s.names, keys: s.keys, jetstream: new(jetStream), deliver: new(recorder), links: new(linkStates),
-		muster: new(muster.Muster), tally: newTally(), holdMessages: s.cfg.HoldMessages, grace: s.cfg.ShutdownGrace,
-		timers:   alarm.NewStream(alarm.Config{Policy: s.keys.policy}),
+		names: s.Policy().Names, keys: s.Keys(), jetstream: new(link.JetStream), deliver: new(recorder),
+		links: new(link.States), muster: new(muster.Muster), tally: figures.NewTally(),
+		holdMessages: s.Config().HoldMessages, grace: s.Config().ShutdownGrace,
+		timers:   alarm.NewStream(alarm.Config{Policy: s.Policy()}),
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),
 	}
 	reader := lane.NewReader(lane.ReaderConfig{Stream: l.Stream, Delay: l.Delay})
-	room := budget.New(s.cfg.HoldBytes, 1).Open(budget.FreeShare)
-	w := newWorker(i, l, s.plan(l), by, reader, room, new(laneCount), slog.New(slog.DiscardHandler))
-	w.gauge.base = now
+	room := budget.New(s.Config().HoldBytes, 1).Open(budget.FreeShare)
+	w := newWorker(i, l, planOf(s.Config(), l), by, reader, room, new(figures.Lane), slog.New(slog.DiscardHandler))
+	w.gauge = figures.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
 	return w

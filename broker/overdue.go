@@ -3,7 +3,7 @@ package broker
 import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
+	"delaybroker/broker/provision"
 )
 
 // overdueSince is when a message should have left, given its next step; ok is false while the message is not overdue. A
@@ -21,20 +21,10 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	case again:
 		since = leader.At(f.request.Due)
 	default:
-		since = p.leaves(f.storedAt(), f.request)
+		since = provision.Leaves(p.kind, p.delay, p.ladder, f.storedAt(), f.request)
 	}
 	if p.resumed.After(since) {
 		since = p.resumed
 	}
 	return since, true
-}
-
-// leaves is when a message that was stored at the given time should have left its lane: moved on or, with too little
-// left for another hop, delivered.
-func (p plan) leaves(stored leader.Time, r message.Request) leader.Time {
-	end := stored.Add(p.delay)
-	if when := leader.At(r.When()); when.Sub(end) <= p.ladder.Horizon() || p.kind == layout.Timers {
-		return when
-	}
-	return end
 }

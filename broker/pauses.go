@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/budget"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
@@ -55,22 +56,18 @@ func (p *pausing) begin(ctx context.Context, d *deliver.Deliverer) {
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{
-			Conn: b.conns.Control, API: b.streams.cfg.APIPrefix, Names: b.streams.names, Keys: b.streams.keys.policy.Keys,
+			Conn: b.conns.Control, API: b.cfg.APIPrefix, Names: b.names, Keys: b.keys.Policy.Keys,
 		},
 		Apply: b.applyPauses, Log: b.log,
 		Count: func(ctx context.Context) (uint64, error) {
 			ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 			defer cancel()
-			sample, err := b.jetstream.sample(ctx, b.streams.names.PausedStream())
+			sample, err := b.jetstream.Sample(ctx, b.names.PausedStream())
 			return sample.Messages, err
 		},
 	}
-	if b.streams.cfg.Provision {
-		cfg.Create = func(ctx context.Context) error {
-			return b.create(ctx, func(replicas int) layout.Spec {
-				return b.streams.pausedSpec(b.conns.Control.MaxPayload(), replicas)
-			})
-		}
+	if b.cfg.Provision {
+		cfg.Create = b.streams.CreatePaused
 	}
 	return pause.NewKeeper(cfg)
 }
@@ -118,14 +115,14 @@ type pauseLanes struct {
 	lane   layout.Spec
 	lease  lease.Lease // of the stream
 	room   *budget.Budget
-	counts *laneCount
+	counts *figures.Lane
 
 	last  string               // the pause whose lane was drained last
 	swept map[string]time.Time // when the lanes of pauses that are over were last looked at
 }
 
 func (b *Broker) newPauseLanes(
-	i *instance, l layout.Spec, held lease.Lease, room *budget.Budget, counts *laneCount,
+	i *instance, l layout.Spec, held lease.Lease, room *budget.Budget, counts *figures.Lane,
 ) *pauseLanes {
 	return &pauseLanes{
 		Broker: b, shared: i, lane: l, lease: held, room: room, counts: counts, swept: make(map[string]time.Time),

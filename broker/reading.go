@@ -212,7 +212,7 @@ func (w *worker) parse(f *flight, in message.Incoming) {
 		w.parseEntry(f, in)
 		return
 	}
-	if f.request, f.problem = w.shared.keys.policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
+	if f.request, f.problem = w.shared.keys.Policy.Parse(in); f.problem == nil && f.request.Timer.Pending() {
 		w.parseMarker(f)
 	}
 }

@@ -21,14 +21,14 @@ const (
 // keepJournal stores records until the returned function is called, which waits for the last. Without a journal, the
 // writer is nil.
 func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journal.Writer, func()) {
-	cfg := b.streams.cfg
+	cfg := b.cfg
 	if cfg.Journal == 0 {
 		return nil, func() {}
 	}
 	w := journal.NewWriter(journal.WriterConfig{
-		Instance: b.id, Stream: b.streams.names.JournalStream(), Subject: b.streams.names.JournalSubject(),
+		Instance: b.id, Stream: b.names.JournalStream(), Subject: b.names.JournalSubject(),
 		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
-		Grace: cfg.ShutdownGrace, Counts: &b.tally.journal, Log: b.log, Seal: b.streams.keys.policy.Keys.Seal,
+		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
 	})
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

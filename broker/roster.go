@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 )
 
@@ -11,24 +12,24 @@ import (
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*laneCount // one for each lane
+	counts  []*figures.Lane // one for each lane
 }
 
 // countOf is the count of a lane. It makes a new one for a new lane.
-func (r *roster) countOf(l layout.Spec) *laneCount {
+func (r *roster) countOf(l layout.Spec) *figures.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.counts {
-		if c.lane.Stream == l.Stream {
+		if c.Spec.Stream == l.Stream {
 			return c
 		}
 	}
-	c := &laneCount{lane: l}
+	c := &figures.Lane{Spec: l}
 	r.counts = append(r.counts, c)
 	return c
 }
 
-func (r *roster) counted() []*laneCount {
+func (r *roster) counted() []*figures.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.counts)

@@ -7,9 +7,11 @@ import (
 	"sync"
 
 	"delaybroker/broker/budget"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -80,7 +82,7 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.
 func (b *Broker) newWorker(
-	i *instance, l layout.Spec, by lease.Lease, next timer.Cursor, room *budget.Budget, counts *laneCount,
+	i *instance, l layout.Spec, by lease.Lease, next timer.Cursor, room *budget.Budget, counts *figures.Lane,
 	settled func(),
 ) *worker {
 	from, log := by.From(), b.log.With("stream", l.Stream)
@@ -88,15 +90,15 @@ func (b *Broker) newWorker(
 		from.Next, from.Created = max(from.Next, next.Next), next.Created
 	}
 	reader := lane.NewReader(lane.ReaderConfig{
-		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.streams.cfg.APIPrefix, Inbox: inboxOf(b.conns.Read),
-		Stream: l.Stream, Filter: laneFilter(b.streams.names, l), Delay: l.Delay, From: from.Next,
+		Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix, Inbox: link.Inbox(b.conns.Read),
+		Stream: l.Stream, Filter: laneFilter(b.names, l), Delay: l.Delay, From: from.Next,
 		FromCreated: from.Created, Buffer: room.Buffer(), Log: b.log, Sparse: l.Kind == layout.Timers,
 	})
 	share := budget.FreeShare
 	if l.Kind == layout.Retry {
 		share = budget.RetryShare
 	}
-	w := newWorker(i, l, b.streams.plan(l), by, reader, room.Open(share), counts, log)
+	w := newWorker(i, l, planOf(b.cfg, l), by, reader, room.Open(share), counts, log)
 	w.reading.from = from.Next
 	w.adopted = settled
 	w.backlog.holdBack()

@@ -63,7 +63,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case hold:
 		w.flights.hold(f, s.at)
 	case backOff:
-		w.counts.repeats.Add(1)
+		w.counts.Repeats.Add(1)
 		f.tries++
 		w.flights.hold(f, s.at)
 	case pace:
@@ -153,7 +153,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	case dead:
 		p.stream, p.subject, p.header = names.DeadStream(), names.Dead(s.why.Code, target), p.as.DeadHeader(s.why)
 	}
-	w.shared.keys.policy.Keys.SealMessage(p.subject, p.header, p.body(f), time.Now())
+	w.shared.keys.Policy.Keys.SealMessage(p.subject, p.header, p.body(f), time.Now())
 	return p
 }
 
@@ -201,7 +201,7 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 			f.problem = sent.why
 		}
 		if !a.local {
-			w.shared.tally.unstored.Add(1)
+			w.shared.tally.Unstored.Add(1)
 		}
 	case a.err == nil && a.ack.Duplicate:
 		sent.found = a.ack.Sequence
@@ -223,11 +223,11 @@ func (w *worker) stored(f *flight, a storeAnswer, m moment) {
 func (w *worker) countMove(f *flight, m moment) {
 	switch f.sent.kind {
 	case hop, park:
-		w.counts.hops.Add(1)
+		w.counts.Hops.Add(1)
 	case retry:
-		w.counts.retries.Add(1)
+		w.counts.Retries.Add(1)
 	case dead:
-		w.shared.tally.dead[f.sent.why.Code].Add(1)
+		w.shared.tally.Dead[f.sent.why.Code].Add(1)
 		if w.shared.journal != nil {
 			w.shared.journal.Add(deadRecord(f, m.now))
 		}
@@ -255,8 +255,8 @@ func (w *worker) check(f *flight) {
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
-		found, err := w.shared.jetstream.api.Message(ctx, sent.stream, sent.found)
-		ours := err == nil && w.shared.keys.wrote(sent, found)
+		found, err := w.shared.jetstream.API.Message(ctx, sent.stream, sent.found)
+		ours := err == nil && w.shared.keys.Wrote(sent.header, found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
@@ -274,10 +274,10 @@ func (w *worker) checked(f *flight, ours bool, err error, m moment) {
 	case err != nil:
 		w.log.Debug("looking at a duplicate", "id", f.request.ID, "err", err)
 	case ours:
-		w.shared.tally.ours.Add(1)
+		w.shared.tally.Ours.Add(1)
 		w.countMove(f, m)
 	default:
-		w.shared.tally.foreign.Add(1)
+		w.shared.tally.Foreign.Add(1)
 	}
 	w.apply(f, afterCheck(m, f, ours, err), m)
 }
@@ -295,7 +295,7 @@ func (w *worker) fire(f *flight, m moment) {
 	}
 	w.flights.underway++
 	local := time.Now()
-	w.early.sent(w.clock.Base(), f.request.Due, local)
+	w.early.Sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Header: f.request.TargetHeader(), Data: f.Data, Size: f.size,
 		Paced: f.request.Paced, Owner: w,
@@ -319,11 +319,11 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 		f.silent = 0
 	}
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
-		w.shared.tally.outcomes[r.Outcome].Add(1)
+		w.shared.tally.Outcomes[r.Outcome].Add(1)
 	}
 	if r.Outcome == deliver.Delivered {
-		w.counts.delivered.Add(1)
-		w.shared.tally.lateness[w.lane.Kind].observe(w.lateness(f, m.now))
+		w.counts.Delivered.Add(1)
+		w.shared.tally.Lateness[w.lane.Kind].Observe(w.lateness(f, m.now))
 		if w.shared.journal != nil {
 			w.shared.journal.Add(deliveredRecord(f, m.now, w.lateness(f, m.now)))
 		}
@@ -351,7 +351,7 @@ func (w *worker) lateness(f *flight, now leader.Time) time.Duration {
 // unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
-	if w.flights.await(f, local) && !w.shared.keys.readSince(f.unproven.since, local) {
+	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
 		w.flights.hold(f, m.now.Add(keysRetry))
 		return
 	}

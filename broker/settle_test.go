@@ -100,7 +100,7 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	if f.sent != nil || f.refused != "1s" {
 		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
 	}
-	if got := w.shared.tally.unstored.Load(); got != 1 {
+	if got := w.shared.tally.Unstored.Load(); got != 1 {
 		t.Errorf("%d refusals are counted, want 1", got)
 	}
 }

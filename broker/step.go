@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"delaybroker/broker/attempts"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
@@ -25,6 +26,18 @@ type plan struct {
 
 	pause   string      // in the lane of a pause: its id
 	resumed leader.Time // and since when its messages may go out
+}
+
+// planOf is by what the messages of a lane are decided about.
+func planOf(cfg conf.Config, l layout.Spec) plan {
+	p := plan{
+		kind: l.Kind, delay: l.Delay, ladder: cfg.Ladder, retries: cfg.RetryLadder, retryRules: cfg.RetryRules,
+		attempts: cfg.Attempts, attemptRules: cfg.AttemptRules,
+	}
+	if l.Kind == layout.Paused {
+		p.pause = l.Name
+	}
+	return p
 }
 
 // waits are those between the attempts to deliver to a target.

@@ -9,6 +9,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/broker/provision"
 	"delaybroker/broker/timer"
 )
 
@@ -56,7 +57,8 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	switch e.Kind {
 	case message.SetEntry:
 		t.latest[f.Subject] = f
-		if most := int(w.lane.MaxMsgSize); f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-levelReserve {
+		most := int(w.lane.MaxMsgSize)
+		if f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
 	case message.CancelEntry, message.UnprovenEntry:
@@ -126,7 +128,7 @@ func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
 		return forever
 	case wait > 0:
 		return wait
-	case !w.lease.Held(), !w.shared.links.online():
+	case !w.lease.Held(), !w.shared.links.Online():
 		return forever // the loop is woken when they are back
 	}
 	before := s.Begin(m.now)

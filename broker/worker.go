@@ -10,16 +10,19 @@ import (
 
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/lease"
+	"delaybroker/broker/link"
 	"delaybroker/broker/mailbox"
 	"delaybroker/broker/message"
 	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/pause"
+	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
 )
 
@@ -42,13 +45,13 @@ const (
 type instance struct {
 	names     message.Names
 	id        string // among the instances that run
-	keys      *keyring
-	jetstream *jetStream
+	keys      *provision.Keyring
+	jetstream *link.JetStream
 	write     *outbox.Outbox
 	deliver   Deliverer
-	links     *linkStates
+	links     *link.States
 	muster    *muster.Muster
-	tally     *tally
+	tally     *figures.Tally
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
@@ -56,7 +59,6 @@ type instance struct {
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers
-
 }
 
 // worker owns one lane: it reads, decides, moves on, and commits. All its fields belong to its loop, except those that
@@ -75,12 +77,17 @@ type worker struct {
 	timers  *timers
 	commits *committer
 	clock   *leaderClock
-	early   early
 	parking parking
-	gauge   *gauge     // read by Status
-	counts  *laneCount // read by Status
 
+	tells
 	loop
+}
+
+// tells are what a worker tells of its work.
+type tells struct {
+	early  figures.Early
+	gauge  *figures.Gauge // read by Status
+	counts *figures.Lane  // read by Status
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -109,16 +116,16 @@ type (
 // newWorker prepares a worker for a lane that is ours. Room is the lane's account of the instance's memory, which run
 // closes.
 func newWorker(
-	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *laneCount,
+	i *instance, l layout.Spec, p plan, by lease.Lease, r *lane.Reader, room *budget.Account, counts *figures.Lane,
 	log *slog.Logger,
 ) *worker {
 	clock := newLeaderClock(time.Now())
 	w := &worker{
 		shared: i, lane: l, plan: p, lease: by, log: log, notes: ratelog.New(log),
 		reading: newReading(r, l, by.From().Next), flights: newFlights(room), clock: clock,
-		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.api, i.jetstream.sample),
-		gauge:   &gauge{base: clock.Base()}, counts: counts,
-		loop: loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		commits: newCommitter(l.Stream, laneFilter(i.names, l), i.jetstream.API, i.jetstream.Sample),
+		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
+		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
 	room.Waits(w.wake)
 	w.backlog = newBacklog(i.muster, w.wake)
@@ -180,7 +187,7 @@ func (w *worker) turn(ctx context.Context) {
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	able := w.shared.links.online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
+	able := w.shared.links.Online() && w.lease.Held() // if not, the loop is woken when the connection or the lease is back
 	if !able {
 		w.backlog.holdBack()
 	}

@@ -10,13 +10,14 @@ import (
 // The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
 // that beside names.
 //
-//	9  cmd/delaybroker
-//	8  cmd/process
-//	7  cmd/settings
-//	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes   broker/page
-//	5  broker/inspect   broker/metrics   broker/bench
-//	4  broker
-//	3  broker/deliver   broker/deadletter   broker/journal   broker/alarm ──▶ broker/control
+//	10 cmd/delaybroker
+//	9  cmd/process
+//	8  cmd/settings
+//	7  cmd/embedded   cmd/links   cmd/terminal   broker/probes   broker/page
+//	6  broker/inspect   broker/bench
+//	5  broker   broker/metrics
+//	4  broker/figures   broker/provision ──▶ broker/conf
+//	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm ──▶ broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
@@ -28,9 +29,10 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
-	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control", "broker/alarm"},
-	{"broker"},
-	{"broker/inspect", "broker/metrics", "broker/bench"},
+	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm"},
+	{"broker/conf", "broker/provision", "broker/figures"},
+	{"broker", "broker/metrics"},
+	{"broker/inspect", "broker/bench"},
 	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes", "broker/page"},
 	{"cmd/settings"},
 	{"cmd/process"},
@@ -43,6 +45,7 @@ var beside = map[string]map[string]string{
 	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/alarm":             {"broker/control": "one way to read a timer's last entry, for verdicts and for firings"},
+	"broker/provision":         {"broker/conf": "the streams are those of a configuration"},
 	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }
 
@@ -130,6 +133,16 @@ func TestForeignImports(t *testing.T) {
 			"delaybroker/broker/alarm",
 			[]string{"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox"},
 			"the worker carries out what is decided about timers",
+		},
+		{
+			"delaybroker/broker/conf",
+			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+			"a configuration is checked without streams",
+		},
+		{
+			"delaybroker/broker/provision",
+			[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/figures"},
+			"streams are made without reading them",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
 		{

@@ -85,8 +85,8 @@ func TestAfterRemoval(t *testing.T) {
 	}
 }
 
-// TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Whoever stored another
-// entry instead has them removed; and without room to tell, all of them go.
+// TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Whoever stored
+// another entry instead has them removed; and without room to tell, all of them go.
 func TestTold(t *testing.T) {
 	fired := Removal{Entry: 9, What: message.OutcomeDelivered}
 	for name, tt := range map[string]struct {
@@ -94,7 +94,8 @@ func TestTold(t *testing.T) {
 		want   string
 		left   Removal
 	}{
-		"told":                {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove", Removal{Entry: 10, Keep: true}},
+		"told": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove",
+			Removal{Entry: 10, Keep: true}},
 		"another is last":     {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "let go", fired},
 		"another on its way":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeLastInFlight}}, "repeat", fired},
 		"a first copy of it":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeInFlight}}, "repeat", fired},

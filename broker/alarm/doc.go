@@ -18,8 +18,9 @@
 //
 // # The stream
 //
-// In other lanes, what has arrived is purged. What is armed stays in the stream of timers, so its lane keeps a cursor of
-// its own there (KeepCursor), and a Sweep finds what was lost besides the stream: a marker with its level, or a removal.
+// In other lanes, what has arrived is purged. What is armed stays in the stream of timers, so its lane keeps a cursor
+// of its own there (KeepCursor), and a Sweep finds what was lost besides the stream: a marker with its level, or a
+// removal.
 //
 // # Invariants
 //
@@ -27,13 +28,13 @@
 //   - What is not certain is looked at: an answer that may mean two things leads to doubt, and out of doubt leads only
 //     the last entry of the subject.
 //   - Entries are removed from the oldest to the last, each after the answer for the one before.
-//   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be, they
-//     are removed all the same.
+//   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be,
+//     they are removed all the same.
 //   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.
 //
 // # What was tried and rejected
 //
 // That the package itself keeps the messages, publishes and waits for answers: then it had its own copy of everything
-// that a worker is: a mailbox, memory, a lease, a stop. So it has no goroutine, and the worker carries out its steps. To
-// keep all this among the worker's own files: one in four references between them was for timers.
+// that a worker is: a mailbox, memory, a lease, a stop. So it has no goroutine, and the worker carries out its steps.
+// To keep all this among the worker's own files: one in four references between them was for timers.
 package alarm

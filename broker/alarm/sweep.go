@@ -105,8 +105,8 @@ type Straggler struct {
 	Request message.Request
 }
 
-// Pass goes through the stream once, and hands over what was due before a time, in batches. It waits until the alarms of
-// a batch have ended (Alarm.End), or ctx.
+// Pass goes through the stream once, and hands over what was due before a time, in batches. It waits until the alarms
+// of a batch have ended (Alarm.End), or ctx.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
 	start := time.Now()
 	scan := s.Scan

@@ -10,9 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/message"
 )
 
@@ -30,7 +30,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	_, err = client.New(nil, client.Config{})
 	wantError(t, err, client.ErrConfig)
-	if client.DefaultMaxDelay != broker.DefaultMaxDelay || client.DefaultAttempts != broker.DefaultAttempts {
+	if client.DefaultMaxDelay != conf.DefaultMaxDelay || client.DefaultAttempts != conf.DefaultAttempts {
 		t.Error("the defaults are not the broker's")
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -98,7 +98,7 @@ func servedLevels(names message.Names, found []layout.Spec, all map[string]*jets
 // retryLevels are the levels of the retry lanes that there are. It returns none if all of them are default ones: then
 // the broker has the defaults, and those without a lane are missing.
 func retryLevels(found []layout.Spec) []string {
-	standard := strings.Fields(broker.DefaultRetry)
+	standard := strings.Fields(conf.DefaultRetry)
 	var all []string
 	foreign := false
 	for _, s := range found {

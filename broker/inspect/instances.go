@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/message"
 )
 
@@ -19,7 +20,7 @@ const (
 	// else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * broker.MostOwners
+	mostAnswers = 4 * conf.MostOwners
 	// askPause is how long to wait before asking again, while some lane has no owner.
 	askPause = 250 * time.Millisecond
 )
@@ -43,12 +44,12 @@ const (
 // could have said it, so it is shown to people, and nothing is done on its account.
 type instances struct {
 	refused error // we may not ask, so nothing is known
-	answers []broker.Answer
-	latest  []broker.Answer // those of the last time that they were asked
+	answers []figures.Answer
+	latest  []figures.Answer // those of the last time that they were asked
 }
 
 // owner is the instance that says that it owns a lane. For some seconds there may be two: then one that reads it.
-func (n instances) owner(stream string) (who string, as broker.LaneAnswer, ok bool) {
+func (n instances) owner(stream string) (who string, as figures.LaneAnswer, ok bool) {
 	for _, a := range n.answers {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !as.Live) {
@@ -60,8 +61,8 @@ func (n instances) owner(stream string) (who string, as broker.LaneAnswer, ok bo
 }
 
 // double are two instances that both say that they deliver from a lane, and how many lanes there are of which two do.
-func (n instances) double() (one, other broker.Answer, lanes []string) {
-	first := make(map[string]broker.Answer)
+func (n instances) double() (one, other figures.Answer, lanes []string) {
+	first := make(map[string]figures.Answer)
 	for _, a := range n.latest {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
@@ -147,7 +148,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 	var n instances
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(_ *nats.Msg, a broker.Answer) (more bool) {
+	}, func(_ *nats.Msg, a figures.Answer) (more bool) {
 		n.answers = append(n.answers, a)
 		return all || len(n.lacks(streams)) > 0
 	})
@@ -156,7 +157,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 
 // askAll sends a question, and takes the answers until take wants no more, or nobody says more.
 func (i *Inspector) askAll(
-	ctx context.Context, send func(reply string) error, take func(*nats.Msg, broker.Answer) (more bool),
+	ctx context.Context, send func(reply string) error, take func(*nats.Msg, figures.Answer) (more bool),
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
@@ -180,7 +181,7 @@ func (i *Inspector) askAll(
 		if m.Header.Get("Status") == "503" {
 			return nil
 		}
-		var a broker.Answer
+		var a figures.Answer
 		if json.Unmarshal(m.Data, &a) != nil || a.Instance == "" {
 			continue // no broker of ours wrote that
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
@@ -192,7 +193,7 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 // TestCheckJournal judges what doctor found.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
-	facts := func(bytes uint64, goesBack time.Duration, answers ...broker.Answer) Facts {
+	facts := func(bytes uint64, goesBack time.Duration, answers ...figures.Answer) Facts {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
@@ -201,7 +202,7 @@ func TestCheckJournal(t *testing.T) {
 		f.instances.answers = answers
 		return f
 	}
-	keeps, none := broker.Answer{Instance: "a", Journal: true}, broker.Answer{Instance: "b"}
+	keeps, none := figures.Answer{Instance: "a", Journal: true}, figures.Answer{Instance: "b"}
 	for _, test := range []struct {
 		name  string
 		facts Facts

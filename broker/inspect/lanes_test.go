@@ -7,22 +7,22 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 )
 
 // What an instance says of a lane, and what a consumer says where none does.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
-		lane broker.LaneAnswer
+		lane figures.LaneAnswer
 		want Owner
 	}{
-		{broker.LaneAnswer{Live: true}, OwnerRead},
-		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
-		{broker.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
-		{broker.LaneAnswer{Live: true, Full: true}, OwnerLater},
-		{broker.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
-		{broker.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
+		{figures.LaneAnswer{Live: true}, OwnerRead},
+		{figures.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
+		{figures.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
+		{figures.LaneAnswer{Live: true, Full: true}, OwnerLater},
+		{figures.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
+		{figures.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
 	} {
 		if got := ownerAs(test.lane, now); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)

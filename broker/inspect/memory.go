@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
 )
 
 const (
@@ -35,12 +35,12 @@ func (m Memory) Soft() int64 {
 // Hold is how many bytes messages may take: half of what is left for them, because garbage takes as much again; and
 // half of that where a server is embedded.
 func (m Memory) Hold(embedded bool) int {
-	most := int64(broker.DefaultHoldBytes)
+	most := int64(conf.DefaultHoldBytes)
 	if m.Soft() != NoLimit {
-		most = min(max((m.Soft()-ownMemory)/2, broker.MinHoldBytes), maxHold)
+		most = min(max((m.Soft()-ownMemory)/2, conf.MinHoldBytes), maxHold)
 	}
 	if embedded {
-		most = max(most/2, broker.MinHoldBytes)
+		most = max(most/2, conf.MinHoldBytes)
 	}
 	return int(most)
 }

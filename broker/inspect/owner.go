@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/lease"
@@ -56,7 +56,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 }
 
 // ownerAs is what an instance says of a lane that it owns.
-func ownerAs(l broker.LaneAnswer, now time.Time) Owner {
+func ownerAs(l figures.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
@@ -254,7 +254,7 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 	if l != nil {
 		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
 	}
-	err = t.askAll(ctx, send, func(m *nats.Msg, a broker.Answer) (more bool) {
+	err = t.askAll(ctx, send, func(m *nats.Msg, a figures.Answer) (more bool) {
 		answered[a.Instance], t.heard[a.Instance] = true, true
 		seal := m.Header.Get(message.HeaderSeal)
 		switch proven := keys.Empty() || seal != "" && keys.Sealed(m.Subject, m.Data, seal); {

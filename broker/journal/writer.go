@@ -69,7 +69,11 @@ type Writer struct {
 	ends    time.Time  // local; when a stop has to be done; zero before it is asked for
 	closed  bool       // nothing more is taken
 
-	// What follows is Run's alone.
+	series
+}
+
+// series is the numbering of the batches. It is Run's alone.
+type series struct {
 	start  string // tells this writer from others of the instance
 	number uint64 // of the last batch
 	before uint64 // of the last one that was acknowledged
@@ -79,7 +83,7 @@ type Writer struct {
 // NewWriter returns a writer that takes records at once, and stores them when it runs.
 func NewWriter(cfg WriterConfig) *Writer {
 	return &Writer{
-		cfg: cfg, start: rand.Text()[:startChars], bell: make(chan struct{}, 1),
+		cfg: cfg, series: series{start: rand.Text()[:startChars]}, bell: make(chan struct{}, 1),
 		most: min(mostBatch, cfg.Payload/2), joined: min(mostJoined, cfg.Payload/2),
 	}
 }

@@ -37,8 +37,8 @@ type Ack struct {
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
 
-// Final reports whether the message is certainly not stored, and will not be: otherwise a first copy of it may be on its
-// way into the stream.
+// Final reports whether the message is certainly not stored, and will not be: otherwise a first copy of it may be on
+// its way into the stream.
 func (a Ack) Final() bool { return a.Refused() && a.Code != CodeInFlight && a.Code != CodeTooMany }
 
 // NoRoom reports whether the account or the server is at a limit. Then neither the message nor the stream is the

@@ -83,7 +83,7 @@ func (p Provisioner) seal(
 			continue
 		}
 		// The marks that another instance has just made are as good.
-		say := Spec{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
+		say := Spec{Seals: Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}}
 		if lacks(has, marks) {
 			now.Metadata = maps.Clone(now.Metadata)
 			say.sealMarks(now.Metadata)
@@ -113,7 +113,7 @@ func lacks(s, marks Spec) bool {
 // which messages are sealed, there may be older brokers, and messages of theirs.
 func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Spec {
 	secrets, sealed := Secrets(found)
-	marks := Spec{Sealed: sealed}
+	marks := Spec{Seals: Seals{Sealed: sealed}}
 	switch {
 	case p.OwnSecret: // it is configured, not kept in streams
 	case len(secrets) > 0:

@@ -65,14 +65,17 @@ type Spec struct {
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the window in which a Nats-Msg-Id is remembered
 
-	// Secret is the brokers' secret for seals. Sealed is the time from which a message without a seal is not believed.
-	// Both are only read and kept: see Secrets.
-	Secret string
-	Sealed time.Time
+	Seals
 
 	// Broken is the error in the marks of a stream that was found. Such a stream is neither served nor changed: its
 	// messages might be misread.
 	Broken error
+}
+
+// Seals are what the metadata of a stream says of seals. They are only read and kept: see Secrets.
+type Seals struct {
+	Secret string    // of the brokers
+	Sealed time.Time // from then on, a message without a seal is not believed
 }
 
 // Config is the stream to create.
@@ -134,7 +137,8 @@ func specOf(
 	}
 	spec = Spec{
 		Stream: cfg.Name, Kind: kind, Name: cfg.Metadata[metaLevel], Prefix: cfg.Metadata[metaPrefix], Subjects: cfg.Subjects,
-		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates, Secret: cfg.Metadata[metaSecret],
+		MaxMsgSize: cfg.MaxMsgSize, Replicas: cfg.Replicas, Duplicates: cfg.Duplicates,
+		Seals: Seals{Secret: cfg.Metadata[metaSecret]},
 	}
 	if kind == Journal {
 		spec.MaxAge = cfg.MaxAge

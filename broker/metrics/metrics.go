@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 )
 
 // Source is the source of the figures. The functions are called at each scrape, from any goroutine.
 type Source struct {
-	Status func() broker.Status
+	Status func() figures.Status
 	Ready  func() bool
 	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
@@ -68,77 +68,77 @@ var (
 type laneMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(broker.LaneStatus) (float64, bool) // false if there is no value
+	value func(figures.LaneStatus) (float64, bool) // false if there is no value
 }
 
-func perLane(kind prometheus.ValueType, name, help string, value func(broker.LaneStatus) (float64, bool)) laneMetric {
+func perLane(kind prometheus.ValueType, name, help string, value func(figures.LaneStatus) (float64, bool)) laneMetric {
 	return laneMetric{desc("lane_"+name, help, "lane", "kind"), kind, value}
 }
 
-func gauge(name, help string, value func(broker.LaneStatus) float64) laneMetric {
+func gauge(name, help string, value func(figures.LaneStatus) float64) laneMetric {
 	return perLane(prometheus.GaugeValue, name, help,
-		func(l broker.LaneStatus) (float64, bool) { return value(l), l.Owned })
+		func(l figures.LaneStatus) (float64, bool) { return value(l), l.Owned })
 }
 
-func counter(name, help string, value func(broker.LaneStatus) uint64) laneMetric {
-	return perLane(prometheus.CounterValue, name, help, func(l broker.LaneStatus) (float64, bool) {
+func counter(name, help string, value func(figures.LaneStatus) uint64) laneMetric {
+	return perLane(prometheus.CounterValue, name, help, func(l figures.LaneStatus) (float64, bool) {
 		return float64(value(l)), l.Owned || value(l) > 0
 	})
 }
 
 var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "owned", "1 when this instance works the lane.",
-		func(l broker.LaneStatus) (float64, bool) {
+		func(l figures.LaneStatus) (float64, bool) {
 			return number(l.Owned), true
 		}),
 	gauge("live", "1 when the consumer by which the lane is read is believed alive.",
-		func(l broker.LaneStatus) float64 { return number(l.Live) }),
+		func(l figures.LaneStatus) float64 { return number(l.Live) }),
 	gauge("in_doubt", "1 when it is not certain that the lane is ours still: nothing is delivered from it until it is.",
-		func(l broker.LaneStatus) float64 { return number(l.InDoubt) }),
+		func(l figures.LaneStatus) float64 { return number(l.InDoubt) }),
 	gauge("pending_messages", "Messages that have not been moved on or delivered.",
-		func(l broker.LaneStatus) float64 { return float64(l.Pending) }),
+		func(l figures.LaneStatus) float64 { return float64(l.Pending) }),
 	gauge("overdue_seconds",
 		"How long ago the oldest message should have left the lane; in a retry lane, how long ago it was due.",
-		func(l broker.LaneStatus) float64 { return l.Overdue.Seconds() }),
+		func(l figures.LaneStatus) float64 { return l.Overdue.Seconds() }),
 	gauge("commit_age_seconds",
 		"How long something that was moved on or delivered has waited to be committed. A crash repeats it.",
-		func(l broker.LaneStatus) float64 { return l.CommitAge.Seconds() }),
-	gauge("held_messages", "Messages in memory.", func(l broker.LaneStatus) float64 { return float64(l.Held) }),
+		func(l figures.LaneStatus) float64 { return l.CommitAge.Seconds() }),
+	gauge("held_messages", "Messages in memory.", func(l figures.LaneStatus) float64 { return float64(l.Held) }),
 	gauge("held_bytes", "Memory that they are accounted with.",
-		func(l broker.LaneStatus) float64 { return float64(l.HeldBytes) }),
+		func(l figures.LaneStatus) float64 { return float64(l.HeldBytes) }),
 	gauge("span_messages", "Messages from the oldest that has not left to the last one read.",
-		func(l broker.LaneStatus) float64 { return float64(l.Span) }),
+		func(l figures.LaneStatus) float64 { return float64(l.Span) }),
 	gauge("full", "1 when the lane holds all it may and is not read until something leaves.",
-		func(l broker.LaneStatus) float64 { return number(l.Full) }),
+		func(l figures.LaneStatus) float64 { return number(l.Full) }),
 	gauge("wheel_messages", "Messages on the timing wheel.",
-		func(l broker.LaneStatus) float64 { return float64(l.Waiting) }),
+		func(l figures.LaneStatus) float64 { return float64(l.Waiting) }),
 	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
 		"When the wheel has something to do next, by the clock of the lane's leader; absent when it is empty.",
-		func(l broker.LaneStatus) (float64, bool) {
+		func(l figures.LaneStatus) (float64, bool) {
 			return float64(l.NextDue.UnixNano()) / float64(time.Second), l.Owned && !l.NextDue.IsZero()
 		}),
 	perLane(prometheus.GaugeValue, "clock_offset_seconds",
 		"By how much the clock of the lane's leader is ahead of this machine's, less the way of an answer; absent when it "+
 			"has not said its time for ten minutes.",
-		func(l broker.LaneStatus) (float64, bool) {
+		func(l figures.LaneStatus) (float64, bool) {
 			return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
 		}),
 	gauge("stream_bytes", "Size of the lane's stream when it was last looked at.",
-		func(l broker.LaneStatus) float64 { return float64(l.Bytes) }),
+		func(l figures.LaneStatus) float64 { return float64(l.Bytes) }),
 	perLane(prometheus.GaugeValue, "stream_max_bytes",
 		"Size that the lane's stream may have; absent when it has no limit of its own.",
-		func(l broker.LaneStatus) (float64, bool) {
+		func(l figures.LaneStatus) (float64, bool) {
 			return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
 		}),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",
-		func(l broker.LaneStatus) uint64 { return l.Delivered }),
+		func(l figures.LaneStatus) uint64 { return l.Delivered }),
 	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",
-		func(l broker.LaneStatus) uint64 { return l.Hops }),
+		func(l figures.LaneStatus) uint64 { return l.Hops }),
 	counter("retries_total",
 		"Messages moved from the lane into a retry lane, because their target refused them, answers nothing or has no room.",
-		func(l broker.LaneStatus) uint64 { return l.Retries }),
+		func(l figures.LaneStatus) uint64 { return l.Retries }),
 	counter("repeats_total", "Publishes of a message of the lane that got no answer, or found no room, and are repeated.",
-		func(l broker.LaneStatus) uint64 { return l.Repeats }),
+		func(l figures.LaneStatus) uint64 { return l.Repeats }),
 }
 
 func number(yes bool) float64 {

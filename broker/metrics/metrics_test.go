@@ -9,26 +9,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
+	"delaybroker/broker/provision"
 	"delaybroker/levels"
 )
 
 // busy is a broker with the default levels, of which everything can be said.
 func busy(t *testing.T) Source {
 	t.Helper()
-	streams, err := broker.StreamsOf(broker.Config{})
+	streams, err := provision.StreamsOf(conf.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := broker.Status{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
-		Lateness: map[layout.Kind]broker.Histogram{}}
+	s := figures.Status{Counts: figures.Counts{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
+		Lateness: map[layout.Kind]figures.Histogram{}}}
 	for _, w := range streams.Wanted(1<<20, true) {
 		if w.Kind != layout.Dead {
-			s.Lanes = append(s.Lanes, broker.LaneStatus{
-				Stream: w.Stream, Kind: string(w.Kind), Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1 << 30,
+			s.Lanes = append(s.Lanes, figures.LaneStatus{
+				Stream: w.Stream, Kind: string(w.Kind), Ownership: figures.Ownership{Owned: true},
+				Clock: figures.Clock{ClockKnown: true}, Age: figures.Age{NextDue: time.Now()},
+				Room: figures.Room{MaxBytes: 1 << 30},
 			})
 		}
 	}
@@ -36,7 +41,7 @@ func busy(t *testing.T) Source {
 		t.Fatalf("%d lanes", len(s.Lanes))
 	}
 	for _, kind := range []layout.Kind{layout.Intake, layout.Level, layout.Retry} {
-		s.Lateness[kind] = broker.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]broker.Bucket{{}}, 18)}
+		s.Lateness[kind] = figures.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]figures.Bucket{{}}, 18)}
 		for i := range s.Lateness[kind].Buckets {
 			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
 		}
@@ -48,10 +53,10 @@ func busy(t *testing.T) Source {
 		s.Dead[code] = 1
 	}
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		s.Links = append(s.Links, broker.LinkStatus{Name: name})
+		s.Links = append(s.Links, link.Status{Name: name})
 	}
 	return Source{
-		Status: func() broker.Status { return s }, Ready: func() bool { return true },
+		Status: func() figures.Status { return s }, Ready: func() bool { return true },
 		Version: "v1.0.0", Revision: "abc", GoVersion: "go1.26",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
 )
@@ -87,7 +88,7 @@ type Ahead struct {
 // counted is what an instance had done at a time.
 type counted struct {
 	at time.Time
-	broker.Totals
+	figures.Totals
 }
 
 // rates remembers what the instances had done at the last look, to tell how much they do in a second.
@@ -99,7 +100,7 @@ func combine(status broker.Status, own broker.Answer, others []inspect.Member, b
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}, Alone: len(members) == 1}
 	owners := make(map[string]inspect.Member)
-	answers := make(map[string]broker.LaneAnswer)
+	answers := make(map[string]figures.LaneAnswer)
 	known := make(map[string]bool)
 	for _, m := range members {
 		known[m.Instance] = true
@@ -166,7 +167,7 @@ func sum(a, b *float64) *float64 {
 }
 
 // count takes in a lane.
-func (n *Numbers) count(l broker.LaneStatus, as broker.LaneAnswer) {
+func (n *Numbers) count(l figures.LaneStatus, as figures.LaneAnswer) {
 	n.Pending += as.Pending
 	n.Oldest = max(n.Oldest, as.Overdue)
 	switch layout.Kind(l.Kind) {
@@ -187,7 +188,7 @@ const (
 	laneRead    = "read"
 )
 
-func laneOf(l broker.LaneStatus, as broker.LaneAnswer, owned bool, owner string) Lane {
+func laneOf(l figures.LaneStatus, as figures.LaneAnswer, owned bool, owner string) Lane {
 	lane := Lane{
 		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(owner, l.Owner),
 		State: laneNobody,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 )
@@ -42,7 +43,7 @@ func (p *Page) together(span string, now time.Time, members []inspect.Member) hi
 }
 
 func pastOf(s history.Series) Past {
-	past, bounds := Past{Step: s.Step, From: s.From}, broker.LatenessBounds()
+	past, bounds := Past{Step: s.Step, From: s.From}, figures.LatenessBounds()
 	for i := range s.Delivered {
 		past.Delivered = append(past.Delivered, each(s.Delivered[i], s.Step))
 		past.Refused = append(past.Refused, each(s.Refused[i], s.Step))

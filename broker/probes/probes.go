@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/metrics"
 )
@@ -27,7 +27,7 @@ const scrapes = 4
 type Engine interface {
 	Ready() <-chan struct{}
 	Alive(ctx context.Context) error
-	Status() broker.Status
+	Status() figures.Status
 }
 
 // Source is what the answers are made of.
@@ -104,7 +104,7 @@ func (s Source) Checks() []inspect.Check {
 	return all
 }
 
-func (s Source) checkServing(status broker.Status) inspect.Check {
+func (s Source) checkServing(status figures.Status) inspect.Check {
 	if status.Draining || isClosed(s.Stopping) {
 		return inspect.Check{Name: "serving", Detail: "draining"}
 	}
@@ -129,7 +129,7 @@ func (s Source) checkStarted() inspect.Check {
 	return inspect.Check{Name: "started", OK: true}
 }
 
-func checkLanes(s broker.Status) inspect.Check {
+func checkLanes(s figures.Status) inspect.Check {
 	var dead, doubt []string
 	for _, l := range s.Lanes {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/inspect"
 )
 
@@ -22,12 +22,12 @@ var quiet = slog.New(slog.DiscardHandler)
 type state struct {
 	ready  chan struct{}
 	alive  func(ctx context.Context) error
-	status broker.Status
+	status figures.Status
 }
 
 func (s state) Ready() <-chan struct{}          { return s.ready }
 func (s state) Alive(ctx context.Context) error { return s.alive(ctx) }
-func (s state) Status() broker.Status           { return s.status }
+func (s state) Status() figures.Status          { return s.status }
 
 // closed is a channel of something that has happened.
 func closed() chan struct{} {
@@ -38,11 +38,12 @@ func closed() chan struct{} {
 
 // good is a broker at work. Tests spoil one thing.
 func good() (state, Source) {
+	ours := figures.Ownership{Owned: true, Live: true}
 	s := state{
 		ready: closed(),
 		alive: func(context.Context) error { return nil },
-		status: broker.Status{Ready: true, Lanes: []broker.LaneStatus{
-			{Stream: "DELAY_1s", Owned: true, Live: true}, {Stream: "DELAY_5s", Owned: true, Live: true},
+		status: figures.Status{Ready: true, Lanes: []figures.LaneStatus{
+			{Stream: "DELAY_1s", Ownership: ours}, {Stream: "DELAY_5s", Ownership: ours},
 		}},
 	}
 	h := Source{
@@ -79,7 +80,7 @@ func TestProbes(t *testing.T) {
 			"lanes: not read at the moment: DELAY_5s"},
 		{"lane in doubt", func(s *state, _ *Source) { s.status.Lanes[1].InDoubt = true }, 200, 503,
 			"lanes: not delivered from until it is certain whose they are: DELAY_5s"},
-		{"lane of another", func(s *state, _ *Source) { s.status.Lanes[1] = broker.LaneStatus{} }, 200, 200, ""},
+		{"lane of another", func(s *state, _ *Source) { s.status.Lanes[1] = figures.LaneStatus{} }, 200, 200, ""},
 		{"draining", func(s *state, _ *Source) { s.status.Draining = true }, 200, 503, "serving: draining"},
 		{"stop asked for", func(_ *state, h *Source) { h.Stopping = closed() }, 200, 503, "serving: draining"},
 	} {
@@ -146,7 +147,7 @@ func TestProbesChangeNothing(t *testing.T) {
 func TestStatus(t *testing.T) {
 	s, h := good()
 	w := probe(s, h, "GET", "/status")
-	var got broker.Status
+	var got figures.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

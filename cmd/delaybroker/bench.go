@@ -16,6 +16,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/bench"
+	"delaybroker/broker/conf"
 	"delaybroker/cmd/links"
 	"delaybroker/cmd/settings"
 )
@@ -238,7 +239,7 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 func (a *app) benchDial(ctx context.Context, reach links.Access, cfg broker.Config) bench.Dial {
 	return bench.Dial{
 		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, reach) },
-		APIPrefix: cmp.Or(cfg.APIPrefix, broker.APIPrefix(cfg.JSDomain)),
+		APIPrefix: cmp.Or(cfg.APIPrefix, conf.APIPrefix(cfg.JSDomain)),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
@@ -223,20 +224,20 @@ func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats
 // on without a place. In Kubernetes, the host name is the name of the pod.
 //
 // With HTTP off, or on a port that the system chooses, there is no place.
-func (p Process) place() broker.Place {
+func (p Process) place() conf.Place {
 	host, err := os.Hostname()
 	if err != nil {
-		return broker.Place{}
+		return conf.Place{}
 	}
 	if server := p.Config.Embedded; server != nil {
 		dir, err := filepath.Abs(server.Dir)
 		if err != nil {
-			return broker.Place{}
+			return conf.Place{}
 		}
-		return broker.Place{Name: host + " " + dir, Locked: true}
+		return conf.Place{Name: host + " " + dir, Locked: true}
 	}
 	if p.Config.Probes() == "" {
-		return broker.Place{}
+		return conf.Place{}
 	}
-	return broker.Place{Name: host + " " + p.Config.HTTPAddr}
+	return conf.Place{Name: host + " " + p.Config.HTTPAddr}
 }

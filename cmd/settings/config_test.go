@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/attempts"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
@@ -63,14 +64,14 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}{
 		{"prefix", c.Broker.Prefix, message.DefaultPrefix},
 		{"ladder", c.Broker.Ladder.String(), levels.Default().String()},
-		{"attempts", c.Broker.Attempts, broker.DefaultAttempts},
-		{"dedup window", c.Broker.DedupWindow, broker.DefaultDedupWindow},
-		{"max delay", c.Broker.MaxDelay, broker.DefaultMaxDelay},
-		{"retry", c.Broker.RetryLadder.String(), broker.DefaultRetry},
-		{"reply timeout", c.Broker.ReplyTimeout, broker.DefaultReplyTimeout},
+		{"attempts", c.Broker.Attempts, conf.DefaultAttempts},
+		{"dedup window", c.Broker.DedupWindow, conf.DefaultDedupWindow},
+		{"max delay", c.Broker.MaxDelay, conf.DefaultMaxDelay},
+		{"retry", c.Broker.RetryLadder.String(), conf.DefaultRetry},
+		{"reply timeout", c.Broker.ReplyTimeout, conf.DefaultReplyTimeout},
 		{"rates", len(c.Broker.Rates), 0},
 		{"max pending", c.Broker.MaxPending + c.Broker.MaxPendingBytes, int64(0)},
-		{"shutdown grace", c.Broker.ShutdownGrace, broker.DefaultShutdownGrace},
+		{"shutdown grace", c.Broker.ShutdownGrace, conf.DefaultShutdownGrace},
 		{"replicas", c.Broker.Replicas, 0},
 		{"deliver", c.Broker.Deliver.Default, message.ModeAuto},
 		{"targets", len(c.Broker.Targets) + len(c.Broker.HeaderTargets), 0},
@@ -154,13 +155,13 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
 		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
 		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners), broker.Config{MaxOwners: broker.MostOwners}, true},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(broker.MostOwners + 1), broker.Config{MaxOwners: broker.MostOwners + 1}, false},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners), broker.Config{MaxOwners: conf.MostOwners}, true},
+		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners + 1), broker.Config{MaxOwners: conf.MostOwners + 1}, false},
 		{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
 		{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas), broker.Config{Replicas: broker.MaxReplicas}, true},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(broker.MaxReplicas + 1),
-			broker.Config{Replicas: broker.MaxReplicas + 1}, false},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas), broker.Config{Replicas: conf.MaxReplicas}, true},
+		{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas + 1),
+			broker.Config{Replicas: conf.MaxReplicas + 1}, false},
 	} {
 		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
@@ -316,7 +317,7 @@ func TestEmptyMeansUnset(t *testing.T) {
 	if c.Embedded == nil {
 		t.Error("got an external server for an empty NATS_URL, want the embedded one")
 	}
-	if got, want := c.Broker.Attempts, broker.DefaultAttempts; got != want {
+	if got, want := c.Broker.Attempts, conf.DefaultAttempts; got != want {
 		t.Errorf("attempts: got %d, want %d", got, want)
 	}
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"delaybroker/broker"
+	"delaybroker/broker/conf"
 	"delaybroker/broker/inspect"
 )
 
@@ -38,14 +38,14 @@ func (p *problems) memory(name, value string, m inspect.Memory, embedded bool) i
 		return m.Hold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < broker.MinHoldBytes || n > most {
-		what := "at least " + humanize.IBytes(broker.MinHoldBytes)
+	if most := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < conf.MinHoldBytes || n > most {
+		what := "at least " + humanize.IBytes(conf.MinHoldBytes)
 		if m.Soft() != inspect.NoLimit {
 			what = fmt.Sprintf("%s to %s, which the process may have",
-				humanize.IBytes(broker.MinHoldBytes), humanize.IBytes(most))
+				humanize.IBytes(conf.MinHoldBytes), humanize.IBytes(most))
 		}
 		p.refuse(name, value, "want auto, or bytes such as 64MiB, %s", what)
-		return broker.DefaultHoldBytes
+		return conf.DefaultHoldBytes
 	}
 	return int(n)
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"delaybroker/broker"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/link"
 	"delaybroker/broker/message"
 	"delaybroker/broker/metrics"
 )
@@ -189,11 +191,15 @@ func shownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
 		return broker.Status{
-			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true,
-				NextDue: time.Now(), MaxBytes: 1}},
-			Links: []broker.LinkStatus{{Name: "read"}}, Dead: map[message.Code]uint64{message.BadTime: 1},
-			Outcomes: map[string]uint64{"delivered": 1},
-			Lateness: map[layout.Kind]broker.Histogram{layout.Level: {}},
+			Lanes: []broker.LaneStatus{{
+				Stream: "DELAY_1s", Kind: "level", Ownership: figures.Ownership{Owned: true},
+				Clock: figures.Clock{ClockKnown: true}, Age: figures.Age{NextDue: time.Now()}, Room: figures.Room{MaxBytes: 1},
+			}},
+			Links: []link.Status{{Name: "read"}},
+			Counts: figures.Counts{
+				Outcomes: map[string]uint64{"delivered": 1}, Dead: map[message.Code]uint64{message.BadTime: 1},
+				Lateness: map[layout.Kind]figures.Histogram{layout.Level: {}},
+			},
 		}
 	}})
 	families, err := registry.Gather()

@@ -1,4 +1,4 @@
-package broker
+package figures
 
 import (
 	"testing"
@@ -30,35 +30,35 @@ func TestEarly(t *testing.T) {
 		{"another leader", 10 * ms, 50 * ms, 30 * ms, "b", false, false},
 		{"long ago", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
-		var e early
-		e.sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a less bold one before,
-		e.sent(base, leader(test.due), at(10*time.Millisecond))
-		e.sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
-		e.ask("a", at(test.asked))
-		e.sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // is for the next look to judge
-		told, wasEarly := e.judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
+		var e Early
+		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a less bold one before,
+		e.Sent(base, leader(test.due), at(10*time.Millisecond))
+		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
+		e.Ask("a", at(test.asked))
+		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // is for the next look to judge
+		told, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
 		if told != test.told || wasEarly != test.early {
 			t.Errorf("%s: told %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
 		}
-		if e.ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
+		if e.Ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
 			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}
-			if _, wasEarly := e.judge(base, second); !wasEarly {
+			if _, wasEarly := e.Judge(base, second); !wasEarly {
 				t.Error("what was sent while a look was underway is never judged")
 			}
 		}
 	}
-	var idle early
-	if idle.ask("a", at(0)); idle.asked != (time.Time{}) {
+	var idle Early
+	if idle.Ask("a", at(0)); idle.asked != (time.Time{}) {
 		t.Error("a look with nothing sent before it is to tell something")
 	}
 }
 
 func TestHistogram(t *testing.T) {
-	var h latencies
+	var h Latencies
 	for _, d := range []time.Duration{0, time.Millisecond, time.Millisecond + 1, time.Hour, time.Hour + 1} {
-		h.observe(d)
+		h.Observe(d)
 	}
-	got := h.read()
+	got := h.Read()
 	if got.Count != 5 || got.Sum != 2*time.Hour+2*time.Millisecond+2 {
 		t.Errorf("%d observations, %s in all", got.Count, got.Sum)
 	}

@@ -1,9 +1,10 @@
-package broker
+package provision
 
 import (
 	"context"
 	"time"
 
+	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
@@ -13,15 +14,15 @@ import (
 // Streams is what a configuration says about streams: which there should be, how their messages are read, and when a
 // message should have left one. It looks at them without running a broker.
 type Streams struct {
-	cfg   Config
+	cfg   conf.Config
 	names message.Names
-	keys  *keyring
+	keys  *Keyring
 	lanes levels.Ladder // of retries: the waits of all targets together
 }
 
-// StreamsOf checks the configuration as New does.
-func StreamsOf(cfg Config) (Streams, error) {
-	cfg, err := cfg.withDefaults()
+// StreamsOf checks the configuration.
+func StreamsOf(cfg conf.Config) (Streams, error) {
+	cfg, err := cfg.Complete()
 	if err != nil {
 		return Streams{}, err
 	}
@@ -29,7 +30,7 @@ func StreamsOf(cfg Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	keys := &keyring{policy: cfg.policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
+	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
 	lanes, err := cfg.RetryRules.Lanes(cfg.RetryLadder)
 	if err != nil {
 		return Streams{}, err
@@ -37,9 +38,15 @@ func StreamsOf(cfg Config) (Streams, error) {
 	return Streams{cfg: cfg, names: names, keys: keys, lanes: lanes}, nil
 }
 
+// Config is the configuration, with nothing left open.
+func (s Streams) Config() conf.Config { return s.cfg }
+
+// Keys are the keys that the streams keep.
+func (s Streams) Keys() *Keyring { return s.keys }
+
 // Wanted are the streams to be there on a server with this max_payload, alone or in a cluster.
 func (s Streams) Wanted(maxPayload int64, clustered bool) []layout.Spec {
-	return s.specs(maxPayload, s.cfg.replicas(clustered))
+	return s.specs(maxPayload, s.cfg.Copies(clustered))
 }
 
 // APIPrefix is that of the JetStream API, as in "$JS.API".
@@ -64,25 +71,24 @@ func (s Streams) ReadKeys(ctx context.Context, js layout.Streams) error {
 }
 
 // Learn is ReadKeys for a caller who has found the streams already.
-func (s Streams) Learn(found []layout.Spec) error { return s.keys.learn(found) }
+func (s Streams) Learn(found []layout.Spec) error { return s.keys.Learn(found) }
 
 // Policy reads the messages in them. Until ReadKeys it knows only the secrets of the configuration.
-func (s Streams) Policy() message.Policy { return s.keys.policy }
+func (s Streams) Policy() message.Policy { return s.keys.Policy }
 
 // Leaves is the time at which a message that asks for r, stored in a lane at the given time, should have left it: moved
 // on or, with too little left for another hop, delivered.
 func (s Streams) Leaves(l layout.Spec, stored time.Time, r message.Request) time.Time {
-	return s.plan(l).leaves(leader.At(stored), r).Stamp()
+	return Leaves(l.Kind, l.Delay, s.cfg.Ladder, leader.At(stored), r).Stamp()
 }
 
-// plan is by what the messages of a lane are decided about.
-func (s Streams) plan(l layout.Spec) plan {
-	p := plan{
-		kind: l.Kind, delay: l.Delay, ladder: s.cfg.Ladder, retries: s.cfg.RetryLadder, retryRules: s.cfg.RetryRules,
-		attempts: s.cfg.Attempts, attemptRules: s.cfg.AttemptRules,
+// Leaves is that time in a broker whose new messages take the levels of a ladder.
+func Leaves(
+	kind layout.Kind, delay time.Duration, ladder levels.Ladder, stored leader.Time, r message.Request,
+) leader.Time {
+	end := stored.Add(delay)
+	if when := leader.At(r.When()); when.Sub(end) <= ladder.Horizon() || kind == layout.Timers {
+		return when
 	}
-	if l.Kind == layout.Paused {
-		p.pause = l.Name
-	}
-	return p
+	return end
 }

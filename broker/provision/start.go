@@ -1,4 +1,4 @@
-package broker
+package provision
 
 import (
 	"context"
@@ -24,12 +24,13 @@ const (
 	startRemind = 10 * time.Second
 )
 
-// start provisions, and waits for a JetStream that does not answer.
-func (b *Broker) start(ctx context.Context) ([]layout.Spec, error) {
+// Start creates the streams that are missing, and returns the lanes to serve. It waits for a JetStream that does not
+// answer, until ctx ends.
+func (b *Builder) Start(ctx context.Context) ([]layout.Spec, error) {
 	began := time.Now()
 	var said time.Time
 	for {
-		lanes, err := b.provision(ctx, time.Since(began) < leaderPatience)
+		lanes, err := b.provide(ctx, time.Since(began) < leaderPatience)
 		if err == nil || ctx.Err() != nil {
 			return lanes, nil
 		}

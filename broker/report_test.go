@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
@@ -18,7 +19,7 @@ func idle(t *testing.T, now time.Time) *worker {
 
 func (w *worker) statusAt(local time.Time) LaneStatus {
 	var l LaneStatus
-	w.gauge.fill(&l, local)
+	w.gauge.Fill(&l, local)
 	return l
 }
 
@@ -87,7 +88,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 	if l.ClockKnown {
 		t.Error("the clocks are compared by a look of an hour ago")
 	}
-	if l := w.statusAt(now.Add(offsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
+	if l := w.statusAt(now.Add(figures.OffsetFor)); !l.ClockKnown || l.ClockOffset != 0 {
 		t.Errorf("clock offset %s, known %v, want 0 and true", l.ClockOffset, l.ClockKnown)
 	}
 }

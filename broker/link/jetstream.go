@@ -1,4 +1,4 @@
-package broker
+package link
 
 import (
 	"context"
@@ -13,22 +13,23 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// jetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's
+// JetStream is the JetStream API on the control link, and whether it answers. Each question goes to the stream's
 // leader: a direct get may be answered by a replica that lags.
-type jetStream struct {
-	js   jetstream.JetStream
-	api  jsapi.Client
+type JetStream struct {
+	JS   jetstream.JetStream
+	API  jsapi.Client
 	away atomic.Bool   // a question was left without an answer
 	back chan struct{} // one slot: it answers again
 }
 
-func newJetStream(js jetstream.JetStream, api jsapi.Client) *jetStream {
-	return &jetStream{js: js, api: api, back: make(chan struct{}, 1)}
+// NewJetStream asks nothing.
+func NewJetStream(js jetstream.JetStream, api jsapi.Client) *JetStream {
+	return &JetStream{JS: js, API: api, back: make(chan struct{}, 1)}
 }
 
-// sample asks a stream's leader for its time and state.
-func (j *jetStream) sample(ctx context.Context, stream string) (lane.Sample, error) {
-	s, err := j.js.Stream(ctx, stream)
+// Sample asks a stream's leader for its time and state.
+func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, error) {
+	s, err := j.JS.Stream(ctx, stream)
 	j.noted(err)
 	if err != nil {
 		return lane.Sample{}, err
@@ -36,8 +37,11 @@ func (j *jetStream) sample(ctx context.Context, stream string) (lane.Sample, err
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
 }
 
+// Back has a value when JetStream answers again.
+func (j *JetStream) Back() <-chan struct{} { return j.back }
+
 // noted notes whether JetStream answers.
-func (j *jetStream) noted(err error) {
+func (j *JetStream) noted(err error) {
 	var api *jetstream.APIError
 	switch {
 	case err == nil && j.away.CompareAndSwap(true, false):

@@ -1,4 +1,4 @@
-package broker
+package provision
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 // How much of max_payload the streams keep free, so that every message that was accepted can be moved: a hop adds
 // headers, and the limit of the stream that it goes to counts them.
 const (
+	LevelReserve  = 4 << 10
 	intakeReserve = 8 << 10
-	levelReserve  = 4 << 10
 	leastPayload  = 2 * intakeReserve
 )
 
@@ -29,7 +29,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 		level := base
 		level.Kind, level.Stream, level.Name, level.Delay = layout.Level, s.names.LevelStream(l.Name), l.Name, l.Delay
 		level.Subjects = append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))
-		level.MaxMsgSize = int32(maxPayload - levelReserve)
+		level.MaxMsgSize = int32(maxPayload - LevelReserve)
 		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
 		all = append(all, level)
 	}
@@ -37,7 +37,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 		retry := base
 		retry.Kind, retry.Stream, retry.Name, retry.Delay = layout.Retry, s.names.RetryStream(l.Name), l.Name, l.Delay
 		retry.Subjects = []string{s.names.RetryFilter(l.Name)}
-		retry.MaxMsgSize = int32(maxPayload - levelReserve)
+		retry.MaxMsgSize = int32(maxPayload - LevelReserve)
 		all = append(all, retry)
 	}
 	intake := base
@@ -72,7 +72,7 @@ const timersWindow = 100 * time.Millisecond
 // timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse
 // verdicts.
 func (s Streams) timersSpec(base layout.Spec, maxPayload int64) layout.Spec {
-	base.Kind, base.Stream, base.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-levelReserve)
+	base.Kind, base.Stream, base.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-LevelReserve)
 	base.Subjects, base.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow
 	return base
 }
@@ -84,17 +84,6 @@ func (s Streams) clientSubjects(token string) []string {
 		subjects = append(subjects, s.names.Bare(token))
 	}
 	return subjects
-}
-
-// replicas is the number of copies of a new stream.
-func (c Config) replicas(clustered bool) int {
-	switch {
-	case c.Replicas > 0:
-		return c.Replicas
-	case clustered:
-		return 3
-	}
-	return 1
 }
 
 // codeNoCopies is nats-server's refusal to keep so many copies: it is no cluster, or its cluster has too few servers.
@@ -113,11 +102,11 @@ func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
 		Kind: layout.Paused, Stream: s.names.PausedStream(),
 		Subjects: []string{s.names.PausedFilter(), s.names.PausesRecord()},
 		Prefix:   s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow,
-		MaxMsgSize: int32(maxPayload - levelReserve),
+		MaxMsgSize: int32(maxPayload - LevelReserve),
 	}
 }
 
-// ownersSpec is the stream in which instances agree on the owners of lanes.
+// Owners is the stream in which instances agree on the owners of lanes.
 func (s Streams) ownersSpec(replicas int) layout.Spec {
 	return layout.Spec{
 		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},

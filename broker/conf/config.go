@@ -1,13 +1,9 @@
-package broker
+package conf
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
@@ -58,21 +54,6 @@ const (
 
 	maxTimerHistory = 366 * 24 * time.Hour
 )
-
-// Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
-// it needs and nothing more, and a large read delays no answer. Answers come below the inbox prefix of each connection:
-// see nats.CustomInboxPrefix.
-type Links struct {
-	Read    *nats.Conn // pulls from the lanes
-	Write   *nats.Conn // publishes into the lanes and the dead letters
-	Deliver *nats.Conn // publishes to the targets
-	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
-}
-
-// inboxOf is the prefix of a connection's inboxes, without the final dot.
-func inboxOf(nc *nats.Conn) string {
-	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
-}
 
 // Config says how a broker works. The zero value of every field is its default.
 type Config struct {
@@ -175,8 +156,8 @@ type Place struct {
 	Locked bool
 }
 
-// withDefaults fills what was left open.
-func (c Config) withDefaults() (Config, error) {
+// Complete fills what was left open, and checks the result. Its error is a [FieldErrors].
+func (c Config) Complete() (Config, error) {
 	orString(&c.Prefix, message.DefaultPrefix)
 	or(&c.Attempts, DefaultAttempts)
 	or(&c.DedupWindow, DefaultDedupWindow)
@@ -203,16 +184,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.check()
 }
 
-// policy says which requests are granted.
-func (c Config) policy(names message.Names) message.Policy {
+// Policy says which requests are granted.
+func (c Config) Policy(names message.Names) message.Policy {
 	return message.Policy{
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
-		Keys: message.NewKeys(c.Secrets, time.Time{}), Attempts: c.attempts,
+		Keys:     message.NewKeys(c.Secrets, time.Time{}),
+		Attempts: func(target string) int { return c.AttemptRules.For(target, c.Attempts) },
 	}
 }
-
-// attempts is how often a target may refuse a message.
-func (c Config) attempts(target string) int { return c.AttemptRules.For(target, c.Attempts) }
 
 // APIPrefix is the root of the JetStream API of a domain, or of the own account when there is none.
 func APIPrefix(domain string) string {
@@ -227,7 +206,7 @@ func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 // Validate reports all problems at once, as [FieldErrors].
 func (c Config) Validate() error {
-	_, err := c.withDefaults()
+	_, err := c.Complete()
 	return err
 }
 
@@ -241,4 +220,15 @@ func orString(field *string, value string) {
 	if *field == "" {
 		*field = value
 	}
+}
+
+// Copies is the number of copies of a new stream.
+func (c Config) Copies(clustered bool) int {
+	switch {
+	case c.Replicas > 0:
+		return c.Replicas
+	case clustered:
+		return 3
+	}
+	return 1
 }

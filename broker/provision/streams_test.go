@@ -1,17 +1,18 @@
-package broker
+package provision
 
 import (
 	"errors"
 	"testing"
 	"time"
 
+	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
 
 func TestStreamsOf(t *testing.T) {
-	if _, err := StreamsOf(Config{Replicas: 9}); !errors.Is(err, ErrConfig) {
+	if _, err := StreamsOf(conf.Config{Replicas: 9}); !errors.Is(err, conf.ErrConfig) {
 		t.Errorf("got %v, want ErrConfig", err)
 	}
 	for _, test := range []struct {
@@ -21,7 +22,7 @@ func TestStreamsOf(t *testing.T) {
 	}{
 		{0, false, 1}, {0, true, 3}, {1, true, 1}, {5, false, 5},
 	} {
-		s, err := StreamsOf(Config{Replicas: test.replicas})
+		s, err := StreamsOf(conf.Config{Replicas: test.replicas})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,7 @@ func TestLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := StreamsOf(Config{Ladder: ladder})
+	s, err := StreamsOf(conf.Config{Ladder: ladder})
 	if err != nil {
 		t.Fatal(err)
 	}

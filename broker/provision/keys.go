@@ -1,4 +1,4 @@
-package broker
+package provision
 
 import (
 	"context"
@@ -15,39 +15,34 @@ import (
 
 const (
 	// keysEvery is how often at most the streams are asked for their secrets because a message has a seal of an unknown
-	// key.
-	keysEvery = 10 * time.Second
-	// keysRetry is how soon a message that waits for these secrets is looked at again.
-	keysRetry = time.Second
-	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for these secrets. Further messages count
-	// as forged, and become dead letters: a client that forges seals must not fill the lane.
-	unprovenMost      = 256
-	unprovenMostBytes = 1 << 20
+	// key, and apiTimeout how long they may take.
+	keysEvery  = 10 * time.Second
+	apiTimeout = 5 * time.Second
 )
 
-// keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
+// Keyring holds the keys that seal and prove the messages between lanes, and finds more of them. It is safe for
 // concurrent use.
-type keyring struct {
-	policy  message.Policy // which reads messages, and holds the keys
+type Keyring struct {
+	Policy  message.Policy // which reads messages, and holds the keys
 	subject string         // below which messages are sealed
 	fixed   []string       // the secrets of the configuration; if there are any, the streams are not asked for more
 	log     *slog.Logger
 	find    func(context.Context) ([]layout.Spec, error) // finds the streams that keep secrets
 	wg      sync.WaitGroup                               // questions to these streams
 
-	mu     sync.Mutex  // guards the fields below
-	marks  layout.Spec // the secret and the time that a new stream gets
-	asked  time.Time   // local; when the streams were asked last
-	read   time.Time   // local; when the last question began that was answered
+	mu     sync.Mutex   // guards the fields below
+	marks  layout.Seals // the secret and the time that a new stream gets
+	asked  time.Time    // local; when the streams were asked last
+	read   time.Time    // local; when the last question began that was answered
 	asking bool
 	warned bool
 }
 
-// learn takes in the secrets of the streams, and since when all messages are sealed. Secrets of the configuration
+// Learn takes in the secrets of the streams, and since when all messages are sealed. Secrets of the configuration
 // replace those of the streams.
-func (k *keyring) learn(found []layout.Spec) error {
+func (k *Keyring) Learn(found []layout.Spec) error {
 	all, sealed := layout.Secrets(found)
-	marks := layout.Spec{Sealed: sealed}
+	marks := layout.Seals{Sealed: sealed}
 	switch {
 	case len(k.fixed) > 0:
 		all = k.fixed
@@ -57,7 +52,7 @@ func (k *keyring) learn(found []layout.Spec) error {
 		return fmt.Errorf("%w: all messages are sealed since %s: set what the others have (DELAY_SECRET)",
 			ErrSecret, sealed.Format(time.RFC3339))
 	}
-	k.policy.Keys.Use(all, sealed)
+	k.Policy.Keys.Use(all, sealed)
 	k.mu.Lock()
 	k.marks = marks
 	warn := !k.warned && (len(all) == 0 || sealed.IsZero())
@@ -71,16 +66,19 @@ func (k *keyring) learn(found []layout.Spec) error {
 	return nil
 }
 
-// marked is a stream's specification, with the secret and the seal time that the stream is to keep.
-func (k *keyring) marked(s layout.Spec) layout.Spec {
+// Marked is a stream's specification, with the secret and the seal time that the stream is to keep.
+func (k *Keyring) Marked(s layout.Spec) layout.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.Secret, s.Sealed = k.marks.Secret, k.marks.Sealed
+	s.Seals = k.marks
 	return s
 }
 
-// readSince reports whether the secrets were read after the time then. If not, it makes sure that they are read soon.
-func (k *keyring) readSince(then, local time.Time) bool {
+// Wait waits for the questions to the streams.
+func (k *Keyring) Wait() { k.wg.Wait() }
+
+// ReadSince reports whether the secrets were read after the time then. If not, it makes sure that they are read soon.
+func (k *Keyring) ReadSince(then, local time.Time) bool {
 	if len(k.fixed) > 0 {
 		return true // there are no more to read
 	}
@@ -96,13 +94,13 @@ func (k *keyring) readSince(then, local time.Time) bool {
 	return false
 }
 
-func (k *keyring) readSecrets() {
+func (k *Keyring) readSecrets() {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
 	found, err := k.find(ctx)
 	if err == nil {
-		err = k.learn(found)
+		err = k.Learn(found)
 	}
 	k.mu.Lock()
 	k.asking = false
@@ -116,17 +114,16 @@ func (k *keyring) readSecrets() {
 	}
 }
 
-// wrote reports whether a stored message is a copy of the publish: a client may have used its id.
-func (k *keyring) wrote(p *publish, found jsapi.Message) bool {
+// Wrote reports whether a stored message is a copy of one of ours with this header: a client may have used its id.
+func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
-	if err != nil || !k.policy.Names.Internal(found.Subject) {
+	if err != nil || !k.Policy.Names.Internal(found.Subject) {
 		return false
 	}
 	for _, name := range []string{message.HeaderID, message.HeaderHop} {
-		if !slices.Equal(header[name], p.header[name]) {
+		if !slices.Equal(header[name], sent[name]) {
 			return false
 		}
 	}
-	in := message.Incoming{Subject: found.Subject, Header: message.Header(header), Data: found.Data, At: found.Time}
-	return k.policy.Keys.Proven(in) == nil
+	return k.Policy.Keys.Proven(found.Incoming("")) == nil
 }

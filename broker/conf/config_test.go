@@ -1,4 +1,4 @@
-package broker
+package conf
 
 import (
 	"errors"
@@ -100,4 +100,13 @@ func TestValidateTellsAllAtOnce(t *testing.T) {
 	if got := all[0].Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+}
+
+func mustLadder(t *testing.T, s string) levels.Ladder {
+	t.Helper()
+	l, err := levels.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

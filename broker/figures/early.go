@@ -1,4 +1,4 @@
-package broker
+package figures
 
 import (
 	"time"
@@ -15,7 +15,7 @@ const (
 	judgeWithin = 2 * time.Second
 )
 
-// early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached its due
+// Early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached its due
 // time; but that proof is up to leader.Trust old, and the clock may have been put back since, or the proof be wrong. So
 // each look of a commit is also compared with the deliveries before it. When the leader answers ts to a question asked
 // at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
@@ -26,7 +26,7 @@ const (
 //
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two looks only the boldest is kept, which has
 // the largest due − s. So looks are counted, not deliveries: the count must stay zero either way.
-type early struct {
+type Early struct {
 	boldest time.Duration // due less the local time of sending, both since base; the largest since the last look
 	first   time.Time     // local; when the first delivery since the last look was sent; zero when there is none
 	asked   time.Time     // local; of the look underway
@@ -34,8 +34,8 @@ type early struct {
 	leader  string        // when it was asked
 }
 
-// sent notes a delivery. Local has a monotonic reading.
-func (e *early) sent(base, due, local time.Time) {
+// Sent notes a delivery. Local has a monotonic reading.
+func (e *Early) Sent(base, due, local time.Time) {
 	bold := due.Sub(base.Round(0)) - local.Sub(base)
 	if e.first.IsZero() || bold > e.boldest {
 		e.boldest = bold
@@ -45,8 +45,8 @@ func (e *early) sent(base, due, local time.Time) {
 	}
 }
 
-// ask notes that a look begins.
-func (e *early) ask(leader string, local time.Time) {
+// Ask notes that a look begins.
+func (e *Early) Ask(leader string, local time.Time) {
 	e.asked = time.Time{}
 	if !e.first.IsZero() && local.Sub(e.first) <= judgeWithin {
 		e.asked, e.judging, e.leader = local, e.boldest, leader
@@ -54,22 +54,11 @@ func (e *early) ask(leader string, local time.Time) {
 	e.first = time.Time{}
 }
 
-// judge reports whether the look tells anything about the deliveries before it, and whether one of them was early.
-func (e *early) judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
+// Judge reports whether the look tells anything about the deliveries before it, and whether one of them was early.
+func (e *Early) Judge(base time.Time, s lane.Sample) (told, wasEarly bool) {
 	if e.asked.IsZero() || s.Leader != e.leader {
 		return false, false
 	}
 	most := s.ServerTime.Sub(base.Round(0)) - e.asked.Sub(base)
 	return true, e.judging-most >= earlyBy
-}
-
-// judge counts what the look of a commit tells about the deliveries before it.
-func (w *worker) judge(s lane.Sample) {
-	told, wasEarly := w.early.judge(w.clock.Base(), s)
-	if told {
-		w.shared.tally.judged.Add(1)
-	}
-	if wasEarly {
-		w.shared.tally.early.Add(1)
-	}
 }

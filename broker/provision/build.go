@@ -1,9 +1,10 @@
-package broker
+package provision
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"slices"
 	"time"
@@ -11,42 +12,66 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 )
 
-// provision creates the streams that are missing, and returns the lanes to serve. If patient, a stream without a leader
+// Builder brings the streams of a configuration into being, on one connection.
+type Builder struct {
+	Streams
+	conn *nats.Conn
+	js   jetstream.JetStream
+	log  *slog.Logger
+}
+
+// On makes a builder, and has the keyring look for more keys there.
+func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
+	s.keys.find = func(ctx context.Context) ([]layout.Spec, error) {
+		found, _, err := s.Provisioner(js).Find(ctx)
+		return found, err
+	}
+	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
+}
+
+// copies is the number of copies of a new stream, and whether fewer may do.
+func (b *Builder) copies() (replicas int, fewer bool) {
+	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
+	return replicas, b.cfg.Replicas == 0 && replicas > 1
+}
+
+// provide creates the streams that are missing, and returns the lanes to serve. If patient, a stream without a leader
 // is an error.
-func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, error) {
-	maxPayload := b.conns.Control.MaxPayload()
+func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, error) {
+	maxPayload := b.conn.MaxPayload()
 	switch {
 	case maxPayload == 0: // no server has said anything yet
 		return nil, nats.ErrDisconnected
 	case maxPayload < leastPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
-			ErrConfig, maxPayload, leastPayload, intakeReserve)
+			conf.ErrConfig, maxPayload, leastPayload, intakeReserve)
 	}
-	replicas := b.streams.cfg.replicas(b.conns.Control.ConnectedClusterName() != "")
+	replicas, fewer := b.copies()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	provisioner := b.streams.Provisioner(b.jetstream.js)
+	provisioner := b.Provisioner(b.js)
 	provisioner.Patient = patient
-	found, drift, err := provisioner.Provision(ctx, b.streams.specs(maxPayload, replicas))
-	if b.streams.cfg.Replicas == 0 && replicas > 1 && tooFewServers(err) {
+	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
+	if fewer && tooFewServers(err) {
 		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. "+
 			"Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
-		found, drift, err = provisioner.Provision(ctx, b.streams.specs(maxPayload, 1))
+		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}
 	if errors.Is(err, layout.ErrForbidden) {
 		provisioner.Create = false
-		found, drift, err = b.asTheyAre(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
+		found, drift, err = b.asTheyAre(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil && (!patient || !isTransient(err)) {
-		found, drift, err = b.without(ctx, provisioner, b.streams.specs(maxPayload, replicas), err)
+		found, drift, err = b.without(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := b.streams.Learn(found); err != nil {
+	if err := b.Learn(found); err != nil {
 		return nil, err
 	}
 	b.warnOfStranded(ctx)
@@ -62,7 +87,7 @@ func (b *Broker) provision(ctx context.Context, patient bool) ([]layout.Spec, er
 // asTheyAre takes the streams as they are, for a user who may not create or change them: refused says which right he
 // lacks. If a stream is missing, that is why. If the streams are only to change, as when the levels do, all of them are
 // served, and the change waits for somebody who may make it.
-func (b *Broker) asTheyAre(
+func (b *Builder) asTheyAre(
 	ctx context.Context, verifier layout.Provisioner, want []layout.Spec, refused error,
 ) ([]layout.Spec, []layout.Drift, error) {
 	found, drift, err := verifier.Provision(ctx, want)
@@ -84,15 +109,15 @@ type spare struct {
 
 // spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
 // of paused targets, whatever is wrong with them, and that of the owners if it is missing.
-func (b *Broker) spares(lasting error) []spare {
+func (b *Builder) spares(lasting error) []spare {
 	var all []spare
-	if b.streams.cfg.Journal > 0 {
+	if b.cfg.Journal > 0 {
 		all = append(all, spare{layout.Journal, "the journal's stream cannot be made or used; going on without it: no " +
 			"record is kept of deliveries until it is there. Create it with delaybroker provision"})
 	}
 	all = append(all, spare{layout.Paused, "no target can be paused, since the stream for that cannot be made or used; " +
 		"going on without it. Create it with delaybroker provision"})
-	if b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
+	if b.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
 		all = append(all, spare{layout.Owners, "a stream is missing that instances need to share the work; going on " +
 			"without it. Create it with delaybroker provision"})
 	}
@@ -101,7 +126,7 @@ func (b *Broker) spares(lasting error) []spare {
 
 // without does without as few spare streams as possible. Lasting is the error that is returned if something else is
 // wrong.
-func (b *Broker) without(
+func (b *Builder) without(
 	ctx context.Context, p layout.Provisioner, want []layout.Spec, lasting error,
 ) ([]layout.Spec, []layout.Drift, error) {
 	all := b.spares(lasting)
@@ -130,19 +155,19 @@ func (b *Broker) without(
 }
 
 // warnOfStranded logs the messages that nobody delivers because their broker had another prefix.
-func (b *Broker) warnOfStranded(ctx context.Context) {
-	_, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
+func (b *Builder) warnOfStranded(ctx context.Context) {
+	_, all, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {
 		return // the warning is only a courtesy
 	}
-	for _, s := range layout.FindStranded(b.streams.cfg.Prefix, all) {
+	for _, s := range layout.FindStranded(b.cfg.Prefix, all) {
 		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
 			"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
 	}
 }
 
 // served are the lanes among our streams that this broker can read.
-func (b *Broker) served(found []layout.Spec) []layout.Spec {
+func (b *Builder) served(found []layout.Spec) []layout.Spec {
 	var lanes []layout.Spec
 	for _, s := range found {
 		switch {
@@ -162,10 +187,10 @@ func (b *Broker) served(found []layout.Spec) []layout.Spec {
 	return lanes
 }
 
-// StreamConfigs are the present configurations of all our streams that keep messages, dead letters included. The
+// Configs are the present configurations of all our streams that keep messages, dead letters included. The
 // journal keeps none.
-func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
-	found, all, err := b.streams.Provisioner(b.jetstream.js).Find(ctx)
+func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	found, all, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,4 +201,27 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 		}
 	}
 	return configs, nil
+}
+
+// CreateOwners creates the stream of owners when it is gone.
+func (b *Builder) CreateOwners(ctx context.Context) error { return b.create(ctx, b.ownersSpec) }
+
+// CreatePaused creates the stream of what is paused when it is gone.
+func (b *Builder) CreatePaused(ctx context.Context) error {
+	return b.create(ctx, func(replicas int) layout.Spec { return b.pausedSpec(b.conn.MaxPayload(), replicas) })
+}
+
+// create creates a stream with so many replicas. Another instance may have been faster.
+func (b *Builder) create(ctx context.Context, spec func(replicas int) layout.Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	replicas, fewer := b.copies()
+	_, err := b.js.CreateStream(ctx, b.keys.Marked(spec(replicas)).Config())
+	if fewer && tooFewServers(err) {
+		_, err = b.js.CreateStream(ctx, b.keys.Marked(spec(1)).Config())
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
 }

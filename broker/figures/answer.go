@@ -1,0 +1,58 @@
+package figures
+
+import (
+	"time"
+
+	"delaybroker/broker/history"
+	"delaybroker/broker/pause"
+)
+
+// Answer is what a running instance reports of itself to an operator who asks on message.Names.StatusCall. It is for
+// display only: in an account where other clients may publish below StatusAnswers, such a client may have written it.
+// Whoever does something on its account looks at its seal.
+type Answer struct {
+	Instance string       `json:"instance"` // unique among the running instances
+	Ready    bool         `json:"ready"`
+	Draining bool         `json:"draining,omitempty"`
+	Journal  bool         `json:"journal,omitempty"` // it keeps one
+	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
+	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
+	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
+	// History is what it did lately, where that was asked for and is kept.
+	History *history.Series `json:"history,omitempty"`
+	// Pauses is by which list of paused targets the instance acts. A broker that knows nothing of pauses says nothing.
+	Pauses *PausesAnswer `json:"pauses,omitempty"`
+}
+
+// PausesAnswer is the list of paused targets as an instance knows it.
+type PausesAnswer struct {
+	Applied int64        `json:"applied"`         // the version by which it acts for certain
+	Record  pause.Record `json:"record,omitzero"` // the list that it knows
+}
+
+// LaneAnswer is a lane as its owner sees it.
+type LaneAnswer struct {
+	Stream    string    `json:"stream"`
+	Live      bool      `json:"live"`                // its consumer is believed alive
+	InDoubt   bool      `json:"in_doubt,omitempty"`  // the ownership is not certain, and nothing is delivered until it is
+	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
+	Held      int       `json:"held"`                // messages in memory
+	Full      bool      `json:"full,omitempty"`      // memory is full: reading goes on when messages leave
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
+	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere, a few seconds old
+	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest message should have left
+}
+
+// LaneAnswers are the lanes that the instance owns.
+func (s Status) LaneAnswers() []LaneAnswer {
+	all := []LaneAnswer{}
+	for _, l := range s.Lanes {
+		if l.Owned {
+			all = append(all, LaneAnswer{
+				Stream: l.Stream, Live: l.Live, InDoubt: l.InDoubt, Read: l.Read, Held: l.Held, Full: l.Full,
+				ResumesAt: l.ResumesAt, Pending: l.Pending, Overdue: l.Overdue.Seconds(),
+			})
+		}
+	}
+	return all
+}

@@ -1,0 +1,57 @@
+package figures_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"delaybroker/broker/figures"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/link"
+	"delaybroker/broker/message"
+	"delaybroker/broker/pause"
+)
+
+// TestStatusIsAnInterface: programs read /status. The groups of fields are not seen in it, durations are seconds, and
+// what a lane of another instance does not know is zero.
+func TestStatusIsAnInterface(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	ours := figures.LaneStatus{
+		Stream: "DELAY_1s", Kind: "level", Level: "1s", Delay: time.Second,
+		Ownership: figures.Ownership{Owned: true, Owner: "a", InDoubt: true, Live: true},
+		Memory:    figures.Memory{Held: 1, HeldBytes: 2, Span: 3, Full: true},
+		Reading:   figures.Reading{Read: 4, ResumesAt: at, Pending: 5},
+		Age:       figures.Age{Overdue: 6 * time.Second, NextDue: at, Waiting: 7, CommitAge: 8 * time.Second},
+		Room:      figures.Room{Bytes: 9, MaxBytes: 10},
+		Clock:     figures.Clock{ClockKnown: true, ClockOffset: -11 * time.Second},
+		Moves:     figures.Moves{Delivered: 12, Hops: 13, Retries: 14, Repeats: 15},
+	}
+	got, err := json.Marshal(figures.Status{
+		Ready: true, Draining: true, Lanes: []figures.LaneStatus{ours, {}},
+		Links: []link.Status{{Name: "read", Up: true, Reconnects: 16}},
+		Counts: figures.Counts{
+			Outcomes: map[string]uint64{"delivered": 17}, Dead: map[message.Code]uint64{"expired": 18},
+			Ours: 19, Foreign: 20, Unstored: 21, Early: 22, EarlyChecks: 23, Swept: 24,
+			Lateness: map[layout.Kind]figures.Histogram{"level": {
+				Count: 25, Sum: 26 * time.Second, Buckets: []figures.Bucket{{UpTo: 27 * time.Second, Count: 28}},
+			}},
+		},
+		Journal: figures.JournalStatus{Kept: true, Stored: 29, Dropped: 30},
+		Paused:  []figures.PauseStatus{{Pattern: "a.>", State: pause.Paused, Since: at}}, Waiting: 31,
+	})
+	const want = `{"ready":true,"draining":true,"lanes":[{"stream":"DELAY_1s","kind":"level","level":"1s","owned":true,` +
+		`"owner":"a","in_doubt":true,"live":true,"held":1,"held_bytes":2,"span":3,"full":true,"read":4,` +
+		`"resumes_at":"2026-11-20T10:00:00Z","pending":5,"next_due":"2026-11-20T10:00:00Z","waiting":7,"bytes":9,` +
+		`"max_bytes":10,"clock_known":true,"delivered":12,"hops":13,"retries":14,"repeats":15,"delay":1,"overdue":6,` +
+		`"commit_age":8,"clock_offset":-11},{"stream":"","kind":"","owned":false,"in_doubt":false,"live":false,` +
+		`"held":0,"held_bytes":0,"span":0,"full":false,"read":0,"pending":0,"waiting":0,"bytes":0,"max_bytes":0,` +
+		`"clock_known":false,"delivered":0,"hops":0,"retries":0,"repeats":0,"delay":0,"overdue":0,"commit_age":0,` +
+		`"clock_offset":0}],"links":[{"name":"read","up":true,"reconnects":16}],"outcomes":{"delivered":17},` +
+		`"dead_letters":{"expired":18},"duplicates_ours":19,"duplicates_foreign":20,"unstored":21,"early":22,` +
+		`"early_checks":23,"timers_swept":24,"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,` +
+		`"sum":26}},"journal":{"kept":true,"stored":29,"dropped":30},"paused":[{"pattern":"a.\u003e",` +
+		`"state":"paused","since":"2026-11-20T10:00:00Z"}],"paused_messages":31}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
+	}
+}

@@ -1,0 +1,69 @@
+package figures
+
+import (
+	"sync/atomic"
+
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// Tally holds the counts that are not of one lane. Its maps do not change. It is safe for concurrent use.
+type Tally struct {
+	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
+	Outcomes      [deliver.Outcomes]atomic.Uint64
+	Ours, Foreign atomic.Uint64 // duplicates that were looked at
+	Unstored      atomic.Uint64 // refusals by our own streams
+	Early, Judged atomic.Uint64 // deliveries found early, and looks that could have found one
+	Swept         atomic.Uint64 // timers that only a sweep has found
+	Lateness      map[layout.Kind]*Latencies
+	Journal       journal.Counts
+}
+
+// NewTally begins at zero.
+func NewTally() *Tally {
+	t := &Tally{Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[layout.Kind]*Latencies)}
+	for _, code := range message.Codes() {
+		t.Dead[code] = new(atomic.Uint64)
+	}
+	for _, kind := range layout.Lanes() {
+		t.Lateness[kind] = new(Latencies)
+	}
+	return t
+}
+
+// Read is what was counted so far.
+func (t *Tally) Read() Counts {
+	c := Counts{
+		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
+		Ours: t.Ours.Load(), Foreign: t.Foreign.Load(), Unstored: t.Unstored.Load(),
+		Early: t.Early.Load(), EarlyChecks: t.Judged.Load(), Swept: t.Swept.Load(),
+	}
+	for o := range t.Outcomes {
+		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()
+	}
+	for code, n := range t.Dead {
+		c.Dead[code] = n.Load()
+	}
+	for kind, h := range t.Lateness {
+		c.Lateness[kind] = h.Read()
+	}
+	return c
+}
+
+// Lane counts the moves and deliveries of one lane. It outlives its workers: a lane may go and come back.
+type Lane struct {
+	Spec                              layout.Spec
+	Delivered, Hops, Retries, Repeats atomic.Uint64
+}
+
+// Read is the status of a lane of which no more is known than what was counted.
+func (c *Lane) Read() LaneStatus {
+	return LaneStatus{
+		Stream: c.Spec.Stream, Kind: string(c.Spec.Kind), Level: c.Spec.Name, Delay: c.Spec.Delay,
+		Moves: Moves{
+			Delivered: c.Delivered.Load(), Hops: c.Hops.Load(), Retries: c.Retries.Load(), Repeats: c.Repeats.Load(),
+		},
+	}
+}

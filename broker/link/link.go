@@ -1,0 +1,108 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Links are the broker's connections to NATS. They may be one and the same; apart, each can have a user with the rights
+// it needs and nothing more, and a large read delays no answer. Answers come below the inbox prefix of each connection:
+// see nats.CustomInboxPrefix.
+type Links struct {
+	Read    *nats.Conn // pulls from the lanes
+	Write   *nats.Conn // publishes into the lanes and the dead letters
+	Deliver *nats.Conn // publishes to the targets
+	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
+}
+
+// Inbox is the prefix of a connection's inboxes, without the final dot.
+func Inbox(nc *nats.Conn) string {
+	return cmp.Or(nc.Opts.InboxPrefix, strings.TrimSuffix(nats.InboxPrefix, "."))
+}
+
+// Status is the state of a connection.
+type Status struct {
+	Name       string `json:"name"`
+	Up         bool   `json:"up"`
+	Reconnects uint64 `json:"reconnects"`
+}
+
+// Status is the state of each connection.
+func (l Links) Status() []Status {
+	of := func(name string, nc *nats.Conn) Status {
+		return Status{Name: name, Up: nc.IsConnected(), Reconnects: nc.Stats().Reconnects}
+	}
+	return []Status{of("read", l.Read), of("write", l.Write), of("deliver", l.Deliver), of("control", l.Control)}
+}
+
+// state is the state of a connection, known without asking the connection. nats.go answers under a lock, and a
+// publish holds that lock while its socket takes no data: a loop that asked would stand still for as long.
+type state struct {
+	conn *nats.Conn
+	up   atomic.Bool
+}
+
+// States are the states of the connections that a worker depends on.
+type States struct{ write, deliver, control state }
+
+// NewStates knows the states after Look, and while it watches.
+func NewStates(l Links) *States {
+	return &States{
+		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
+	}
+}
+
+// ControlUp reports whether the JetStream API can be asked.
+func (l *States) ControlUp() bool { return l.control.up.Load() }
+
+func (l *States) all() []*state { return []*state{&l.write, &l.deliver, &l.control} }
+
+// Online reports whether there is anywhere to publish to.
+func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
+
+// Look asks the connections for their states. It is for the time before they are watched.
+func (l *States) Look() {
+	for _, s := range l.all() {
+		s.up.Store(s.conn.IsConnected())
+	}
+}
+
+// Watch keeps the states up to date until ctx ends, and calls back when a connection is up again.
+func (l *States) Watch(ctx context.Context, back func()) {
+	var watching sync.WaitGroup
+	for _, s := range l.all() {
+		watching.Go(func() { s.watch(ctx, back) })
+	}
+	watching.Wait()
+}
+
+func (l *state) watch(ctx context.Context, back func()) {
+	status := l.conn.StatusChanged()
+	defer l.conn.RemoveStatusListener(status)
+	l.up.Store(l.conn.IsConnected()) // it may have changed before we listened
+	for {
+		var s nats.Status
+		var open bool
+		select {
+		case <-ctx.Done():
+			return
+		case s, open = <-status:
+		}
+		if !open {
+			l.up.Store(false)
+			return // the connection is closed for good
+		}
+		up := s == nats.CONNECTED
+		if len(status) == 0 { // nats.go drops a change for which the listener's channel has no room
+			up = up || l.conn.IsConnected()
+		}
+		if l.up.Store(up); up {
+			back()
+		}
+	}
+}
