@@ -11,7 +11,7 @@ import (
 // that beside names.
 //
 //	9  cmd/delaybroker
-//	8  cmd/process
+//	8  cmd/process   cmd/demo
 //	7  cmd/settings
 //	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"broker/inspect", "broker/metrics", "broker/bench"},
 	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes"},
 	{"cmd/settings"},
-	{"cmd/process"},
+	{"cmd/process", "cmd/demo"},
 	{"cmd/delaybroker"},
 }
 

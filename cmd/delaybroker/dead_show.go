@@ -58,13 +58,6 @@ func viewOfLetter(l deadletter.Letter) letterView {
 	return v
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 func (a *app) deadShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <Delay-Id or number>",

@@ -116,7 +116,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	natstest.ClearEnv(t)
 	dir := t.TempDir()
 	certify(t, dir)
-	certificate, key, ask := client(t)
+	certificate, key, ask := clientCertificate(t)
 	t.Setenv("NATS_CERT", certificate)
 	t.Setenv("NATS_KEY", key)
 	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", tlsSection(dir, ask)))
@@ -233,7 +233,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 func TestEmbeddedExposed(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)
-	certificate, key, ask := client(t)
+	certificate, key, ask := clientCertificate(t)
 	for _, test := range []struct {
 		name, file string
 		user       bool
@@ -309,8 +309,8 @@ func tlsSection(dir, more string) string {
 		filepath.Join(dir, "key.pem"), more)
 }
 
-// client makes a certificate and its key, and how a server is told to ask for it.
-func client(t *testing.T) (certificate, key, ask string) {
+// clientCertificate makes a certificate and its key, and how a server is told to ask for it.
+func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	t.Helper()
 	dir := t.TempDir()
 	certify(t, dir)

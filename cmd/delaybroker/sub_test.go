@@ -17,6 +17,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 // connectSettings connects as the verbs under test do.
@@ -118,7 +119,7 @@ func TestSubJSON(t *testing.T) {
 		m.Body == nil || *m.Body != "text" || m.LateMS == nil {
 		t.Fatalf("got %+v, want the delayed message", m)
 	}
-	if got, want := *m.LateMS, milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
+	if got, want := *m.LateMS, terminal.Milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
 		t.Errorf("late: got %v ms, want %v", got, want)
 	}
 	if got := m.Headers[message.HeaderID]; len(got) != 1 || got[0] != m.ID {

@@ -304,7 +304,8 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 		return err
 	}
 	if all.Refused > 0 {
-		return fmt.Errorf("%s refused, the first: %s", counted(all.Refused, "timer"), inspect.Printable(all.Why, 600))
+		refused, why := terminal.Counted(all.Refused, "timer"), inspect.Printable(all.Why, 600)
+		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
 		if all.Outcomes[what] > 0 {
@@ -319,7 +320,7 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", counted(d.Matched, "timer"),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}
@@ -333,6 +334,7 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 	if d.Refused > 0 {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
+	did := cmp.Or(strings.Join(words, ", "), "none")
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
 	return err
 }
