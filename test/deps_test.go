@@ -13,7 +13,7 @@ import (
 //	9  cmd/delaybroker
 //	8  cmd/process   cmd/demo
 //	7  cmd/settings
-//	6  cmd/embedded   cmd/links   cmd/terminal   broker/probes
+//	6  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   broker/probes
 //	5  broker/inspect   broker/metrics   broker/bench
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/control
@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control"},
 	{"broker"},
 	{"broker/inspect", "broker/metrics", "broker/bench"},
-	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes"},
+	{"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "broker/probes"},
 	{"cmd/settings"},
 	{"cmd/process", "cmd/demo"},
 	{"cmd/delaybroker"},

@@ -8,11 +8,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,16 +92,7 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 	said := r.log.String()
 	for _, path := range []string{"/status", "/readyz", "/metrics"} {
-		res, err := http.Get("http://" + probes + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		said += string(body)
+		said += bodyOf(t, probes, path)
 	}
 	if strings.Contains(said, embeddedSecret) {
 		t.Errorf("got the password in\n%s", said)

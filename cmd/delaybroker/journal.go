@@ -130,8 +130,9 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		if a.JSON {
 			return a.PrintJSON(viewOfEntry(e))
 		}
-		t.Add(millisecond(e.At), terminal.OrDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
-			lateCell(e.Record), e.Attempts(), inspect.Printable(e.ID, 256), terminal.OrDash(inspect.Printable(e.Reason, 600)))
+		target, reason := inspect.Printable(e.Target, 256), inspect.Printable(e.Reason, 600)
+		t.Add(millisecond(e.At), terminal.OrDash(target), inspect.Printable(string(e.Outcome()), 64), lateCell(e.Record),
+			e.Attempts(), inspect.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {

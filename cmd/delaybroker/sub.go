@@ -20,6 +20,9 @@ import (
 const (
 	clockLayout = "15:04:05.000"
 
+	// flushTimeout is how long the server may take to hear of the subscription.
+	flushTimeout = 5 * time.Second
+
 	// maxBody is how much of a body sub shows, in characters.
 	maxBody = 60
 )
@@ -69,7 +72,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.Conn.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
+	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on nothing is missed
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/publisher"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 )
@@ -78,7 +79,7 @@ func TestSub(t *testing.T) {
 	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
 		t.Errorf("got %q, want no due and the body without its escape code", line)
 	}
-	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
+	all := decodeLines[publisher.Published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
 	line = next()
 	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {

@@ -1,4 +1,4 @@
-package main
+package publisher
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,17 +17,29 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A publisher publishes one message, once or more often.
-type publisher struct {
-	session *inspect.Session
-	names   message.Names
-	policy  message.Policy
-	msg     *nats.Msg
-	looks   atomic.Bool // it asks when a message was stored; false once that was refused, which the server logs
+const (
+	// ackTimeout is how long a publish may take. A refused one takes as long if the server's error gets lost.
+	ackTimeout = 5 * time.Second
+
+	// lookTimeout is how long the question when a message was stored may take. The answer is only printed.
+	lookTimeout = time.Second
+
+	// inFlight is how many publishes are under way at a time. One after the other, each would cost two round trips.
+	inFlight = 64
+)
+
+// A Publisher publishes one message, once or more often.
+type Publisher struct {
+	Session *inspect.Session
+	Names   message.Names
+	Policy  message.Policy
+	Message *nats.Msg
+
+	blind atomic.Bool // it does not ask when a message was stored: that was refused, which the server logs
 }
 
-// published is what is known of a message that was accepted.
-type published struct {
+// Published is what is known of a message that was accepted.
+type Published struct {
 	ID        string    `json:"id,omitempty"` // empty when unknown: see look
 	Stream    string    `json:"stream"`
 	Sequence  uint64    `json:"sequence"`
@@ -36,37 +49,77 @@ type published struct {
 	Duplicate bool      `json:"duplicate,omitempty"` // it was stored before, under its Nats-Msg-Id
 }
 
-func (m published) cells() []any {
-	id, due := m.ID, m.Due.UTC().Format(time.RFC3339Nano)
-	if id == "" {
-		id = fmt.Sprintf("%s-%d", m.Stream, m.Sequence)
+// Many publishes the message count times, and calls stored for each that is; the calls may come at the same time. It
+// ends at the first failure; what is in flight then is awaited. The first is published alone: it shows whether
+// publishing works, and whether we may ask when a message was stored.
+func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
+	if err := p.one(ctx, stored); err != nil || count == 1 {
+		return err
 	}
-	if m.Estimated {
-		due = "about " + m.Due.UTC().Format(time.RFC3339)
-	}
-	if m.Duplicate {
-		id += " (stored before)"
-	}
-	return []any{id, m.Stream, due}
+	return p.others(ctx, count-1, stored)
 }
 
-func (p *publisher) publish(ctx context.Context) (published, error) {
+func (p *Publisher) one(ctx context.Context, stored func(Published) error) error {
+	sending, cancel := p.Session.Allowed(ctx)
+	defer cancel()
+	m, err := p.publish(sending)
+	if err != nil {
+		return err
+	}
+	return stored(m)
+}
+
+func (p *Publisher) others(ctx context.Context, count int, stored func(Published) error) error {
+	ctx, cancel := p.Session.Allowed(ctx)
+	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	turns := make(chan struct{})
+	var publishing sync.WaitGroup
+	for range min(inFlight, count) {
+		publishing.Go(func() {
+			for range turns {
+				m, err := p.publish(context.WithoutCancel(ctx))
+				if err == nil {
+					err = stored(m)
+				}
+				if err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for range count {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	close(turns)
+	publishing.Wait()
+	return context.Cause(ctx)
+}
+
+func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	now := time.Now()
 	ack, err := p.send(ctx)
 	if err != nil {
-		return published{}, err
+		return Published{}, err
 	}
-	if !strings.HasPrefix(ack.Stream, p.names.LevelStream("")) {
-		return published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's",
-			ack.Stream, p.msg.Subject)
+	if !strings.HasPrefix(ack.Stream, p.Names.LevelStream("")) {
+		return Published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's",
+			ack.Stream, p.Message.Subject)
 	}
-	m := published{
-		Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.msg.Subject, Duplicate: ack.Duplicate, Estimated: true,
+	m := Published{
+		Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.Message.Subject, Duplicate: ack.Duplicate, Estimated: true,
 	}
 	if at, ok := p.look(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
-	request, _ := p.parse(m.Stream, m.Sequence, now) // pub has looked at the problem
+	request, _ := p.Parse(m.Stream, m.Sequence, now) // pub has looked at the problem
 	m.Due = request.Due
 	if !m.Estimated {
 		m.ID = request.ID
@@ -74,20 +127,20 @@ func (p *publisher) publish(ctx context.Context) (published, error) {
 	return m, nil
 }
 
-// parse reads the message as the broker will.
-func (p *publisher) parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
-	return p.policy.Parse(message.Incoming{
-		Stream: stream, Sequence: sequence, At: at, Subject: p.msg.Subject, Header: message.Header(p.msg.Header),
+// Parse reads the message as the broker will.
+func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message.Request, *message.Problem) {
+	return p.Policy.Parse(message.Incoming{
+		Stream: stream, Sequence: sequence, At: at, Subject: p.Message.Subject, Header: message.Header(p.Message.Header),
 	})
 }
 
 // send publishes, and explains a failure. The context is one of Session.Allowed.
-func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
+func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
-	m := *p.msg // the client library may add to it
-	ack, err := p.session.JetStream.PublishMsg(ctx, &m)
-	refusal, subject := context.Cause(ctx), p.msg.Subject
+	m := *p.Message // the client library may add to it
+	ack, err := p.Session.JetStream.PublishMsg(ctx, &m)
+	refusal, subject := context.Cause(ctx), p.Message.Subject
 	switch {
 	case err == nil:
 		return ack, nil
@@ -103,14 +156,14 @@ func (p *publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 }
 
 // untaken explains why no stream takes the message, as far as we may ask.
-func (p *publisher) untaken(ctx context.Context) error {
-	if err := p.session.HasJetStream(ctx); err != nil {
-		return fmt.Errorf("publish to %s: %w", p.msg.Subject, err)
+func (p *Publisher) untaken(ctx context.Context) error {
+	if err := p.Session.HasJetStream(ctx); err != nil {
+		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)
 	}
 	err := fmt.Errorf("no stream takes %s: there is no such level or duration,"+
 		" or no broker with the prefix %q has made its streams here",
-		p.msg.Subject, p.names.Prefix())
-	if others := p.session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.names.Prefix()) {
+		p.Message.Subject, p.Names.Prefix())
+	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
 			inspect.Printable(strings.Join(others, ", "), 200))
 	}
@@ -119,13 +172,13 @@ func (p *publisher) untaken(ctx context.Context) error {
 
 // look asks when a message was stored: its due time and its id follow from that. It returns false when we may not ask,
 // and when the message has moved on already, as one in the intake may have.
-func (p *publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
-	if !p.looks.Load() {
+func (p *Publisher) look(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
+	if p.blind.Load() {
 		return time.Time{}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	stored, err := p.session.Stored(ctx, ack.Stream, ack.Sequence)
-	p.looks.Store(err == nil || errors.Is(err, jetstream.ErrMsgNotFound))
+	stored, err := p.Session.Stored(ctx, ack.Stream, ack.Sequence)
+	p.blind.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -97,6 +97,20 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)
 	}
+	s.byTarget(p, &c)
+	if embedded && s.JSDomain != "" {
+		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
+	}
+	p.judge(c, s.variables())
+	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
+		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
+			"the embedded server is alone; set NATS_URL to use a cluster")
+	}
+	return c
+}
+
+// byTarget parses the settings that have a grammar of their own: the levels, and what is set by target.
+func (s settings) byTarget(p *problems, c *broker.Config) {
 	for _, parse := range []struct {
 		name, value string
 		into        func(value string) error
@@ -117,15 +131,6 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 			p.refuse(parse.name, parse.value, "%w", err)
 		}
 	}
-	if embedded && s.JSDomain != "" {
-		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
-	}
-	p.judge(c, s.variables())
-	if embedded && c.Replicas > 1 && !p.has("DELAY_STREAM_REPLICAS") {
-		p.refuse("DELAY_STREAM_REPLICAS", s.StreamReplicas,
-			"the embedded server is alone; set NATS_URL to use a cluster")
-	}
-	return c
 }
 
 // parseAttempts leaves to the broker what it does not let be a default.
