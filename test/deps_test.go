@@ -11,9 +11,9 @@ import (
 // that beside names.
 //
 //	10 cmd/delaybroker
-//	9  cmd/process
+//	9  cmd/process   cmd/demo
 //	8  cmd/settings
-//	7  cmd/embedded   cmd/links   cmd/terminal   broker/probes   broker/page
+//	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   broker/probes   broker/page
 //	6  broker/inspect   broker/bench
 //	5  broker   broker/metrics
 //	4  broker/figures   broker/provision ──▶ broker/conf
@@ -33,9 +33,11 @@ var floors = [][]string{
 	{"broker/conf", "broker/provision", "broker/figures"},
 	{"broker", "broker/metrics"},
 	{"broker/inspect", "broker/bench"},
-	{"cmd/embedded", "cmd/links", "cmd/terminal", "broker/probes", "broker/page"},
+	{
+		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "broker/probes", "broker/page",
+	},
 	{"cmd/settings"},
-	{"cmd/process"},
+	{"cmd/process", "cmd/demo"},
 	{"cmd/delaybroker"},
 }
 

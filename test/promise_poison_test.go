@@ -22,129 +22,156 @@ func TestPoison(t *testing.T) {
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
 	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
-		c := newClient(t, s)
-		c.target("ORDERS", "orders.>")
-		start := time.Now()
-		raw := dialRaw(t, s)
-
-		dead := map[string]int{} // what each code should count
-		bad := func(code message.Code, subject, body string, headers ...string) {
-			t.Helper()
-			c.publish(subject, body, headers...)
-			dead[string(code)]++
-		}
-		clean := func(subject string, block string) {
-			t.Helper()
-			raw.publish(subject, block, "clean")
-		}
-		wantClean := 0
-
-		// Empty bodies, with headers that look like a status of the server.
-		for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted",
-			"409 Server Shutdown"} {
-			clean("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+
-				"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n")
-			raw.publish("delay.1s.orders.clean", "NATS/1.0 "+status+"\r\n\r\n", "")
-			wantClean += 2
-		}
-		// Headers that cannot be parsed: to ignore them would lose a Delay-Until.
-		for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
-			"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
-			raw.publish("delay.1s.orders.bad", block, "bad")
-			dead[string(message.BadHeaders)]++
-		}
-		bad(message.BadHeaders, "delay.1s.orders.bad", "many", manyHeaders(65)...)
-		bad(message.BadHeaders, "delay.1s.orders.bad", "large", "X-Large", strings.Repeat("x", 9000))
-		raw.publish("delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
-		dead[string(message.BadHeaders)]++
-
-		// Targets that are too long for the protocol, and requests without a target.
-		raw.publish("delay.1s."+strings.Repeat("x", 5000), "", "long")
-		dead[string(message.BadTarget)]++
-		bad(message.BadTarget, "delay.1s", "bare")
-		bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
-		named := c.subscribe("headers.ok")
-		c.publish("delay.1s", "clean", message.HeaderTarget, "headers.ok")
-
-		// Times that cannot be parsed, or occur twice.
-		for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x",
-			"delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
-			"delayin.15.orders.x", "delayat.2000-01-02T00:00:00.orders.x", "delayin.1h30.orders.x",
-			"delayat.tomorrow.orders.x"} {
-			bad(message.BadTime, subject, "bad")
-		}
-		bad(message.TooFar, "delayat.4102444800.orders.x", "bad")
-		bad(message.TimeTwice, "delayin.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z")
-		bad(message.TimeTwice, "delay.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z", "delay-until",
-			"2000-01-03T00:00:00Z")
-		bad(message.UntilEarly, "delay.1h.orders.x", "bad", message.HeaderUntil, "2000-01-01T00:00:05Z")
-		bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
-
-		// State forged on an internal subject, by a user with too many rights.
-		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
-		bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue,
-			"2000-01-01T00:00:00Z")
-
-		// Healthy traffic beside it.
+		p := &poisoner{client: newClient(t, s), raw: dialRaw(t, s), dead: make(map[string]int), start: time.Now()}
+		p.target("ORDERS", "orders.>")
+		named := p.subscribe("headers.ok")
+		p.emptyBodies()
+		p.badHeaders()
+		p.badTargets()
+		p.badTimes()
+		p.forgedState()
+		p.publish("delay.1s", "clean", message.HeaderTarget, "headers.ok")
 		const healthy = 200
 		for i := range healthy {
-			c.publish("delay.1s.orders.healthy", fmt.Sprint("healthy", i))
+			p.publish("delay.1s.orders.healthy", fmt.Sprint("healthy", i))
 		}
-		for i, ok := range raw.accepted() {
+		for i, ok := range p.raw.accepted() {
 			if !ok {
 				t.Errorf("raw message %d was not stored", i)
 			}
 		}
 		time.Sleep(time.Minute)
-
-		got := c.arrivals("ORDERS")
-		nHealthy, nClean := 0, 0
-		for _, a := range got {
-			switch a.Subject {
-			case "orders.healthy":
-				nHealthy++
-				if want := start.Add(time.Second); !a.At.Equal(want) {
-					t.Errorf("%s came at %s, want %s", a.Body, a.At, want)
-				}
-			case "orders.clean":
-				nClean++
-				for _, k := range []string{"Status", "Description", "Nats-Pending-Messages"} {
-					if a.Header.Get(k) != "" {
-						t.Errorf("the reserved header %s: %s came through", k, a.Header.Get(k))
-					}
-				}
-				if !a.Due.Equal(start.Add(time.Second)) {
-					t.Errorf("%s says it was due %s, want %s", a.ID, a.Due, start.Add(time.Second))
-				}
-			default:
-				t.Errorf("%q came on %s", a.Body, a.Subject)
-			}
-		}
-		if nHealthy != healthy || nClean != wantClean {
-			t.Errorf("%d healthy and %d clean messages arrived, want %d and %d", nHealthy, nClean, healthy, wantClean)
-		}
+		p.wantDelivered(healthy)
 		if got := bodies(named.all()); got != "clean" {
 			t.Errorf("on the subject that a header may name came %q", got)
 		}
-		letters := c.dead()
-		for code, want := range dead {
-			if got := len(letters[code]); got != want {
-				t.Errorf("%d dead letters %s, want %d", got, code, want)
+		p.wantDeadLetters()
+		p.checkEmptyLanes()
+	})
+}
+
+// A poisoner publishes what has harmed others, and counts what should become of it.
+type poisoner struct {
+	*client
+	raw   *rawConn
+	dead  map[string]int // what each code should count
+	clean int            // messages of which the harmful part is removed
+	start time.Time
+}
+
+func (p *poisoner) bad(code message.Code, subject, body string, headers ...string) {
+	p.t.Helper()
+	p.publish(subject, body, headers...)
+	p.dead[string(code)]++
+}
+
+// badBlock is bad with a header block as it is on the wire.
+func (p *poisoner) badBlock(code message.Code, subject, block, body string) {
+	p.t.Helper()
+	p.raw.publish(subject, block, body)
+	p.dead[string(code)]++
+}
+
+// emptyBodies have headers that look like a status of the server.
+func (p *poisoner) emptyBodies() {
+	for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted", "409 Server Shutdown"} {
+		p.raw.publish("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+
+			"\r\nDescription: Consumer Deleted\r\nNats-Pending-Messages: 500\r\n\r\n", "clean")
+		p.raw.publish("delay.1s.orders.clean", "NATS/1.0 "+status+"\r\n\r\n", "")
+		p.clean += 2
+	}
+}
+
+// badHeaders cannot be parsed: to ignore them would lose a Delay-Until.
+func (p *poisoner) badHeaders() {
+	for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
+		"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
+		p.badBlock(message.BadHeaders, "delay.1s.orders.bad", block, "bad")
+	}
+	p.bad(message.BadHeaders, "delay.1s.orders.bad", "many", manyHeaders(65)...)
+	p.bad(message.BadHeaders, "delay.1s.orders.bad", "large", "X-Large", strings.Repeat("x", 9000))
+	p.badBlock(message.BadHeaders, "delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
+}
+
+// badTargets are too long for the protocol, or missing.
+func (p *poisoner) badTargets() {
+	p.badBlock(message.BadTarget, "delay.1s."+strings.Repeat("x", 5000), "", "long")
+	p.bad(message.BadTarget, "delay.1s", "bare")
+	p.bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
+}
+
+// badTimes cannot be parsed, or occur twice.
+func (p *poisoner) badTimes() {
+	for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x",
+		"delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
+		"delayin.15.orders.x", "delayat.2000-01-02T00:00:00.orders.x", "delayin.1h30.orders.x",
+		"delayat.tomorrow.orders.x"} {
+		p.bad(message.BadTime, subject, "bad")
+	}
+	p.bad(message.TooFar, "delayat.4102444800.orders.x", "bad")
+	p.bad(message.TimeTwice, "delayin.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z")
+	p.bad(message.TimeTwice, "delay.1s.orders.x", "bad", message.HeaderUntil, "2000-01-02T00:00:00Z", "delay-until",
+		"2000-01-03T00:00:00Z")
+	p.bad(message.UntilEarly, "delay.1h.orders.x", "bad", message.HeaderUntil, "2000-01-01T00:00:05Z")
+	p.bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
+}
+
+// forgedState is on an internal subject, by a user with too many rights.
+func (p *poisoner) forgedState() {
+	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
+	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue,
+		"2000-01-01T00:00:00Z")
+}
+
+// wantDelivered wants the healthy messages on time, the clean ones without their harmful part, and no others.
+func (p *poisoner) wantDelivered(healthy int) {
+	t, due := p.t, p.start.Add(time.Second)
+	nHealthy, nClean := 0, 0
+	for _, a := range p.arrivals("ORDERS") {
+		switch a.Subject {
+		case "orders.healthy":
+			nHealthy++
+			if !a.At.Equal(due) {
+				t.Errorf("%s came at %s, want %s", a.Body, a.At, due)
 			}
-		}
-		for code, all := range letters {
-			for _, a := range all {
-				if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
-					t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject,
-						a.Header)
+		case "orders.clean":
+			nClean++
+			for _, k := range []string{"Status", "Description", "Nats-Pending-Messages"} {
+				if a.Header.Get(k) != "" {
+					t.Errorf("the reserved header %s: %s came through", k, a.Header.Get(k))
 				}
 			}
-			if dead[code] == 0 {
-				t.Errorf("%d dead letters %s, want none: %s", len(all), code, all[0].Header.Get(message.HeaderError))
+			if !a.Due.Equal(due) {
+				t.Errorf("%s says it was due %s, want %s", a.ID, a.Due, due)
+			}
+		default:
+			t.Errorf("%q came on %s", a.Body, a.Subject)
+		}
+	}
+	if nHealthy != healthy || nClean != p.clean {
+		t.Errorf("%d healthy and %d clean messages arrived, want %d and %d", nHealthy, nClean, healthy, p.clean)
+	}
+}
+
+// wantDeadLetters wants as many as there should be of each code, and each with what a person needs.
+func (p *poisoner) wantDeadLetters() {
+	t, letters := p.t, p.client.dead()
+	for code, want := range p.dead {
+		if got := len(letters[code]); got != want {
+			t.Errorf("%d dead letters %s, want %d", got, code, want)
+		}
+	}
+	for code, all := range letters {
+		for _, a := range all {
+			if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
+				t.Errorf("the dead letter %s on %s lacks a sentence, its subject or its id: %v", code, a.Subject,
+					a.Header)
 			}
 		}
-		c.checkEmptyLanes()
-	})
+		if p.dead[code] == 0 {
+			t.Errorf("%d dead letters %s, want none: %s", len(all), code, all[0].Header.Get(message.HeaderError))
+		}
+	}
 }
 
 // checkEmptyLanes is checkEmpty without the stream of dead letters.

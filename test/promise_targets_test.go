@@ -29,98 +29,23 @@ func TestForbiddenTargets(t *testing.T) {
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
 		in := c.subscribe(">")
-		raw := dialRaw(t, s)
-		start := time.Now()
-
-		codes := make(map[string][]message.Code) // by body, the possible codes of its dead letter
-		number := make(map[string]int)
-		targets := make(map[string]string)
-		keys := map[string]*message.Keys{"delaysys": c.keys("delay"), "narrowsys": c.keys("narrow")}
-		ask := func(subject, block, target string, may ...message.Code) {
-			body := fmt.Sprintf("%.60q %.60q %.60q %d", target, subject, block, len(codes))
-			if root, _, _ := strings.Cut(subject, "."); block == forged {
-				block = forgedState(keys[root], subject, body, len(codes), start)
-			}
-			codes[body], targets[body] = may, target
-			number[body] = raw.publish(subject, block, body)
-		}
-		names, err := message.NewNames(message.DefaultPrefix)
-		if err != nil {
-			t.Fatal(err)
+		f := &forbidden{
+			client: c, raw: dialRaw(t, s), start: time.Now(), asked: make(map[string]request),
+			keys: map[string]*message.Keys{"delaysys": c.keys("delay"), "narrowsys": c.keys("narrow")},
 		}
 		const healthy = 200
 		for i := range healthy / 2 {
 			c.publish("delay.1s.orders.healthy", fmt.Sprint("before ", i))
 		}
-		all := poison.Targets(names.Roots())
-		for target := range all {
-			if !strings.ContainsAny(target, " \t\r\n") { // white space would end the subject
-				ask("delay.1s."+target, "", target, message.BadTarget)
-				ask("delayin.1500ms."+target, "", target, message.BadTarget, message.BadTime)
-				ask(fmt.Sprintf("delayat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget,
-					message.BadTime)
-				for _, kind := range []string{"hop", "retry"} {
-					ask("delaysys."+kind+".1s."+target, "", target, message.BadInternal)
-					ask("delaysys."+kind+".1s."+target, forged, target, message.BadTarget)
-				}
-			}
-			if trimmed := strings.TrimSpace(target); all[trimmed] != "" {
-				// A line feed in a target makes a second line, which is not a header.
-				ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget,
-					message.BadHeaders)
-			}
-		}
-		for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send",
-			"mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
-			ask("narrow.1s."+target, "", target, message.BadTarget)
-			ask("narrowin.1500ms."+target, "", target, message.BadTarget)
-			ask(fmt.Sprintf("narrowat.%d.%s", start.Unix()+2, target), "", target, message.BadTarget)
-			ask("narrowsys.hop.1s."+target, forged, target, message.BadTarget)
-		}
+		f.askEverywhere()
+		f.askOutsideTargets()
 		for i := range healthy / 2 {
 			c.publish("delay.1s.orders.healthy", fmt.Sprint("behind ", i))
 		}
-		accepted := raw.accepted()
+		accepted := f.raw.accepted()
 		time.Sleep(time.Minute)
 
-		letters := append(c.arrivals("DELAY_DEAD"), c.arrivals("NARROW_DEAD")...)
-		times := make(map[string]int)
-		for _, a := range letters {
-			times[a.Body]++
-			code := message.Code(a.Header.Get(message.HeaderErrorCode))
-			if !slices.Contains(codes[a.Body], code) {
-				t.Errorf("%s is a dead letter %s, want %v", a.Body, code, codes[a.Body])
-			}
-			if _, token, _ := strings.Cut(a.Subject, "."); token != string(code) {
-				t.Errorf("%s is a dead letter on %s, want no target in it", a.Body, a.Subject)
-			}
-			if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
-				t.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
-			}
-		}
-		refused := make(map[string]bool)
-		for body, n := range number {
-			want := 0
-			if accepted[n] {
-				want = 1
-				refused[targets[body]] = true
-			}
-			if got := times[body]; got != want {
-				t.Errorf("%s is %d dead letters, want %d", body, got, want)
-			}
-			// The server itself refuses only subjects with an empty token.
-			if !accepted[n] && !slices.Contains(strings.Split(targets[body], "."), "") {
-				t.Errorf("%s was not stored", body)
-			}
-		}
-		for _, target := range targets { // each target must reach the broker in some form
-			if !refused[target] {
-				t.Errorf("nobody but the server refused %.60q", target)
-			}
-		}
-		if got := len(refused); got < 100 {
-			t.Errorf("%d targets were tried", got)
-		}
+		f.wantRefused(f.wantDeadLetters(), accepted)
 		for _, a := range in.all() {
 			// Only a delivery has an id and none of the internal headers.
 			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" &&
@@ -130,7 +55,7 @@ func TestForbiddenTargets(t *testing.T) {
 		}
 		on := c.arrivals("ORDERS")
 		for _, a := range on {
-			if want := start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
+			if want := f.start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
 				t.Errorf("%s came to %s at %s, want %s", a.Body, a.Subject, a.At, want)
 			}
 		}
@@ -139,6 +64,114 @@ func TestForbiddenTargets(t *testing.T) {
 		}
 		c.checkEmptyLanes()
 	})
+}
+
+// forbidden asks for deliveries that are not allowed.
+type forbidden struct {
+	*client
+	raw   *rawConn
+	start time.Time
+	keys  map[string]*message.Keys // by the root of internal subjects
+	asked map[string]request       // by body
+}
+
+// A request is one that was published.
+type request struct {
+	target string
+	codes  []message.Code // that its dead letter may have
+	number int            // of the publish
+}
+
+func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
+	n := len(f.asked)
+	body := fmt.Sprintf("%.60q %.60q %.60q %d", target, subject, block, n)
+	if root, _, _ := strings.Cut(subject, "."); block == forged {
+		block = forgedState(f.keys[root], subject, body, n, f.start)
+	}
+	f.asked[body] = request{target, may, f.raw.publish(subject, block, body)}
+}
+
+// askEverywhere asks for each forbidden target in every form of request.
+func (f *forbidden) askEverywhere() {
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	all := poison.Targets(names.Roots())
+	for target := range all {
+		if !strings.ContainsAny(target, " \t\r\n") { // white space would end the subject
+			f.ask("delay.1s."+target, "", target, message.BadTarget)
+			f.ask("delayin.1500ms."+target, "", target, message.BadTarget, message.BadTime)
+			f.ask(fmt.Sprintf("delayat.%d.%s", f.start.Unix()+2, target), "", target, message.BadTarget,
+				message.BadTime)
+			for _, kind := range []string{"hop", "retry"} {
+				f.ask("delaysys."+kind+".1s."+target, "", target, message.BadInternal)
+				f.ask("delaysys."+kind+".1s."+target, forged, target, message.BadTarget)
+			}
+		}
+		if trimmed := strings.TrimSpace(target); all[trimmed] != "" {
+			// A line feed in a target makes a second line, which is not a header.
+			f.ask("delay.1s", "NATS/1.0\r\nDelay-Target: "+target+"\r\n\r\n", target, message.BadTarget,
+				message.BadHeaders)
+		}
+	}
+}
+
+// askOutsideTargets asks the narrow broker for what is not in its DELAY_TARGETS.
+func (f *forbidden) askOutsideTargets() {
+	for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send",
+		"mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
+		f.ask("narrow.1s."+target, "", target, message.BadTarget)
+		f.ask("narrowin.1500ms."+target, "", target, message.BadTarget)
+		f.ask(fmt.Sprintf("narrowat.%d.%s", f.start.Unix()+2, target), "", target, message.BadTarget)
+		f.ask("narrowsys.hop.1s."+target, forged, target, message.BadTarget)
+	}
+}
+
+// wantDeadLetters checks each dead letter, and returns how many there are by body.
+func (f *forbidden) wantDeadLetters() map[string]int {
+	times := make(map[string]int)
+	for _, a := range append(f.arrivals("DELAY_DEAD"), f.arrivals("NARROW_DEAD")...) {
+		times[a.Body]++
+		code, may := message.Code(a.Header.Get(message.HeaderErrorCode)), f.asked[a.Body].codes
+		if !slices.Contains(may, code) {
+			f.t.Errorf("%s is a dead letter %s, want %v", a.Body, code, may)
+		}
+		if _, token, _ := strings.Cut(a.Subject, "."); token != string(code) {
+			f.t.Errorf("%s is a dead letter on %s, want no target in it", a.Body, a.Subject)
+		}
+		if a.Header.Get(message.HeaderError) == "" || a.Header.Get(message.HeaderSubject) == "" || a.ID == "" {
+			f.t.Errorf("the dead letter %s lacks a sentence, its subject or its id: %v", a.Body, a.Header)
+		}
+	}
+	return times
+}
+
+// wantRefused wants one dead letter of each request that the server stored, and each target refused in some form.
+func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
+	refused := make(map[string]bool)
+	for body, r := range f.asked {
+		want := 0
+		if accepted[r.number] {
+			want = 1
+			refused[r.target] = true
+		}
+		if got := letters[body]; got != want {
+			f.t.Errorf("%s is %d dead letters, want %d", body, got, want)
+		}
+		// The server itself refuses only subjects with an empty token.
+		if !accepted[r.number] && !slices.Contains(strings.Split(r.target, "."), "") {
+			f.t.Errorf("%s was not stored", body)
+		}
+	}
+	for _, r := range f.asked { // each target must reach the broker in some form
+		if !refused[r.target] {
+			f.t.Errorf("nobody but the server refused %.60q", r.target)
+		}
+	}
+	if got := len(refused); got < 100 {
+		f.t.Errorf("%d targets were tried", got)
+	}
 }
 
 // forged stands for a header block made by forgedState.

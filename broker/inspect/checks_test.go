@@ -15,7 +15,9 @@ import (
 
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) Lane {
-	return Lane{Stream: cfg.Name, Kind: layout.Level, Owner: OwnerRead, info: &jetstream.StreamInfo{Config: cfg}}
+	return Lane{
+		Stream: cfg.Name, Kind: layout.Level, Reader: Reader{Owner: OwnerRead}, info: &jetstream.StreamInfo{Config: cfg},
+	}
 }
 
 // asked is what a probe of this host says.
@@ -26,7 +28,7 @@ func asked(checks ...Check) Facts {
 // fullServer has no room for anything more.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
-	return Facts{serverName: name, account: &jetstream.AccountInfo{}, trial: refused}
+	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
 // contained is a process in a container of 512 MiB, with the given GOMEMLIMIT.
@@ -35,8 +37,13 @@ func contained(limit int64) Facts {
 }
 
 func viewWith(lanes ...Lane) Facts {
-	return Facts{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}, lanes: Lanes{Lanes: lanes}}
+	return Facts{
+		listed: listed{all: map[string]*jetstream.StreamInfo{}, found: []layout.Spec{{}}}, lanes: Lanes{Lanes: lanes},
+	}
 }
+
+// ofVersion is a server of some version.
+func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
 
 // TestChecks is for what no server in a test can be made to be.
 func TestChecks(t *testing.T) {
@@ -58,7 +65,7 @@ func TestChecks(t *testing.T) {
 	}
 	late := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
 	late.Overdue = 90
-	stopped := Lane{Stream: "DELAY_1s", Owner: OwnerStopped, Instance: "kitchen"}
+	stopped := Lane{Stream: "DELAY_1s", Reader: Reader{Owner: OwnerStopped, Instance: "kitchen"}}
 	leaderless := Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}
 	safe := laneIn(jetstream.StreamConfig{Replicas: 3})
 	single := laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})
@@ -73,10 +80,10 @@ func TestChecks(t *testing.T) {
 		state Severity
 		part  string
 	}{
-		{"too old", checkServer, Facts{version: "2.12.11"}, Warn, "2.12.11"},
-		{"too old of its line", checkServer, Facts{version: "2.14.2"}, Warn, "2.14.2"},
-		{"old enough", checkServer, Facts{version: "2.12.12"}, Fine, ""},
-		{"new enough", checkServer, Facts{version: "2.14.3"}, Fine, ""},
+		{"too old", checkServer, ofVersion("2.12.11"), Warn, "2.12.11"},
+		{"too old of its line", checkServer, ofVersion("2.14.2"), Warn, "2.14.2"},
+		{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
+		{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
 
 		{"clocks agree", checkClocks, look(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
 		{"a second is Fine", checkClocks, look(-time.Second, 0), Fine, "1s behind"},
@@ -111,7 +118,7 @@ func TestChecks(t *testing.T) {
 		{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 		{"no leader", checkStreams, viewWith(leaderless), Critical, "DELAY_1s does not answer"},
 		{"max_bytes demanded", checkJetStream, Facts{
-			want: []layout.Spec{{Stream: "DELAY_1s"}}, all: map[string]*jetstream.StreamInfo{},
+			want: []layout.Spec{{Stream: "DELAY_1s"}}, listed: listed{all: map[string]*jetstream.StreamInfo{}},
 			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 		}, Warn, "max_bytes"},
 

@@ -60,7 +60,7 @@ func (s *search) inJournal(e ending) Whereabouts {
 	r := e.last
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
-		Attempts: r.Refused, LastError: r.Reason, Instance: r.Instance,
+		Retries: Retries{Attempts: r.Refused, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},
 	}
 	if r.Code != "" {
 		w.Code, w.Reason, w.LastError = string(r.Code), r.Reason, ""

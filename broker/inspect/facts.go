@@ -57,34 +57,40 @@ type Facts struct {
 	Host       Host
 	ConnectErr error // why nothing else is known
 
-	server      string // where to, without credentials
-	serverName  string
-	clustered   bool
-	version     string
-	apiPrefix   string
-	prefix      string // of the broker's subjects
-	inbox       string
-	user        *userInfo  // nil when the server does not say
-	apart       []linkUser // of the links that have a user of their own
-	refused     []string   // what the server refused while we asked, in its words
-	account     *jetstream.AccountInfo
-	accountErr  error
-	want, found []layout.Spec
-	all         map[string]*jetstream.StreamInfo // nil when unknown
-	away        []string                         // streams that have no leader to describe them
-	findErr     error
-	instances   instances
-	lanes       Lanes
-	clocks      []clock
-	trial       trial
+	connected
+	account    *jetstream.AccountInfo
+	accountErr error
+	want       []layout.Spec
+	listed     // nothing when unknown
+	findErr    error
+	instances  instances
+	lanes      Lanes
+	clocks     []clock
+	trial      trial
+}
+
+// connected is what is known of the connection itself.
+type connected struct {
+	server     string // where to, without credentials
+	serverName string
+	clustered  bool
+	version    string
+	apiPrefix  string
+	prefix     string // of the broker's subjects
+	inbox      string
+	user       *userInfo  // nil when the server does not say
+	apart      []linkUser // of the links that have a user of their own
+	refused    []string   // what the server refused while we asked, in its words
 }
 
 // Gather asks everything, and goes on when something is not answered. It changes nothing.
 func (i *Inspector) Gather(ctx context.Context, host Host, links []Link) Facts {
 	f := Facts{
-		Config: i.cfg, Host: host,
-		server: ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
-		clustered: i.clustered(), apiPrefix: i.api.API, prefix: i.names.Prefix(), inbox: i.inbox(), want: i.wanted(),
+		Config: i.cfg, Host: host, want: i.wanted(),
+		connected: connected{
+			server: ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
+			clustered: i.clustered(), apiPrefix: i.api.API, prefix: i.names.Prefix(), inbox: i.inbox(),
+		},
 	}
 	f.user, _ = i.askUser(ctx) // without it, only what is refused is known
 	f.accountErr = i.ask(ctx, func(ctx context.Context) (err error) {
@@ -94,7 +100,7 @@ func (i *Inspector) Gather(ctx context.Context, host Host, links []Link) Facts {
 	var there listed
 	there, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.found, f.all, f.away = there.found, there.all, there.away
+		f.listed = there
 		i.gatherLanes(ctx, &f, there, links)
 	}
 	f.refused = i.refusals()

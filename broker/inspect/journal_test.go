@@ -197,8 +197,10 @@ func TestCheckJournal(t *testing.T) {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
-		f := Facts{all: map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
-			found: []layout.Spec{{Stream: "DELAY_JOURNAL", Kind: layout.Journal}}}
+		f := Facts{listed: listed{
+			all:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
+			found: []layout.Spec{{Stream: "DELAY_JOURNAL", Kind: layout.Journal}},
+		}}
 		f.instances.answers = answers
 		return f
 	}
@@ -221,7 +223,7 @@ func TestCheckJournal(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
 		}
 	}
-	if got := checkJournal(Facts{all: map[string]*jetstream.StreamInfo{}}); got != nil {
+	if got := checkJournal(Facts{listed: listed{all: map[string]*jetstream.StreamInfo{}}}); got != nil {
 		t.Errorf("without one: got %+v", got)
 	}
 }

@@ -41,30 +41,40 @@ const newerMessage = "written by a newer broker; it waits for one"
 
 // Lane is a stream of a broker as one look shows it.
 type Lane struct {
-	Stream   string      `json:"stream"`
-	Kind     layout.Kind `json:"kind"`
-	Level    string      `json:"level,omitempty"`
-	Delay    float64     `json:"delay_seconds"`
-	Pending  uint64      `json:"pending"`
-	Bytes    uint64      `json:"bytes"`
-	HeadDue  time.Time   `json:"head_due,omitzero"`
-	HeadDead string      `json:"head_dead_letter,omitempty"` // the code that the head is about to get
-	Overdue  float64     `json:"overdue_seconds"`            // since the head should have left the lane
-	Owner    Owner       `json:"owner,omitempty"`
-	Instance string      `json:"instance,omitempty"` // that owns it
-	Held     int         `json:"held"`               // messages that its instance has in memory
-	Read     uint64      `json:"read"`               // the last sequence that its instance has read
-	Resumes  time.Time   `json:"resumes_at,omitzero"`
-	In       *float64    `json:"in_per_second,omitempty"`  // since the last look, where there was one
-	Out      *float64    `json:"out_per_second,omitempty"` // likewise
-	State    State       `json:"state"`
-	Error    string      `json:"error,omitempty"` // why less is known
+	Stream  string      `json:"stream"`
+	Kind    layout.Kind `json:"kind"`
+	Level   string      `json:"level,omitempty"`
+	Delay   float64     `json:"delay_seconds"`
+	Pending uint64      `json:"pending"`
+	Bytes   uint64      `json:"bytes"`
+	Head
+	Reader
+	In    *float64 `json:"in_per_second,omitempty"`  // since the last look, where there was one
+	Out   *float64 `json:"out_per_second,omitempty"` // likewise
+	State State    `json:"state"`
+	Error string   `json:"error,omitempty"` // why less is known
 
 	spec       layout.Spec
 	info       *jetstream.StreamInfo   // nil when its leader did not answer
 	unknownKey bool                    // the message in front is sealed with a secret that we do not have
 	codes      map[message.Code]uint64 // of dead letters, where they were counted
 	samples    []message.Request       // of what waits in a retry lane, where that was asked for
+}
+
+// A Head is the message in front of a lane.
+type Head struct {
+	HeadDue  time.Time `json:"head_due,omitzero"`
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the code that it is about to get
+	Overdue  float64   `json:"overdue_seconds"`            // since it should have left the lane
+}
+
+// A Reader is the instance that reads a lane, as far as is known.
+type Reader struct {
+	Owner    Owner     `json:"owner,omitempty"`
+	Instance string    `json:"instance,omitempty"` // that owns it
+	Held     int       `json:"held"`               // messages that it has in memory
+	Read     uint64    `json:"read"`               // the last sequence that it has read
+	Resumes  time.Time `json:"resumes_at,omitzero"`
 }
 
 func newLane(s layout.Spec, state State) Lane {

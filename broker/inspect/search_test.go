@@ -64,11 +64,11 @@ func TestWhyHere(t *testing.T) {
 		lane Lane
 		want string
 	}{
-		{Lane{Owner: OwnerNobody}, "nobody reads its lane"},
-		{Lane{Owner: OwnerStopped, Instance: "k"}, "k cannot read its lane at the moment"},
-		{Lane{Owner: OwnerRead, Read: 10}, "being delivered, or delivered and not committed yet"},
-		{Lane{Owner: OwnerRead, Read: 9, Instance: "k"}, "k has not read it yet"},
-		{Lane{Owner: OwnerUnknown}, "being delivered, or delivered and not committed yet, or not read yet"},
+		{Lane{Reader: Reader{Owner: OwnerNobody}}, "nobody reads its lane"},
+		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane at the moment"},
+		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not committed yet"},
+		{Lane{Reader: Reader{Owner: OwnerRead, Read: 9, Instance: "k"}}, "k has not read it yet"},
+		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not committed yet, or not read yet"},
 	} {
 		if got := at(test.lane); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)

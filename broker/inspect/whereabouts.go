@@ -11,27 +11,37 @@ import (
 
 // Whereabouts is what is known of one message.
 type Whereabouts struct {
-	ID          string    `json:"id"`
-	Found       bool      `json:"found"`
-	Answer      string    `json:"answer"` // in a sentence
-	Stream      string    `json:"stream,omitempty"`
-	Sequence    uint64    `json:"sequence,omitempty"`
-	Accepted    time.Time `json:"accepted,omitzero"`
-	Due         time.Time `json:"due,omitzero"`
-	Target      string    `json:"target,omitempty"`
+	ID       string    `json:"id"`
+	Found    bool      `json:"found"`
+	Answer   string    `json:"answer"` // in a sentence
+	Stream   string    `json:"stream,omitempty"`
+	Sequence uint64    `json:"sequence,omitempty"`
+	Accepted time.Time `json:"accepted,omitzero"`
+	Due      time.Time `json:"due,omitzero"`
+	Target   string    `json:"target,omitempty"`
+	Retries
+	Paused string `json:"paused,omitempty"` // since when its target is paused, in words
+	Code   string `json:"code,omitempty"`   // of a dead letter
+	Reason string `json:"reason,omitempty"`
+	Delivery
+	Searched uint64 `json:"searched"` // messages looked at
+}
+
+// Retries are what a target has refused of a message.
+type Retries struct {
 	Attempts    int       `json:"attempts"` // deliveries refused so far
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // why it was refused last
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	Deferred    string    `json:"deferred,omitempty"` // why it waits for RetryAt although it was not refused
 	RetryAt     time.Time `json:"retry_at,omitzero"`
-	Paused      string    `json:"paused,omitempty"` // since when its target is paused, in words
-	Code        string    `json:"code,omitempty"`   // of a dead letter
-	Reason      string    `json:"reason,omitempty"`
-	Delivered   time.Time `json:"delivered_at,omitzero"` // as the journal says
-	Late        float64   `json:"late_seconds,omitempty"`
-	Instance    string    `json:"instance,omitempty"` // that wrote so into the journal
-	Searched    uint64    `json:"searched"`           // messages looked at
+}
+
+// Delivery is what the journal says of one.
+type Delivery struct {
+	Delivered time.Time `json:"delivered_at,omitzero"`
+	Late      float64   `json:"late_seconds,omitempty"`
+	Instance  string    `json:"instance,omitempty"` // that wrote so into the journal
 }
 
 // inLane tells of a message that is stored in a lane.
@@ -45,8 +55,11 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	r, problem := s.Policy().Parse(in)
 	w := Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: r.Accepted, Due: r.Due, Target: r.Target, RetryAt: r.RetryAt,
-		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure, Deferred: r.Deferred,
+		Accepted: r.Accepted, Due: r.Due, Target: r.Target,
+		Retries: Retries{
+			Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure,
+			Deferred: r.Deferred, RetryAt: r.RetryAt,
+		},
 	}
 	paused := v.pausedAs(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.When().Sub(now); {
@@ -137,8 +150,9 @@ func (s *search) inDead(in message.Incoming) Whereabouts {
 	}
 	return Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
-		Accepted: s.ID.At, Due: l.Due, Target: l.Target, Attempts: l.Attempts, LastFailure: l.LastFailure,
-		Code: string(l.Code), Reason: l.Sentence,
+		Accepted: s.ID.At, Due: l.Due, Target: l.Target,
+		Retries: Retries{Attempts: l.Attempts, LastFailure: l.LastFailure},
+		Code:    string(l.Code), Reason: l.Sentence,
 		Answer: "a dead letter since " + Moment(in.At),
 	}
 }

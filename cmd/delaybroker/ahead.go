@@ -55,9 +55,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.ahead(ctx, look)
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, look) })
 		},
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(defaultAhead), "how far ahead")
@@ -95,12 +93,7 @@ func unit(by time.Duration) string {
 	return "hour"
 }
 
-func (a *app) ahead(ctx context.Context, look inspect.AheadLook) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.AheadLook) error {
 	f, err := i.Ahead(ctx, look)
 	if err != nil {
 		return err
@@ -134,7 +127,7 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		more := counted(empty, "more "+unit(look.By))
+		more := terminal.Counted(empty, "more "+unit(look.By))
 		if _, err := fmt.Fprintf(a.Out, "%s in which nothing is due\n", more); err != nil {
 			return err
 		}
@@ -160,14 +153,13 @@ func toward(target string) string {
 
 // sayAhead says how exact it is.
 func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
+	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), toward(look.Target))
 	var said []string
 	if f.Exact {
-		said = append(said, fmt.Sprintf("%s pending%s, exactly", counted(int(f.Pending), "message"),
-			toward(look.Target)))
+		said = append(said, pending+", exactly")
 	} else {
-		const how = "%s pending%s: %d read, %d counted by the order of their level, a sample of %d for %d"
-		said = append(said, fmt.Sprintf(how, counted(int(f.Pending), "message"), toward(look.Target), f.Read, f.Ordered,
-			f.Sampled, f.Of))
+		const how = "%s: %d read, %d counted by the order of their level, a sample of %d for %d"
+		said = append(said, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
 		said = append(said, fmt.Sprintf("unknown: no sample met any of %d; read more with --most", f.Unplaced))
@@ -179,7 +171,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
 	}
 	if f.Unread > 0 {
-		said = append(said, counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
+		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
 	}
 	said = append(said, "not known: what is published later, refused, held back or expires")
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))

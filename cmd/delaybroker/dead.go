@@ -46,7 +46,7 @@ type letterChoice struct {
 func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
-	completes(cmd, "code", strings.Split(joined(message.Codes()), ", ")...)
+	completes(cmd, "code", strings.Split(terminal.Joined(message.Codes()), ", ")...)
 	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&c.until, "until", "", "dead before then, likewise")
@@ -59,7 +59,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	known := message.Codes()
 	for _, code := range c.codes {
 		if !slices.Contains(known, message.Code(code)) {
-			return f, fmt.Errorf("%w: --code %q: want one of %s", errUsage, code, joined(known))
+			return f, fmt.Errorf("%w: --code %q: want one of %s", errUsage, code, terminal.Joined(known))
 		}
 		f.Codes = append(f.Codes, message.Code(code))
 	}
@@ -94,14 +94,6 @@ func (c letterChoice) chosen() error {
 		return fmt.Errorf("%w: --all together with a choice; leave one of them out", errUsage)
 	}
 	return nil
-}
-
-func joined[T ~string](all []T) string {
-	var words []string
-	for _, w := range all {
-		words = append(words, string(w))
-	}
-	return strings.Join(words, ", ")
 }
 
 // deadLetters are the dead letters of a broker, and the filter for those that a person means.

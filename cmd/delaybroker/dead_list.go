@@ -88,8 +88,8 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			}
 			continue
 		}
-		t.Add(l.Sequence, second(l.At), string(l.Code), orDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
-			orDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), terminal.MostCell))
+		t.Add(l.Sequence, second(l.At), string(l.Code), terminal.OrDash(inspect.Printable(l.Target, 256)), l.Attempts, l.Size,
+			terminal.OrDash(inspect.Printable(l.ID, 256)), inspect.Printable(inspect.Reason(l), terminal.MostCell))
 	}
 	switch {
 	case a.JSON:
@@ -105,7 +105,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		const more = "%d of %d dead letters; more with --limit, and what they are with --by code,target,reason\n"
 		fmt.Fprintf(a.Err, more, listed, matching)
 	case !a.JSON:
-		fmt.Fprintln(a.Err, counted(matching, "dead letter"))
+		fmt.Fprintln(a.Err, terminal.Counted(matching, "dead letter"))
 	}
 	return failed
 }
@@ -168,7 +168,8 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 	if limit > 0 && len(c.Groups) > limit {
 		shown = fmt.Sprintf(", of which the first %d are shown; --limit 0 shows all", limit)
 	}
-	fmt.Fprintf(a.Err, "%s in %s%s\n", counted(c.Letters, "dead letter"), counted(len(c.Groups), "group"), shown)
+	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
+	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
 	return nil
 }
 

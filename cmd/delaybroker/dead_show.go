@@ -19,35 +19,52 @@ import (
 	"delaybroker/cmd/terminal"
 )
 
-// letterView is a dead letter as JSON. What is not known is left out.
+// letterView is a dead letter as JSON, in the order of its parts. What is not known is left out.
 type letterView struct {
-	Number       uint64              `json:"number"` // its sequence in the stream
-	Since        time.Time           `json:"dead_since"`
-	Code         string              `json:"code"`
-	Reason       string              `json:"reason"`
-	ID           string              `json:"id,omitempty"`
-	Target       string              `json:"target,omitempty"`
-	Subject      string              `json:"subject,omitempty"` // where it was published, escaped, at most 256 bytes
-	Accepted     time.Time           `json:"accepted,omitzero"`
-	Due          time.Time           `json:"due,omitzero"`
-	Expires      time.Time           `json:"expires,omitzero"`
-	Attempts     int                 `json:"attempts"`
-	FirstFailure time.Time           `json:"first_failure,omitzero"`
-	LastFailure  time.Time           `json:"last_failure,omitzero"`
-	Size         int                 `json:"size"` // bytes of the payload
-	Headers      map[string][]string `json:"headers,omitempty"`
-	Payload      []byte              `json:"payload,omitempty"` // base64; shown one by one only
-	Unreadable   string              `json:"unreadable,omitempty"`
+	Number uint64    `json:"number"` // its sequence in the stream
+	Since  time.Time `json:"dead_since"`
+	Code   string    `json:"code"`
+	Reason string    `json:"reason"`
+	requestView
+	failuresView
+	contentView
+	Unreadable string `json:"unreadable,omitempty"`
 	// Unproven is why it may not be a broker's; show looks at the payload too.
 	Unproven string `json:"unproven,omitempty"`
 }
 
+// requestView is what was asked for.
+type requestView struct {
+	ID       string    `json:"id,omitempty"`
+	Target   string    `json:"target,omitempty"`
+	Subject  string    `json:"subject,omitempty"` // where it was published, escaped, at most 256 bytes
+	Accepted time.Time `json:"accepted,omitzero"`
+	Due      time.Time `json:"due,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"`
+}
+
+// failuresView is what was tried.
+type failuresView struct {
+	Attempts     int       `json:"attempts"`
+	FirstFailure time.Time `json:"first_failure,omitzero"`
+	LastFailure  time.Time `json:"last_failure,omitzero"`
+}
+
+// contentView is what was to be delivered.
+type contentView struct {
+	Size    int                 `json:"size"` // bytes of the payload
+	Headers map[string][]string `json:"headers,omitempty"`
+	Payload []byte              `json:"payload,omitempty"` // base64; shown one by one only
+}
+
 func viewOfLetter(l deadletter.Letter) letterView {
 	v := letterView{
-		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence, ID: l.ID, Target: l.Target,
-		Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
-		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
-		Size: l.Size, Headers: l.User, Payload: l.Data,
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence,
+		requestView: requestView{
+			ID: l.ID, Target: l.Target, Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
+		},
+		failuresView: failuresView{Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure},
+		contentView:  contentView{Size: l.Size, Headers: l.User, Payload: l.Data},
 	}
 	if l.Problem != nil {
 		v.Unreadable = l.Problem.Sentence
@@ -56,13 +73,6 @@ func viewOfLetter(l deadletter.Letter) letterView {
 		v.Unproven = l.Unproven.Sentence
 	}
 	return v
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func (a *app) deadShowCommand() *cobra.Command {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -52,7 +50,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("got %v, want an error that names %s", said, dir)
 	}
 	wantProbe(t, probes, "/healthz", 200)
-	if got := readyzOf(t, probes); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
+	if got := bodyOf(t, probes, "/readyz"); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
 		t.Errorf("got readiness %s, want what to do", got)
 	}
 	natstest.ClearEnv(t)
@@ -70,7 +68,7 @@ func TestDiskFull(t *testing.T) {
 	limit(unix.RLIM_INFINITY)
 	log.await(t, "the disk takes data again: restarting the embedded server")
 	eventually(t, "readiness", func() bool {
-		return strings.Contains(readyzOf(t, probes), `"ok"`) && !strings.Contains(readyzOf(t, probes), `false`)
+		return strings.Contains(bodyOf(t, probes, "/readyz"), `"ok"`) && !strings.Contains(bodyOf(t, probes, "/readyz"), `false`)
 	})
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
@@ -81,19 +79,4 @@ func TestDiskFull(t *testing.T) {
 	if err := broker.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0:\n%s", err, log)
 	}
-}
-
-// readyzOf is the body of the probe.
-func readyzOf(t *testing.T, address string) string {
-	t.Helper()
-	res, err := http.Get(fmt.Sprintf("http://%s/readyz", address))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
 }

@@ -8,11 +8,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,16 +92,7 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 	said := r.log.String()
 	for _, path := range []string{"/status", "/readyz", "/metrics"} {
-		res, err := http.Get("http://" + probes + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		said += string(body)
+		said += bodyOf(t, probes, path)
 	}
 	if strings.Contains(said, embeddedSecret) {
 		t.Errorf("got the password in\n%s", said)
@@ -116,7 +105,7 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	natstest.ClearEnv(t)
 	dir := t.TempDir()
 	certify(t, dir)
-	certificate, key, ask := client(t)
+	certificate, key, ask := clientCertificate(t)
 	t.Setenv("NATS_CERT", certificate)
 	t.Setenv("NATS_KEY", key)
 	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", tlsSection(dir, ask)))
@@ -233,7 +222,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 func TestEmbeddedExposed(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)
-	certificate, key, ask := client(t)
+	certificate, key, ask := clientCertificate(t)
 	for _, test := range []struct {
 		name, file string
 		user       bool
@@ -309,8 +298,8 @@ func tlsSection(dir, more string) string {
 		filepath.Join(dir, "key.pem"), more)
 }
 
-// client makes a certificate and its key, and how a server is told to ask for it.
-func client(t *testing.T) (certificate, key, ask string) {
+// clientCertificate makes a certificate and its key, and how a server is told to ask for it.
+func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	t.Helper()
 	dir := t.TempDir()
 	certify(t, dir)

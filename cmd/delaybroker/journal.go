@@ -51,9 +51,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 			if _, err := o.query(time.Now(), a.JSON); err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.journal(ctx, o)
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
 		},
 	}
 	f := c.Flags()
@@ -62,7 +60,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	f.StringVar(&o.until, "until", "", "before then, likewise")
 	f.StringSliceVar(&o.ids, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
 	f.StringSliceVar(&o.outcomes, "outcome", nil, "delivered, dead, or the code of a dead letter; or one of several")
-	completes(c, "outcome", strings.Split(joined(journal.Outcomes()), ", ")...)
+	completes(c, "outcome", strings.Split(terminal.Joined(journal.Outcomes()), ", ")...)
 	f.StringVar(&o.lateThan, "late-than", "", "later than this, as in 1s")
 	f.StringVar(&o.from, "from", "", "go on where an earlier search stopped")
 	f.IntVar(&o.limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")
@@ -87,7 +85,7 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 	known := journal.Outcomes()
 	for _, word := range o.outcomes {
 		if !slices.Contains(known, journal.Outcome(word)) {
-			return q, fmt.Errorf("%w: --outcome %q: want one of %s", errUsage, word, joined(known))
+			return q, fmt.Errorf("%w: --outcome %q: want one of %s", errUsage, word, terminal.Joined(known))
 		}
 		q.Outcomes = append(q.Outcomes, journal.Outcome(word))
 	}
@@ -107,12 +105,7 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 	return q, nil
 }
 
-func (a *app) journal(ctx context.Context, o journalOptions) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOptions) error {
 	asked, err := i.JournalTime(ctx)
 	if err != nil {
 		return err
@@ -137,8 +130,9 @@ func (a *app) journal(ctx context.Context, o journalOptions) error {
 		if a.JSON {
 			return a.PrintJSON(viewOfEntry(e))
 		}
-		t.Add(millisecond(e.At), orDash(inspect.Printable(e.Target, 256)), inspect.Printable(string(e.Outcome()), 64),
-			lateCell(e.Record), e.Attempts(), inspect.Printable(e.ID, 256), orDash(inspect.Printable(e.Reason, 600)))
+		target, reason := inspect.Printable(e.Target, 256), inspect.Printable(e.Reason, 600)
+		t.Add(millisecond(e.At), terminal.OrDash(target), inspect.Printable(string(e.Outcome()), 64), lateCell(e.Record),
+			e.Attempts(), inspect.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {
@@ -227,7 +221,7 @@ func worthOf(j inspect.Journaled) worthView {
 // sayJournal says what the answer is worth.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d looked at", counted(j.Found, "record"), j.Looked)
+	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
 			levels.FormatDuration(j.Kept), millisecond(j.Begins))
@@ -239,7 +233,7 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	for _, h := range j.Holes {
 		who := "records"
 		if h.Records > 0 {
-			who = counted(h.Records, "record")
+			who = terminal.Counted(h.Records, "record")
 		}
 		if h.Instance != "" {
 			who += " of " + inspect.Printable(h.Instance, 64)
@@ -247,14 +241,15 @@ func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", who, millisecond(h.From), millisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: %s more\n", counted(j.More, "time"))
+		fmt.Fprintf(&b, "MISSING: %s more\n", terminal.Counted(j.More, "time"))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: what these instances deliver, which keep no journal: %s\n",
 			inspect.Printable(strings.Join(j.Without, ", "), 600))
 	}
 	if j.Unproven > 0 {
-		fmt.Fprintf(&b, "%s in %s not believed: no broker's seal\n", counted(j.Unproven, "message"), "the journal's stream")
+		fmt.Fprintf(&b, "%s in the journal's stream not believed: no broker's seal\n",
+			terminal.Counted(j.Unproven, "message"))
 	}
 	if j.Complete() {
 		b.WriteString("complete: no record of that time is missing\n")

@@ -40,9 +40,7 @@ in/s, out/s  messages that came and went since the last look, with --watch`,
   delaybroker levels --watch=500ms --all`,
 		Args: func(cmd *cobra.Command, args []string) error { return o.takeWatch(cmd, args) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.levels(ctx, o)
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.levels(ctx, i, o) })
 		},
 	}
 	c.Flags().DurationVar(&o.every, "watch", 0, "show them again and again, until interrupted")
@@ -70,12 +68,7 @@ func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
 }
 
 // levels shows the lanes once or, when every is set, until ctx ends.
-func (a *app) levels(ctx context.Context, options levelsOptions) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)
 	}
@@ -168,19 +161,12 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 func (a *app) sayFolded(idle, hidden int) error {
 	var err error
 	if idle > 0 {
-		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", counted(idle, "idle lane"))
+		_, err = fmt.Fprintf(a.Out, "%s; --all shows them\n", terminal.Counted(idle, "idle lane"))
 	}
 	if hidden > 0 && err == nil {
-		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", counted(hidden, "more lane"))
+		_, err = fmt.Fprintf(a.Out, "%s for which there is no room here\n", terminal.Counted(hidden, "more lane"))
 	}
 	return err
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func cellsOf(l inspect.Lane, now time.Time) []any {

@@ -15,19 +15,7 @@ import (
 // coreServer is a nats-server that was started without -js.
 func coreServer(t *testing.T) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("no NATS server")
-	}
-	return s
+	return natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT}).Server()
 }
 
 // Where JetStream is off, every verb says so, and none that something is there or that a duration is wrong.

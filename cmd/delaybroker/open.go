@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/cmd/links"
@@ -30,7 +31,19 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
-// openConfigured reads the settings and opens an inspector with them.
+// inspect connects with the settings, and runs what a verb does with an inspector, until that ends or is interrupted.
+func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	i, err := a.openConfigured(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	return do(ctx, i)
+}
+
+// openConfigured reads the settings and opens an inspector with them. The caller closes it.
 func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -31,12 +31,10 @@ exit codes: 0 done, 1 failed, or instances have not said that they act by it, 2 
   delaybroker pause --json`,
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
 			if len(args) == 0 {
-				return a.listPauses(ctx)
+				return a.inspect(cmd, a.listPauses)
 			}
-			return a.changePauses(ctx, args[0], (*inspect.Inspector).Pause)
+			return a.changePauses(cmd, args[0], (*inspect.Inspector).Pause)
 		},
 	}
 }
@@ -55,38 +53,33 @@ exit codes: 0 done, 1 failed, or not paused, or instances have not said that the
 		Example: `  delaybroker resume 'orders.>'`,
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.changePauses(ctx, args[0], (*inspect.Inspector).Resume)
+			return a.changePauses(cmd, args[0], (*inspect.Inspector).Resume)
 		},
 	}
 }
 
 // changePauses pauses or resumes a pattern.
 func (a *app) changePauses(
-	ctx context.Context, pattern string,
+	cmd *cobra.Command, pattern string,
 	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
 ) error {
 	if !message.ValidPattern(pattern) {
 		return fmt.Errorf("%w: target pattern %q: tokens separated by dots; * for one token, > for the rest",
 			errUsage, pattern)
 	}
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
-	c, err := change(i, ctx, pattern)
-	if err != nil && !errors.Is(err, inspect.ErrNotTold) {
-		return fmt.Errorf("%s: %w", pattern, err)
-	}
-	if shown := a.showPauseChange(pattern, c); shown != nil {
-		return shown
-	}
-	if err != nil {
-		return fmt.Errorf("%s: it is stored, but %w; they may not have heard of it, or be down", pattern, err)
-	}
-	return nil
+	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+		c, err := change(i, ctx, pattern)
+		if err != nil && !errors.Is(err, inspect.ErrNotTold) {
+			return fmt.Errorf("%s: %w", pattern, err)
+		}
+		if shown := a.showPauseChange(pattern, c); shown != nil {
+			return shown
+		}
+		if err != nil {
+			return fmt.Errorf("%s: it is stored, but %w; they may not have heard of it, or be down", pattern, err)
+		}
+		return nil
+	})
 }
 
 func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
@@ -113,16 +106,11 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) error {
 		fmt.Fprintln(a.Err, "no broker runs: those that start go by it")
 		return nil
 	}
-	fmt.Fprintf(a.Err, "%s of %s act by it\n", fmt.Sprint(len(c.Told)), counted(len(c.Told)+len(c.Untold), "instance"))
+	fmt.Fprintf(a.Err, "%d of %s act by it\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
 	return nil
 }
 
-func (a *app) listPauses(ctx context.Context) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	all, err := i.Pauses(ctx)
 	if err != nil {
 		return err

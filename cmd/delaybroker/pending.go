@@ -66,9 +66,7 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.pending(ctx, look, o)
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.pending(ctx, i, look, o) })
 		},
 	}
 	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
@@ -123,12 +121,7 @@ func border(flag, value string) (inspect.Border, error) {
 	return inspect.Border{At: t}, nil
 }
 
-func (a *app) pending(ctx context.Context, look inspect.PendingLook, o pendingOptions) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) pending(ctx context.Context, i *inspect.Inspector, look inspect.PendingLook, o pendingOptions) error {
 	l, err := i.Pending(ctx, look)
 	if err != nil {
 		return err
@@ -162,7 +155,8 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 		case w.Due.After(l.Time):
 			due = inspect.Span(w.Due.Sub(l.Time))
 		}
-		t.Add(due, orDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256), w.Stream, w.Bytes, w.Attempts)
+		target, id := terminal.OrDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256)
+		t.Add(due, target, id, w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {
 		t.Print()
@@ -172,7 +166,8 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 
 // sayPending says what the list leaves out, and how to go on.
 func (a *app) sayPending(l inspect.List, o pendingOptions) error {
-	said := []string{fmt.Sprintf("%s, %s read", counted(len(l.Messages), "message"), counted(int(l.Read), "header"))}
+	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
+	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
 	if len(l.Silent) > 0 {
 		said = append(said, "left out: "+strings.Join(l.Silent, ", "))
 	}

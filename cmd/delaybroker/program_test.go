@@ -203,6 +203,17 @@ func wantProbe(t *testing.T, address any, path string, want int) {
 // wantBody fails unless the answer has all parts.
 func wantBody(t *testing.T, address any, path string, parts ...string) {
 	t.Helper()
+	body := bodyOf(t, address, path)
+	for _, part := range parts {
+		if !strings.Contains(body, part) {
+			t.Errorf("%s lacks %q:\n%s", path, part, body)
+		}
+	}
+}
+
+// bodyOf is what a probe answers.
+func bodyOf(t *testing.T, address any, path string) string {
+	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
 	if err != nil {
 		t.Fatal(err)
@@ -212,11 +223,7 @@ func wantBody(t *testing.T, address any, path string, parts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range parts {
-		if !strings.Contains(string(body), part) {
-			t.Errorf("%s lacks %q:\n%s", path, part, body)
-		}
-	}
+	return string(body)
 }
 
 func freePort(t *testing.T) int {

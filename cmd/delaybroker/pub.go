@@ -13,20 +13,13 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/cmd/publisher"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
-const (
-	// ackTimeout is how long a publish may take. A refused one takes as long if the server's error gets lost.
-	ackTimeout = 5 * time.Second
-
-	// lookTimeout is how long the question when a message was stored may take. The answer is only printed.
-	lookTimeout = time.Second
-
-	maxCount = 1_000_000
-)
+const maxCount = 1_000_000
 
 // pubOptions are the flags of pub.
 type pubOptions struct {
@@ -104,23 +97,22 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
-	p := publisher{names: c.Names, policy: c.Policy, msg: &nats.Msg{Subject: subject, Header: header}}
-	p.looks.Store(true)
-	request, problem := p.parse("", 0, now)
+	p := publisher.Publisher{Names: c.Names, Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
+	request, problem := p.Parse("", 0, now)
 	if problem != nil {
 		// The broker would say the same, on the dead letter.
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
-	if p.msg.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
+	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
 	a.warnOfNames()
-	if p.session, err = a.connectClient(ctx, c); err != nil {
+	if p.Session, err = a.connectClient(ctx, c); err != nil {
 		return err
 	}
-	defer p.session.Close()
+	defer p.Session.Close()
 	if ago, past := o.when.past(now); past {
 		fmt.Fprintf(a.Err, "--at %s is %s ago: it is delivered at once\n", o.when.at, inspect.Span(ago))
 	} else if asked := header.Get(message.HeaderUntil); asked != "" && request.Due.Before(now) {
@@ -130,7 +122,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
 	}
-	if p.session.Deserted(ctx, c.Names) {
+	if p.Session.Deserted(ctx, c.Names) {
 		fmt.Fprintln(a.Err, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/publisher"
 )
 
 func TestPub(t *testing.T) {
@@ -49,7 +50,7 @@ func TestPubJSON(t *testing.T) {
 	before := time.Now()
 	out := mustRunVerb(t, "", "pub", "orders.expire", "x", "--in", "5s", "--count", "3", "--json",
 		"-H", "Nats-Msg-Id: one")
-	all := decodeLines[published](t, out)
+	all := decodeLines[publisher.Published](t, out)
 	if len(all) != 3 {
 		t.Fatalf("got %d lines, want 3", len(all))
 	}
@@ -116,7 +117,8 @@ func TestPubPermissions(t *testing.T) {
 		"pub", "billing.x", "y", "--in", "1s")
 	wantVerbError(t, 1, []string{"subscribe to billing.>", "Permissions Violation"}, "sub", "billing.>")
 
-	got := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json"))
+	printed := mustRunVerb(t, "", "pub", "orders.x", "y", "--in", "1s", "--count", "2", "--json")
+	got := decodeLines[publisher.Published](t, printed)
 	for i, m := range got {
 		if m.ID != "" || !m.Estimated || m.Sequence != uint64(i+1) || time.Until(m.Due) > time.Second {
 			t.Errorf("got %+v, want no id and an estimate, as looking is not allowed", m)
@@ -145,7 +147,7 @@ func TestPubCount(t *testing.T) {
 	}
 	told := make(map[uint64]bool)
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")
-	for _, m := range decodeLines[published](t, out) {
+	for _, m := range decodeLines[publisher.Published](t, out) {
 		told[m.Sequence] = true
 	}
 	if len(told) != count || !told[2*count] {

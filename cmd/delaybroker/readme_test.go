@@ -16,14 +16,8 @@ import (
 // TestReadmeSettings finds the table of "serve --help" in OPERATIONS.md, row for row, and what the README has of it.
 func TestReadmeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
-	operations, err := os.ReadFile("OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operations := documentAt(t, "OPERATIONS.md")
+	readme := documentAt(t, "../../README.md")
 	var help strings.Builder
 	if err := settings.WriteTable(&help); err != nil {
 		t.Fatal(err)
@@ -45,10 +39,10 @@ func TestReadmeSettings(t *testing.T) {
 	if rows := strings.Count(want.String(), "\n"); rows < 20 {
 		t.Fatalf("serve --help has %d settings:\n%s", rows-2, help.String())
 	}
-	if !strings.Contains(string(operations), want.String()) {
+	if !strings.Contains(operations, want.String()) {
 		t.Errorf("OPERATIONS.md does not hold the settings as they are:\n%s", want.String())
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(string(readme), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(?:NATS|DELAY)_[A-Z_]+` \\|.*\n").FindAllString(readme, -1)
 	if len(rows) < 5 {
 		t.Errorf("the README has %d settings", len(rows))
 	}
@@ -72,11 +66,8 @@ func TestDocumentedVerbs(t *testing.T) {
 		"../../test/permissions/README.md",
 		"../../test/rivals/README.md",
 	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, words := range verb.FindAllStringSubmatch(string(text), -1) {
+		text := documentAt(t, file)
+		for _, words := range verb.FindAllStringSubmatch(text, -1) {
 			root := new(app).rootCommand()
 			found, rest, err := root.Find(words[1:])
 			if err != nil || found == root || found.HasSubCommands() && len(rest) > 0 && rest[0] != "" {
@@ -99,24 +90,14 @@ func TestDocumentedOutput(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			source.Write(text)
+			source.WriteString(documentAt(t, file))
 		}
 	}
-	operations, err := os.ReadFile("OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operations := documentAt(t, "OPERATIONS.md")
+	readme := documentAt(t, "../../README.md")
 
 	sample := regexp.MustCompile(`(?m)^\$ (?:go run \./cmd/)?delaybroker .*\n(.*)$`)
-	samples := sample.FindAllStringSubmatch(string(operations)+string(readme), -1)
+	samples := sample.FindAllStringSubmatch(operations+readme, -1)
 	if len(samples) < 5 {
 		t.Errorf("there are %d samples", len(samples))
 	}
@@ -128,7 +109,7 @@ func TestDocumentedOutput(t *testing.T) {
 		}
 	}
 
-	_, table, _ := strings.Cut(string(operations), "| what | what happens | what you see | what you do |\n")
+	_, table, _ := strings.Cut(operations, "| what | what happens | what you see | what you do |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	phrase, phrases := regexp.MustCompile("`([a-z'A-Z]+ [^`]+)`"), 0
 	for row := range strings.Lines(table) {
@@ -145,4 +126,14 @@ func TestDocumentedOutput(t *testing.T) {
 	if phrases < 10 {
 		t.Errorf("an operator is told to look for %d phrases", phrases)
 	}
+}
+
+// documentAt is the text of a file.
+func documentAt(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

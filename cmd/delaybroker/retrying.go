@@ -50,9 +50,9 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.retrying(ctx, look, o.limit)
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+				return a.retrying(ctx, i, look, o.limit)
+			})
 		},
 	}
 	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
@@ -84,12 +84,7 @@ func (o retryingOptions) look() (inspect.RetryLook, error) {
 	return look, nil
 }
 
-func (a *app) retrying(ctx context.Context, look inspect.RetryLook, limit int) error {
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryLook, limit int) error {
 	look.Progress = a.searching
 	r, err := i.Retrying(ctx, look)
 	if errors.Is(err, inspect.ErrNoRetryLane) {
@@ -150,8 +145,8 @@ func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	if g.Target != "" {
 		target = inspect.Printable(g.Target, 256)
 	}
-	reason := orDash(inspect.Printable(g.Reason, 600))
-	return []any{g.Messages, target, string(g.State), attempts, next, reason, orDash(g.ID)}
+	reason := terminal.OrDash(inspect.Printable(g.Reason, 600))
+	return []any{g.Messages, target, string(g.State), attempts, next, reason, terminal.OrDash(g.ID)}
 }
 
 // sayRetrying says the totals, and what the table leaves out.
@@ -162,7 +157,7 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 			states = append(states, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	said := fmt.Sprintf("%s in %s", counted(int(r.Messages), "message"), counted(len(r.Groups), "line"))
+	said := fmt.Sprintf("%s in %s", terminal.Counted(int(r.Messages), "message"), terminal.Counted(len(r.Groups), "line"))
 	if limit > 0 && len(r.Groups) > limit {
 		said += fmt.Sprintf(" (%d shown; --limit 0 shows all)", limit)
 	}
@@ -183,6 +178,6 @@ func (a *app) sayRetrying(r inspect.Retrying, look inspect.RetryLook, limit int)
 		goOn += fmt.Sprintf(" --target '%s'", look.Target)
 	}
 	_, err := fmt.Fprintf(a.Err, "stopped after %s; go on with %s, or look at more with --most\n",
-		counted(int(r.Messages), "message"), goOn)
+		terminal.Counted(int(r.Messages), "message"), goOn)
 	return err
 }

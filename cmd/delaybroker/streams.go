@@ -8,11 +8,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
 	"delaybroker/broker"
 	"delaybroker/broker/conf"
-	"delaybroker/broker/layout"
+	"delaybroker/cmd/nack"
 	"delaybroker/cmd/settings"
 )
 
@@ -83,90 +82,9 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 		}
 		return a.PrintJSON(all)
 	case "nack":
-		return a.printNACK(specs)
+		return nack.Print(a.Out, specs)
 	}
 	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, as)
-}
-
-// A nackStream is a Stream of NACK's API jetstream.nats.io/v1beta2.
-type nackStream struct {
-	APIVersion string   `yaml:"apiVersion"`
-	Kind       string   `yaml:"kind"`
-	Metadata   nackMeta `yaml:"metadata"`
-	Spec       nackSpec `yaml:"spec"`
-}
-
-type nackMeta struct {
-	Name string `yaml:"name"`
-}
-
-type nackSpec struct {
-	Name            string            `yaml:"name"`
-	Description     string            `yaml:"description"`
-	Subjects        []string          `yaml:"subjects"`
-	Retention       string            `yaml:"retention"`
-	Storage         string            `yaml:"storage"`
-	Discard         string            `yaml:"discard"`
-	MaxMsgSize      int32             `yaml:"maxMsgSize"`
-	MaxPerSubject   int64             `yaml:"maxMsgsPerSubject,omitempty"`
-	MaxMsgs         int64             `yaml:"maxMsgs,omitempty"`
-	MaxBytes        int64             `yaml:"maxBytes,omitempty"`
-	MaxAge          string            `yaml:"maxAge,omitempty"`
-	Replicas        int               `yaml:"replicas"`
-	DuplicateWindow string            `yaml:"duplicateWindow"`
-	AllowDirect     bool              `yaml:"allowDirect"`
-	Metadata        map[string]string `yaml:"metadata"`
-	// PreventDelete keeps a stream, with what is pending in it, when its manifest is deleted.
-	PreventDelete bool `yaml:"preventDelete"`
-}
-
-func nackOf(c jetstream.StreamConfig) nackStream {
-	return nackStream{
-		APIVersion: "jetstream.nats.io/v1beta2",
-		Kind:       "Stream",
-		Metadata:   nackMeta{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")}, // Kubernetes allows no more
-		Spec: nackSpec{
-			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
-			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
-			Discard:    discardName(c.Discard),
-			MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0), Replicas: c.Replicas,
-			MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: ageName(c.MaxAge),
-			DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
-			Metadata: c.Metadata, PreventDelete: true,
-		},
-	}
-}
-
-// discardName is the word of the API; the type's own String says DiscardNew.
-func discardName(d jetstream.DiscardPolicy) string {
-	if d == jetstream.DiscardNew {
-		return "new"
-	}
-	return "old"
-}
-
-// ageName is a limit of age as Go writes it, or empty for none.
-func ageName(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
-
-func (a *app) printNACK(specs []layout.Spec) error {
-	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
-		"# DELAY_PROVISION=verify\n"
-	if _, err := fmt.Fprint(a.Out, about); err != nil {
-		return err
-	}
-	e := yaml.NewEncoder(a.Out)
-	e.SetIndent(2)
-	for _, s := range specs {
-		if err := e.Encode(nackOf(s.Config())); err != nil {
-			return fmt.Errorf("print YAML: %w", err)
-		}
-	}
-	return e.Close()
 }
 
 // parseSize reads a size as in NATS configurations: KB and KiB are both 1024 bytes.

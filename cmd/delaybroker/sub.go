@@ -20,6 +20,9 @@ import (
 const (
 	clockLayout = "15:04:05.000"
 
+	// flushTimeout is how long the server may take to hear of the subscription.
+	flushTimeout = 5 * time.Second
+
 	// maxBody is how much of a body sub shows, in characters.
 	maxBody = 60
 )
@@ -69,7 +72,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	if err != nil {
 		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, err)
 	}
-	if err := s.Conn.FlushTimeout(ackTimeout); err != nil { // from here on nothing is missed
+	if err := s.Conn.FlushTimeout(flushTimeout); err != nil { // from here on nothing is missed
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	if !a.JSON {
@@ -88,7 +91,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 		if err != nil {
 			return fmt.Errorf("subscribe to %s: %w", subject, err)
 		}
-		if err := a.showArrival(newArrival(m.Subject, m.Header, m.Data), headers); err != nil {
+		if err := a.showArrival(newArrival(m), headers); err != nil {
 			return err
 		}
 	}
@@ -100,16 +103,17 @@ func (a *app) showArrival(m arrival, headers bool) error {
 		return a.PrintJSON(m)
 	}
 	late, due, id := "-", "-", "-"
-	if !m.due.IsZero() {
-		late, due, id = formatLate(m.late()), m.due.Local().Format(clockLayout), m.id
+	if !m.Due.IsZero() {
+		late, due, id = terminal.Lateness(m.Late()), m.Due.Local().Format(clockLayout), m.ID
 	}
-	err := a.rowOf(m.at.Format(clockLayout), late, due,
-		inspect.Printable(m.subject, 256), inspect.Printable(id, 256), inspect.Printable(string(m.body), maxBody))
+	err := a.rowOf(m.At.Format(clockLayout), late, due, inspect.Printable(m.message.Subject, 256),
+		inspect.Printable(id, 256), inspect.Printable(string(m.message.Data), maxBody))
 	if !headers || err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.header)) {
-		for _, value := range m.header[name] {
+	header := m.message.Header
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		for _, value := range header[name] {
 			if _, err := fmt.Fprintln(a.Out, "    "+inspect.Printable(name+": "+value, terminal.MostCell)); err != nil {
 				return err
 			}

@@ -16,7 +16,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/message"
+	"delaybroker/cmd/publisher"
 	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 // connectSettings connects as the verbs under test do.
@@ -77,7 +79,7 @@ func TestSub(t *testing.T) {
 	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
 		t.Errorf("got %q, want no due and the body without its escape code", line)
 	}
-	all := decodeLines[published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
+	all := decodeLines[publisher.Published](t, mustRunVerb(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
 	line = next()
 	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {
@@ -118,7 +120,7 @@ func TestSubJSON(t *testing.T) {
 		m.Body == nil || *m.Body != "text" || m.LateMS == nil {
 		t.Fatalf("got %+v, want the delayed message", m)
 	}
-	if got, want := *m.LateMS, milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
+	if got, want := *m.LateMS, terminal.Milliseconds(m.Time.Sub(m.Due)); got < 0 || got != want {
 		t.Errorf("late: got %v ms, want %v", got, want)
 	}
 	if got := m.Headers[message.HeaderID]; len(got) != 1 || got[0] != m.ID {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -100,18 +99,21 @@ func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
 	}
 }
 
-// openTimers connects for verbs about timers. The caller closes the session.
-func (a *app) openTimers(ctx context.Context) (*inspect.Session, *control.Timers, error) {
+// withTimers connects, and runs what a verb does with timers, until that ends or is interrupted.
+func (a *app) withTimers(ctx context.Context, do func(context.Context, *inspect.Session, *control.Timers) error) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	c, err := settings.ReadClient()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	a.warnOfNames()
 	s, err := a.connectClient(ctx, c)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return s, timersOf(s, c), nil
+	defer s.Close()
+	return do(ctx, s, timersOf(s, c))
 }
 
 // timersOf asks on a session.
@@ -124,18 +126,13 @@ func timersOf(s *inspect.Session, c settings.Client) *control.Timers {
 
 // oneTimer carries out a wish, and shows the answer.
 func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	session, timers, err := a.openTimers(ctx)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	answer, err := doTimer(ctx, session, timers, w)
-	if err != nil {
-		return err
-	}
-	return a.showTimer(answer)
+	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
+		answer, err := doTimer(ctx, session, timers, w)
+		if err != nil {
+			return err
+		}
+		return a.showTimer(answer)
+	})
 }
 
 // doTimer carries out a wish. What the server forbids ends it at once.
@@ -147,8 +144,8 @@ func doTimer(
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
 	answer, err := timers.Do(limited, w)
-	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
-		return answer, fmt.Errorf("%w: %w", errUsage, err)
+	if refused := usageOf(err); errors.Is(refused, errUsage) {
+		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
 		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {

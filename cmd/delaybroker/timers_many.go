@@ -97,15 +97,15 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	session, timers, err := a.openTimers(ctx)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	ctx, cancel := session.Allowed(ctx)
-	defer cancel()
+	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
+		ctx, cancel := session.Allowed(ctx)
+		defer cancel()
+		return a.listTimers(ctx, timers, f, o)
+	})
+}
+
+// listTimers lists page by page, until there is no more or --limit is reached.
+func (a *app) listTimers(ctx context.Context, timers *control.Timers, f control.Filter, o manyTimers) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
 		{Name: "generation"}, {Name: "due"}, {Name: "bytes", Drop: 1}})
 	page := control.Page{After: o.after, Limit: control.MostLimit}
@@ -275,16 +275,16 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 	if b.Filter, err = o.filter(); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	session, timers, err := a.openTimers(ctx)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	ctx, cancel := session.Allowed(ctx)
-	defer cancel()
 	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
+	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
+		ctx, cancel := session.Allowed(ctx)
+		defer cancel()
+		return a.changeTimers(ctx, timers, b)
+	})
+}
+
+// changeTimers goes from page to page until there is no more, or ctx ends.
+func (a *app) changeTimers(ctx context.Context, timers *control.Timers, b control.Bulk) error {
 	var all control.Done
 	for {
 		d, err := timers.Bulk(ctx, b)
@@ -304,7 +304,8 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 		return err
 	}
 	if all.Refused > 0 {
-		return fmt.Errorf("%s refused, the first: %s", counted(all.Refused, "timer"), inspect.Printable(all.Why, 600))
+		refused, why := terminal.Counted(all.Refused, "timer"), inspect.Printable(all.Why, 600)
+		return fmt.Errorf("%s refused, the first: %s", refused, why)
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
 		if all.Outcomes[what] > 0 {
@@ -319,7 +320,7 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", counted(d.Matched, "timer"),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}
@@ -333,6 +334,7 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 	if d.Refused > 0 {
 		words = append(words, fmt.Sprintf("%d refused", d.Refused))
 	}
-	_, err := fmt.Fprintf(a.Out, "%s: %s\n", counted(d.Matched, "timer"), cmp.Or(strings.Join(words, ", "), "none"))
+	did := cmp.Or(strings.Join(words, ", "), "none")
+	_, err := fmt.Fprintf(a.Out, "%s: %s\n", terminal.Counted(d.Matched, "timer"), did)
 	return err
 }

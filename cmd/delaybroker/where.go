@@ -28,25 +28,20 @@ will do, as in DELAY_INTAKE-29, but a search takes longer then.
 exit codes: 0 found, 1 not found or not to be looked for, 2 wrong words or settings`,
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.where(ctx, args[0], most)
+			wanted, err := inspect.ParseWanted(args[0])
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+				return a.where(ctx, i, wanted, most)
+			})
 		},
 	}
 	c.Flags().Uint64Var(&most, "most", 5_000_000, "give up after so many messages")
 	return c
 }
 
-func (a *app) where(ctx context.Context, text string, most uint64) error {
-	wanted, err := inspect.ParseWanted(text)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
-	}
-	i, err := a.openConfigured(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.Close()
+func (a *app) where(ctx context.Context, i *inspect.Inspector, wanted inspect.Wanted, most uint64) error {
 	w, err := i.Where(ctx, wanted, most, a.searching)
 	if err != nil {
 		return err
@@ -61,7 +56,7 @@ func (a *app) where(ctx context.Context, text string, most uint64) error {
 }
 
 func refusedTimes(w inspect.Whereabouts) string {
-	times := counted(w.Attempts, "time")
+	times := terminal.Counted(w.Attempts, "time")
 	if w.Allowed > 0 {
 		times += fmt.Sprintf(" of %d", w.Allowed)
 	}

@@ -100,7 +100,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)
 	}
-	s.rules(p, &c)
+	s.byTarget(p, &c)
 	if embedded && s.JSDomain != "" {
 		p.refuse("DELAY_JS_DOMAIN", s.JSDomain, "the embedded server has no domain; set NATS_URL or leave it out")
 	}
@@ -112,8 +112,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	return c
 }
 
-// rules reads what holds for some levels or targets only.
-func (s settings) rules(p *problems, c *broker.Config) {
+// byTarget parses the settings that have a grammar of their own: the levels, and what is set by target.
+func (s settings) byTarget(p *problems, c *broker.Config) {
 	for _, parse := range []struct {
 		name, value string
 		into        func(value string) error

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -8,20 +8,22 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/client"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/terminal"
 )
 
 const (
-	demoCore   = "demo.core."   // a plain subscriber listens here
-	demoStream = "demo.stream." // and a stream here
+	toCore   = "demo.core."   // a plain subscriber listens here
+	toStream = "demo.stream." // and a stream here
 
-	// demoRedraw is how often the table is drawn on a terminal, where it counts down.
-	demoRedraw = 100 * time.Millisecond
+	// redrawEvery is how often the table is drawn on a terminal, where it counts down.
+	redrawEvery = 100 * time.Millisecond
 )
 
-const demoNext = `
+const whatNext = `
 Next, in two terminals:
   delaybroker                                            # a broker, with a NATS server of its own
   delaybroker sub 'orders.>'
@@ -29,8 +31,8 @@ and in a third:
   delaybroker pub orders.expire '{"id":1}' --in 5s
 `
 
-// A demoMessage is published once, and waited for.
-type demoMessage struct {
+// An example is a message that is published once, and waited for.
+type example struct {
 	When    string   `json:"when"` // the form, in words
 	Subject string   `json:"subject"`
 	Target  string   `json:"target"`
@@ -41,17 +43,17 @@ type demoMessage struct {
 	late time.Duration
 }
 
-// demoMessages are examples of each way to say when, and of each kind of target.
-func demoMessages(now time.Time) []demoMessage {
+// examples are one of each way to say when, and of each kind of target.
+func examples(now time.Time) []example {
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {
 		panic("bug: default prefix: " + err.Error())
 	}
-	var all []demoMessage
+	var all []example
 	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
-		m := demoMessage{When: when, Target: demoStream + string(rune('a'+len(all))), To: "stream", wait: wait}
+		m := example{When: when, Target: toStream + string(rune('a'+len(all))), To: "stream", wait: wait}
 		if len(all)%2 == 1 {
-			m.Target, m.To = demoCore+string(rune('a'+len(all))), "subscriber"
+			m.Target, m.To = toCore+string(rune('a'+len(all))), "subscriber"
 		}
 		m.Subject = subject(token, m.Target)
 		all = append(all, m)
@@ -66,19 +68,31 @@ func demoMessages(now time.Time) []demoMessage {
 	return all
 }
 
-// A demoBoard shows which messages arrived.
-type demoBoard struct {
-	app      *app
-	messages []demoMessage
+// A board shows which messages arrived.
+type board struct {
+	printer  terminal.Printer
+	messages []example
 	start    time.Time // when they were published
 	arrived  int
 	lines    int // of the last drawing, to be drawn over
 }
 
+// An arrival is a message at its target.
+type arrival struct {
+	subject string
+	late    time.Duration
+}
+
+// arrivalOf takes the time of the call for the time of the arrival.
+func arrivalOf(subject string, header nats.Header) arrival {
+	told, _ := client.Of(&nats.Msg{Header: header})
+	return arrival{subject, told.Late()}
+}
+
 // watch returns when all have arrived.
-func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
-	live := terminal.Is(b.app.Out) && !b.app.JSON
-	redraw := time.NewTicker(demoRedraw)
+func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
+	live := terminal.Is(b.printer.Out) && !b.printer.JSON
+	redraw := time.NewTicker(redrawEvery)
 	defer redraw.Stop()
 	for b.arrived < len(b.messages) {
 		if live {
@@ -88,7 +102,7 @@ func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
 		case m := <-arrivals:
 			b.note(m)
 			if !live {
-				fmt.Fprintf(b.app.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
+				fmt.Fprintf(b.printer.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
 			}
 		case <-redraw.C:
 		case <-ctx.Done():
@@ -99,26 +113,26 @@ func (b *demoBoard) watch(ctx context.Context, arrivals <-chan arrival) error {
 }
 
 // note records an arrival. A copy of a message that has arrived is not counted.
-func (b *demoBoard) note(m arrival) {
+func (b *board) note(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
-			ms := milliseconds(m.late())
-			d.late, d.LateMS = m.late(), &ms
+			ms := terminal.Milliseconds(m.late)
+			d.late, d.LateMS = m.late, &ms
 			b.arrived++
 		}
 	}
 }
 
 // draw shows all messages, over the last drawing.
-func (b *demoBoard) draw() {
+func (b *board) draw() {
 	if b.lines > 0 {
-		fmt.Fprintf(b.app.Out, "\x1b[%dA\x1b[J", b.lines)
+		fmt.Fprintf(b.printer.Out, "\x1b[%dA\x1b[J", b.lines)
 	}
-	t := b.app.Table()
+	t := b.printer.Table()
 	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
 	for _, m := range b.messages {
-		late := formatLate(m.late)
+		late := terminal.Lateness(m.late)
 		if m.LateMS == nil {
 			late = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
 		}
@@ -128,7 +142,7 @@ func (b *demoBoard) draw() {
 }
 
 // conclude draws the table for the last time, with a summary below.
-func (b *demoBoard) conclude() error {
+func (b *board) conclude() error {
 	var early int
 	var sum, most time.Duration
 	for _, m := range b.messages {
@@ -139,14 +153,14 @@ func (b *demoBoard) conclude() error {
 		most = max(most, m.late)
 	}
 	mean := sum / time.Duration(len(b.messages))
-	if b.app.JSON {
-		return b.app.PrintJSON(map[string]any{
+	if b.printer.JSON {
+		return b.printer.PrintJSON(map[string]any{
 			"messages": b.messages, "early": early,
-			"mean_late_ms": milliseconds(mean), "max_late_ms": milliseconds(most),
+			"mean_late_ms": terminal.Milliseconds(mean), "max_late_ms": terminal.Milliseconds(most),
 		})
 	}
 	b.draw()
-	_, err := fmt.Fprintf(b.app.Out, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
-		len(b.messages), early, formatLate(mean), formatLate(most), demoNext)
+	_, err := fmt.Fprintf(b.printer.Out, "\nall %d arrived, %d early; late by %s on average, %s at most\n%s",
+		len(b.messages), early, terminal.Lateness(mean), terminal.Lateness(most), whatNext)
 	return err
 }

@@ -1,0 +1,106 @@
+// Package nack writes streams as manifests for NACK, the Kubernetes controller that makes JetStream's objects.
+package nack
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"gopkg.in/yaml.v3"
+
+	"delaybroker/broker/layout"
+)
+
+// A Stream is one of NACK's API jetstream.nats.io/v1beta2.
+type Stream struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Kind       string   `yaml:"kind"`
+	Metadata   Metadata `yaml:"metadata"`
+	Spec       Spec     `yaml:"spec"`
+}
+
+// Metadata is that of a Kubernetes object.
+type Metadata struct {
+	Name string `yaml:"name"`
+}
+
+// A Spec is a stream's configuration, in the order in which it is written.
+type Spec struct {
+	Name            string            `yaml:"name"`
+	Description     string            `yaml:"description"`
+	Subjects        []string          `yaml:"subjects"`
+	Retention       string            `yaml:"retention"`
+	Storage         string            `yaml:"storage"`
+	Discard         string            `yaml:"discard"`
+	Limits          Limits            `yaml:",inline"`
+	Replicas        int               `yaml:"replicas"`
+	DuplicateWindow string            `yaml:"duplicateWindow"`
+	AllowDirect     bool              `yaml:"allowDirect"`
+	Metadata        map[string]string `yaml:"metadata"`
+	// PreventDelete keeps a stream, with what is pending in it, when its manifest is deleted.
+	PreventDelete bool `yaml:"preventDelete"`
+}
+
+// Limits are what a stream may hold; zero and empty for no limit.
+type Limits struct {
+	MaxMsgSize    int32  `yaml:"maxMsgSize"`
+	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
+	MaxMsgs       int64  `yaml:"maxMsgs,omitempty"`
+	MaxBytes      int64  `yaml:"maxBytes,omitempty"`
+	MaxAge        string `yaml:"maxAge,omitempty"`
+}
+
+// Of is the manifest of a stream.
+func Of(c jetstream.StreamConfig) Stream {
+	return Stream{
+		APIVersion: "jetstream.nats.io/v1beta2",
+		Kind:       "Stream",
+		Metadata:   Metadata{Name: strings.ReplaceAll(strings.ToLower(c.Name), "_", "-")}, // Kubernetes allows no more
+		Spec: Spec{
+			Name: c.Name, Description: c.Description, Subjects: c.Subjects,
+			Retention: strings.ToLower(c.Retention.String()), Storage: strings.ToLower(c.Storage.String()),
+			Discard: discardName(c.Discard),
+			Limits: Limits{
+				MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0),
+				MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: ageName(c.MaxAge),
+			},
+			Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
+			Metadata: c.Metadata, PreventDelete: true,
+		},
+	}
+}
+
+// discardName is the word of the API; the type's own String says DiscardNew.
+func discardName(d jetstream.DiscardPolicy) string {
+	if d == jetstream.DiscardNew {
+		return "new"
+	}
+	return "old"
+}
+
+// ageName is a limit of age as Go writes it, or empty for none.
+func ageName(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// Print writes the manifests of streams, to be piped into kubectl apply -f -.
+func Print(w io.Writer, specs []layout.Spec) error {
+	const about = "# The streams of a delaybroker. It makes none itself, and leaves these as they are, with\n" +
+		"# DELAY_PROVISION=verify\n"
+	if _, err := fmt.Fprint(w, about); err != nil {
+		return err
+	}
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	for _, s := range specs {
+		if err := e.Encode(Of(s.Config())); err != nil {
+			return fmt.Errorf("print YAML: %w", err)
+		}
+	}
+	return e.Close()
+}

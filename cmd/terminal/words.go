@@ -1,0 +1,43 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Counted is a number of things: "1 message", "2 messages".
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// OrDash is a dash for nothing.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Joined are words, with a comma between them.
+func Joined[T ~string](all []T) string {
+	var words []string
+	for _, w := range all {
+		words = append(words, string(w))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Milliseconds are those of a duration, with three decimals.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Lateness shows fractions of milliseconds below ten seconds, and whole seconds above.
+func Lateness(d time.Duration) string {
+	if -10*time.Second < d && d < 10*time.Second {
+		return fmt.Sprintf("%.1f ms", Milliseconds(d))
+	}
+	return d.Round(time.Second).String()
+}
