@@ -83,9 +83,14 @@ type spare struct {
 }
 
 // spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
-// of paused targets, whatever is wrong with them, and that of the owners if it is missing.
+// of paused targets, whatever is wrong with them, that of timers if nobody insists on it, and that of the owners if it
+// is missing.
 func (b *Broker) spares(lasting error) []spare {
 	var all []spare
+	if b.streams.cfg.Timers && b.streams.cfg.TimersSpare {
+		all = append(all, spare{layout.Timers, "no named timer can be set, since the stream for that cannot be made; going " +
+			"on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
+	}
 	if b.streams.cfg.Journal > 0 {
 		all = append(all, spare{layout.Journal, "the journal's stream cannot be made or used; going on without it: no " +
 			"record is kept of deliveries until it is there. Create it with delaybroker provision"})
