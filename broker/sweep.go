@@ -116,7 +116,7 @@ func (w *worker) sweepThrough(before time.Time) (end swept) {
 		}
 	}()
 	defer cancel()
-	start := time.Now()
+	start, waited := time.Now(), time.Duration(0) // for what was picked up, which costs nothing
 	names := w.shared.names
 	scan := lane.Scan{
 		Conn: w.shared.sweeping.Conn, JetStream: w.shared.sweeping.JetStream, APIPrefix: w.shared.sweeping.API,
@@ -136,11 +136,13 @@ func (w *worker) sweepThrough(before time.Time) (end swept) {
 			end.left = since
 		}
 		if len(b.found) == sweepBatchSize {
+			began := time.Now()
 			b = w.pickUp(ctx, b)
+			waited += time.Since(began)
 		}
 	}
+	end.took = time.Since(start) - waited
 	w.pickUp(ctx, b)
-	end.took = time.Since(start)
 	return end
 }
 
@@ -187,6 +189,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		s := &w.timers.sweep
 		s.running, s.next = false, local.Add(min(max(sweepLeast, sweepShare*e.took), sweepMost))
 		if e.err != nil {
+			s.next = local.Add(sweepLeast)
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", e.err)
 			s.left(time.Time{}.Add(1))
 		}
