@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"slices"
 	"time"
@@ -78,8 +79,9 @@ func (b *Broker) asTheyAre(
 
 // spare is a stream that messages can do without, and what the log says then.
 type spare struct {
-	kind layout.Kind
-	says string
+	kind  layout.Kind
+	level slog.Level
+	says  string
 }
 
 // spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
@@ -88,18 +90,18 @@ type spare struct {
 func (b *Broker) spares(lasting error) []spare {
 	var all []spare
 	if b.streams.cfg.Timers && b.streams.cfg.TimersSpare {
-		all = append(all, spare{layout.Timers, "no named timer can be set, since the stream for that cannot be made; going " +
-			"on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
+		all = append(all, spare{layout.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
+			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
 	}
 	if b.streams.cfg.Journal > 0 {
-		all = append(all, spare{layout.Journal, "the journal's stream cannot be made or used; going on without it: no " +
-			"record is kept of deliveries until it is there. Create it with delaybroker provision"})
+		all = append(all, spare{layout.Journal, slog.LevelError, "the journal's stream cannot be made or used; going on " +
+			"without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
 	}
-	all = append(all, spare{layout.Paused, "no target can be paused, since the stream for that cannot be made or used; " +
-		"going on without it. Create it with delaybroker provision"})
+	all = append(all, spare{layout.Paused, slog.LevelError, "no target can be paused, since the stream for that cannot " +
+		"be made or used; going on without it. Create it with delaybroker provision"})
 	if b.streams.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
-		all = append(all, spare{layout.Owners, "a stream is missing that instances need to share the work; going on " +
-			"without it. Create it with delaybroker provision"})
+		all = append(all, spare{layout.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
+			"work; going on without it. Create it with delaybroker provision"})
 	}
 	return all
 }
@@ -125,7 +127,7 @@ func (b *Broker) without(
 			}
 			for n, o := range all {
 				if set&(1<<n) != 0 {
-					b.log.Error(o.says, "err", lasting)
+					b.log.Log(ctx, o.level, o.says, "err", lasting)
 				}
 			}
 			return found, drift, nil

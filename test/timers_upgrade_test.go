@@ -59,7 +59,9 @@ no_auth_user: all
 					t.Errorf("there were the streams %v, and are %v", before, got)
 				}
 				m := &nats.Msg{Subject: "delaytimer.k.orders.x", Header: nats.Header{"Delay-For": {"1s"}}}
-				if _, err := c.nc.RequestMsg(m, time.Second); err == nil {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				if _, err := c.nc.RequestMsgWithContext(ctx, m); err == nil {
 					t.Error("somebody answers who sets a timer")
 				}
 				b.stop()
