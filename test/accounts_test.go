@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,28 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	}
 }
 
+// TestAnswersBetweenAccounts: without the right to answer there, nobody in another account can ask about timers.
+func TestAnswersBetweenAccounts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("permissions")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "broker-control.conf")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := strings.Replace(string(text), strconv.Quote(answerElsewhere), "", 1)
+	if err := os.WriteFile(file, []byte(less), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = onAccounts(t, filepath.Join(dir, filepath.Base(accountsConf)), "auto", accountsWork)
+	if err == nil || !strings.Contains(err.Error(), "asks delayctl.timer.get.") {
+		t.Errorf("without the right: %v, want that nobody can ask", err)
+	}
+}
+
 // TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn:
 // without it, the scene fails.
 func TestEveryImportIsNeeded(t *testing.T) {
@@ -43,8 +66,8 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	text := string(conf)
 	imports := regexp.MustCompile(`\{ (service|stream): .* \}`).FindAllStringIndex(text, -1)
 	thresholds := regexp.MustCompile(`, response_threshold: "5s"`).FindAllStringIndex(text, -1)
-	if len(imports) != 24 || len(thresholds) != 2 {
-		t.Fatalf("found %d imports and exports and %d thresholds, want 24 and 2", len(imports), len(thresholds))
+	if len(imports) != 28 || len(thresholds) != 2 {
+		t.Fatalf("found %d imports and exports and %d thresholds, want 28 and 2", len(imports), len(thresholds))
 	}
 	for _, cut := range append(imports, thresholds...) {
 		dir := t.TempDir()
@@ -128,6 +151,16 @@ func accountsWork(s *stage) error {
 			if err != nil {
 				return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
 			}
+		}
+		ask := "delayctl.timer.get.key." + name + "core.x"
+		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+		answer, err := js.Conn().RequestWithContext(wait, ask, nil)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
+		}
+		if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
+			return fmt.Errorf("%s asks %s, and is told %s", tenant, ask, answer.Data)
 		}
 		if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
 			jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,45 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 			t.Errorf("%d were swept up, want 600", got)
 		}
 	})
+}
+
+// TestSweepAfterTrouble: a pass that waits for answers, or gets none, is no reason to wait long for the next.
+func TestSweepAfterTrouble(t *testing.T) {
+	t.Parallel()
+	for name, silent := range map[string]string{
+		"nothing can be read":          "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
+		"what is found cannot be seen": "STREAM.MSG.GET.DELAY_TIMERS",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				var trouble atomic.Bool
+				proxy(t, s, func(question string, m *nats.Msg) bool {
+					return trouble.Load() && strings.HasPrefix(question, silent)
+				})
+				cfg := timersOn(t)
+				cfg.APIPrefix = "X.API"
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				start := time.Now()
+				c.publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
+				c.publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
+				time.Sleep(time.Minute)
+				b.stop() // with what it had read ahead
+				c.purge("DELAY_10m")
+				startBroker(t, s, cfg)
+				time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
+				trouble.Store(true) // in which the pass begins
+				time.Sleep(20 * time.Second)
+				trouble.Store(false)
+				time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
+				if got := bodies(in.all()); got != "a b" {
+					t.Errorf("there came %q, want both", got)
+				}
+			})
+		})
+	}
 }
 
 // TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one

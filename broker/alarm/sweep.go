@@ -72,6 +72,7 @@ func (s *Sweep) Begin(now leader.Time) (before time.Time) {
 func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.next = false, local.Add(min(max(sweepLeast, sweepShare*p.took), sweepMost))
 	if p.Err != nil {
+		s.next = local.Add(sweepLeast)
 		s.Left(time.Time{}.Add(1))
 	}
 	s.Left(p.left)
@@ -108,7 +109,7 @@ type Straggler struct {
 // Pass goes through the stream once, and hands over what was due before a time, in batches. It waits until the alarms
 // of a batch have ended (Alarm.End), or ctx.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
-	start := time.Now()
+	start, waited := time.Now(), time.Duration(0) // for what was picked up, which costs nothing
 	scan := s.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -126,12 +127,14 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			end.left = since
 		}
 		if len(b.Found) == sweepBatchSize {
+			began := time.Now()
 			b.handOver(ctx, pick)
+			waited += time.Since(began)
 			b = newBatch()
 		}
 	}
+	end.took = time.Since(start) - waited
 	b.handOver(ctx, pick)
-	end.took = time.Since(start)
 	return end
 }
 

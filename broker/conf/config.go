@@ -107,8 +107,9 @@ type Config struct {
 	Journal time.Duration
 	// JournalBytes bounds the records: beyond it, the oldest go before their time. Defaults to DefaultJournalBytes.
 	JournalBytes int64
-	// Timers creates the stream of named timers. One that exists is served in any case.
-	Timers bool
+	// Timers creates the stream of named timers. One that exists is served in any case. With TimersSpare a start goes on
+	// where it cannot be made.
+	Timers, TimersSpare bool
 	// TimerHistory is how long the last entry of a timer's subject tells what became of it. Defaults to
 	// DefaultTimerHistory; below zero is none.
 	TimerHistory time.Duration

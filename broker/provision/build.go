@@ -103,23 +103,29 @@ func (b *Builder) asTheyAre(
 
 // spare is a stream that messages can do without, and what the log says then.
 type spare struct {
-	kind layout.Kind
-	says string
+	kind  layout.Kind
+	level slog.Level
+	says  string
 }
 
 // spares are the streams that the broker can do without when its streams are not fit for a start: the journal and that
-// of paused targets, whatever is wrong with them, and that of the owners if it is missing.
+// of paused targets, whatever is wrong with them, that of timers if nobody insists on it, and that of the owners if it
+// is missing.
 func (b *Builder) spares(lasting error) []spare {
 	var all []spare
-	if b.cfg.Journal > 0 {
-		all = append(all, spare{layout.Journal, "the journal's stream cannot be made or used; going on without it: no " +
-			"record is kept of deliveries until it is there. Create it with delaybroker provision"})
+	if b.cfg.Timers && b.cfg.TimersSpare {
+		all = append(all, spare{layout.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
+			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
 	}
-	all = append(all, spare{layout.Paused, "no target can be paused, since the stream for that cannot be made or used; " +
-		"going on without it. Create it with delaybroker provision"})
+	if b.cfg.Journal > 0 {
+		all = append(all, spare{layout.Journal, slog.LevelError, "the journal's stream cannot be made or used; going on " +
+			"without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
+	}
+	all = append(all, spare{layout.Paused, slog.LevelError, "no target can be paused, since the stream for that cannot " +
+		"be made or used; going on without it. Create it with delaybroker provision"})
 	if b.cfg.MaxOwners > 0 && errors.Is(lasting, layout.ErrMissingStreams) {
-		all = append(all, spare{layout.Owners, "a stream is missing that instances need to share the work; going on " +
-			"without it. Create it with delaybroker provision"})
+		all = append(all, spare{layout.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
+			"work; going on without it. Create it with delaybroker provision"})
 	}
 	return all
 }
@@ -145,7 +151,7 @@ func (b *Builder) without(
 			}
 			for n, o := range all {
 				if set&(1<<n) != 0 {
-					b.log.Error(o.says, "err", lasting)
+					b.log.Log(ctx, o.level, o.says, "err", lasting)
 				}
 			}
 			return found, drift, nil

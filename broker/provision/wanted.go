@@ -53,7 +53,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
 	dead.Subjects = []string{s.names.DeadFilter()}
 	all = append(all, intake, dead)
-	if s.cfg.Timers {
+	if s.cfg.Timers && !s.cfg.TimersSpare {
 		all = append(all, s.timersSpec(base, maxPayload))
 	}
 	if s.cfg.MaxOwners > 0 {
@@ -62,7 +62,11 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	if s.cfg.Journal > 0 {
 		all = append(all, s.journalSpec(replicas))
 	}
-	return append(all, s.pausedSpec(maxPayload, replicas)) // the last: if there is room for no more, all others are there
+	all = append(all, s.pausedSpec(maxPayload, replicas)) // late: if there is room for no more, all others are there
+	if s.cfg.Timers && s.cfg.TimersSpare {
+		all = append(all, s.timersSpec(base, maxPayload))
+	}
+	return all
 }
 
 // timersWindow is the shortest duplicate window that the server allows: the key of a timer is its identity, so an id on

@@ -26,12 +26,12 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	want := "INTAKE serving, 1s serving, 5s serving, 7s retiring, 13s serving, " +
+	want := "INTAKE serving, TIMERS serving, 1s serving, 5s serving, 7s retiring, 13s serving, " +
 		"RETRY_2s serving, RETRY_9s serving, PAUSED serving, DEAD serving"
 	if got := states(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	o.doctor().want("streams", "ok", "all 9 are there")
+	o.doctor().want("streams", "ok", "all 10 are there")
 
 	// A level whose stream is gone leaves a hole in what the intake listens on.
 	if err := o.js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
@@ -40,7 +40,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	if got := states(); !strings.Contains(got, "5s missing") || strings.Contains(got, "RETRY_1s") {
 		t.Errorf("got %s, want 5s missing and nothing else", got)
 	}
-	o.doctor().want("streams", "critical", "1 of 9 are missing: DELAY_5s")
+	o.doctor().want("streams", "critical", "1 of 10 are missing: DELAY_5s")
 }
 
 // The prefix is that of the streams there are, where there is no choice.

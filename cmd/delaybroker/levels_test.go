@@ -45,14 +45,14 @@ func TestLevelsUnread(t *testing.T) {
 	if got, want := v.Totals.Pending, uint64(3); got != want {
 		t.Errorf("pending in all: got %d, want %d", got, want)
 	}
-	if got, want := v.Totals.Unread, 6; got != want {
+	if got, want := v.Totals.Unread, 7; got != want {
 		t.Errorf("unread: got %d, want %d", got, want)
 	}
 	var order []string
 	for _, l := range v.Lanes {
 		order = append(order, l.Stream)
 	}
-	want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED DELAY_DEAD"
+	want := "DELAY_INTAKE DELAY_TIMERS DELAY_1s DELAY_5s DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED DELAY_DEAD"
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("order: got %s, want %s", got, want)
 	}
@@ -63,7 +63,7 @@ func TestLevelsUnread(t *testing.T) {
 		return l.Overdue >= time.Second.Seconds() && l.Overdue < 10
 	})
 	out := o.must("levels")
-	for _, want := range []string{"LANE", "nobody", "DELAY_RETRY_30s", "6 unread", "0 dead letters", "now"} {
+	for _, want := range []string{"LANE", "nobody", "DELAY_RETRY_30s", "7 unread", "0 dead letters", "now"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}
@@ -163,8 +163,8 @@ func TestLevelsWatch(t *testing.T) {
 	for n := 0; ; {
 		select {
 		case text := <-shown:
-			if v := decode[inspect.Lanes](t, text); len(v.Lanes) != 8 {
-				t.Errorf("got %d lanes, want 8", len(v.Lanes))
+			if v := decode[inspect.Lanes](t, text); len(v.Lanes) != 9 {
+				t.Errorf("got %d lanes, want 9", len(v.Lanes))
 			}
 			if n++; n == 3 {
 				cancel()
@@ -249,7 +249,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 		t.Errorf("got %+v, want a part of it held, and the rest read in some minutes", l)
 	}
 	out := o.must("levels")
-	for _, want := range []string{"0 unread", "later: kitchen-", "6 idle lanes; --all shows them"} {
+	for _, want := range []string{"0 unread", "later: kitchen-", "7 idle lanes; --all shows them"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}
@@ -258,7 +258,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 		t.Errorf("got an idle lane without --all, or none with it:\n%s", out)
 	}
 	d := o.doctor()
-	d.want("lanes", "ok", "6 lanes, 6000 messages pending")
+	d.want("lanes", "ok", "7 lanes, 6000 messages pending")
 	d.wantOnly("durability")
 	last := o.idOf("DELAY_5m", 6000).String()
 	if w := o.whereIs(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {

@@ -14,8 +14,8 @@ import (
 func TestProvisionCreates(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	p := decode[inspect.Provisioned](t, o.must("provision", "--json"))
-	if len(p.Changes) != 9 || p.Wanted != 9 || len(p.Drift) != 0 {
-		t.Errorf("the first time: got %+v, want 9 changes", p)
+	if len(p.Changes) != 10 || p.Wanted != 10 || len(p.Drift) != 0 {
+		t.Errorf("the first time: got %+v, want 10 changes", p)
 	}
 	for _, c := range p.Changes {
 		if c.Did != "created" || !strings.Contains(c.Detail, "replicas 1,") {
@@ -94,7 +94,7 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	}
 	const right = "$JS.API.STREAM.CREATE.DELAY_5s"
 	err := start(t).end(t)
-	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 9: DELAY_5s") ||
+	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 10: DELAY_5s") ||
 		!strings.Contains(err.Error(), "Publish to "+right) || !strings.Contains(err.Error(), "grant the broker's user") {
 		t.Errorf("serve: got exit code %d with %v, want 2, the stream and the right", got, err)
 	}

@@ -88,7 +88,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
-		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "on", "off") == "on",
+		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "auto", "on", "off") != "off",
+		TimersSpare:     s.Timers == "auto",
 		TimerHistory:    -1,
 	}
 	if s.TimerHistory != "none" {

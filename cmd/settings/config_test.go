@@ -141,6 +141,7 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 		{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
+		{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
 		{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
 		{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
@@ -211,7 +212,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
 	// What no setting leads to, or the command sees to.
 	without := []string{
-		"Ladder", "RetryLadder", "Provision", "Timers", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {

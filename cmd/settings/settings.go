@@ -65,7 +65,7 @@ type settings struct {
 	MaxPendingBytes string `split_words:"true" default:"none" desc:"bytes that each level and the intake may hold, as in 10GiB"`
 	Journal         string `split_words:"true" default:"off" desc:"how long a record of each delivery is kept, as in 7d, for delaybroker journal and where; or off"`
 	JournalBytes    string `split_words:"true" default:"1GiB" desc:"bytes that these records may take: beyond it the oldest go before their time"`
-	Timers          string `split_words:"true" default:"off" desc:"on creates the stream of named timers; one that is there is served in any case"`
+	Timers          string `split_words:"true" default:"auto" desc:"auto creates the stream of named timers if it can; on insists on it; off does not create it. One that is there is served in any case"`
 	TimerHistory    string `split_words:"true" default:"1m" desc:"how long the last entry of a timer's subject tells what became of it, or none"`
 	ReplyPrefixes   string `split_words:"true" desc:"inbox prefixes that requests about timers are answered on, comma separated, besides _INBOX and _R_"`
 	Memory          string `split_words:"true" default:"auto" desc:"bytes that messages may take in memory, all lanes together, as in 64MiB; auto: by the memory limit, or 256MiB without one"`

@@ -59,6 +59,30 @@ func (w *world) stepDownAll() (int, error) {
 	return changed, nil
 }
 
+// stepDownTimers makes whatever server leads the timers give up, for some seconds.
+func stepDownTimers(w *world) (func() (string, error), error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	leaders := make(map[string]int)
+	for range 12 {
+		s, err := w.leader(ctx, timers)
+		if err != nil {
+			return nil, err
+		}
+		leaders[s.name]++
+		if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+timers, nil); err != nil {
+			return nil, fmt.Errorf("step down from %s: %w", timers, err)
+		}
+		time.Sleep(time.Duration(w.rand.Int64N(int64(400 * time.Millisecond))))
+	}
+	return func() (string, error) {
+		if len(leaders) < 2 {
+			return "", errors.New("no leader changed")
+		}
+		return fmt.Sprint("it was led by ", leaders), nil
+	}, nil
+}
+
 // replaceIntake deletes the intake's stream when it is empty, and creates it again: another history begins under the
 // same name, with sequences that the broker has seen before. Publishers wait meanwhile, so nothing is lost with it.
 func replaceIntake(w *world) (func() (string, error), error) {

@@ -23,6 +23,7 @@ var (
 	brokers = flag.Int("fault.brokers", 3, "how many brokers share the work")
 	other   = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
 	only    = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
+	raced   = flag.Int("fault.races", 0, "how many timers to race for while the leaders of their stream change")
 	broken  = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
 )
 
@@ -67,7 +68,7 @@ func TestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults,
-			ladder: shortLadder})
+			ladder: shortLadder, players: players})
 	case *duration > 0 || *seed > 0 || *runs > 0:
 		sum.random(t)
 	default:
@@ -96,7 +97,7 @@ func eachFault() []plan {
 		all[2].faults = append(all[2].faults, ownersPurged)
 	}
 	for i := range all {
-		all[i].brokers, all[i].programs, all[i].ladder = *brokers, built, shortLadder
+		all[i].brokers, all[i].programs, all[i].ladder, all[i].players = *brokers, built, shortLadder, players
 		if all[i].rate == 0 {
 			all[i].rate = 200
 		}

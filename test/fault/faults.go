@@ -87,7 +87,9 @@ func cutBroker(w *world) (func() (string, error), error) {
 }
 
 func cutLeader(w *world) (func() (string, error), error) {
-	s, err := w.targetLeader()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := w.leader(ctx, target)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,11 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 		switch layout.Kind(info.Config.Metadata["delaybroker.kind"]) {
 		case layout.Intake, layout.Level, layout.Retry:
 			lanes[info.Config.Name] = int(info.State.Msgs)
+		case layout.Timers:
+			if !w.plan.swept {
+				continue // what tells of timers stays for some minutes
+			}
+			lanes[info.Config.Name] = int(max(info.State.Msgs, 1)) - 1 // its cursor stays
 		}
 	}
 	return lanes, list.Err()

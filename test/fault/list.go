@@ -40,7 +40,11 @@ var (
 	stoppedUnseen   = fault{name: "broker stopped behind a paused replica", takes: 3 * time.Second,
 		inject: stopBehindReplica}
 
-	leaderKilled  = fault{name: "leader killed", hold: 2 * time.Second, takes: 2 * time.Second, inject: killLeader}
+	leaderKilled = fault{name: "leader killed", hold: 2 * time.Second, takes: 2 * time.Second,
+		inject: killLeader(target)}
+	timersKilled = fault{name: "timers' leader killed", hold: time.Second, takes: 2 * time.Second,
+		inject: killLeader(timers)}
+	timersPaused  = fault{name: "timers' leader paused", hold: 6 * time.Second, inject: pauseLeader(timers)}
 	serversKilled = fault{name: "all servers killed", hold: 500 * time.Millisecond, takes: 4 * time.Second,
 		inject: killServers}
 	allKilled    = fault{name: "everything killed", hold: 500 * time.Millisecond, takes: 8 * time.Second, inject: killAll}
@@ -73,8 +77,10 @@ var (
 	readerGone = fault{name: "a reader's server killed for a minute", hold: time.Minute, apart: true,
 		inject: killConsumerServer}
 
-	steppedDown = fault{name: "all leaders stepped down", hold: time.Second, takes: 3 * time.Second, inject: stepDown}
-	storeFull   = fault{name: "no room in the account", hold: 500 * time.Millisecond, takes: 5 * time.Second,
+	steppedDown    = fault{name: "all leaders stepped down", hold: time.Second, takes: 3 * time.Second, inject: stepDown}
+	timersRestless = fault{name: "timers' leader stepped down again and again", takes: 5 * time.Second,
+		inject: stepDownTimers}
+	storeFull = fault{name: "no room in the account", hold: 500 * time.Millisecond, takes: 5 * time.Second,
 		inject: fillStore}
 	storeFullLong = fault{name: "no room in the account for long", hold: 32 * time.Second, apart: true,
 		inject: fillStoreForLong}
@@ -92,9 +98,11 @@ var (
 
 	allFaults = []fault{
 		brokerKilled, brokerRestarted, brokerLost, ownersLost, brokersKilled, brokersRolling, brokerStopped, brokerBlink,
-		brokerPaused, brokerCut, brokerReset, stoppedUnseen, leaderKilled, serversKilled, allKilled, serverBlink,
+		brokerPaused, brokerCut, brokerReset, stoppedUnseen, leaderKilled, timersKilled, timersPaused,
+		serversKilled, allKilled, serverBlink,
 		serverPaused, lanePaused, laneStale, laneGone, serverCut, serversRolling, serversCrash, serversLame, readerBlink,
-		readersBlink, readersLost, readerShort, readerLost, readerReborn, readerGone, steppedDown, storeFull, storeFullLong,
+		readersBlink, readersLost, readerShort, readerLost, readerReborn, readerGone, steppedDown, timersRestless, storeFull,
+		storeFullLong,
 		laneReplaced, idsForged, tenantAttacks, ownersPurged, ownersDeleted, loneCut, loneServerCut,
 	}
 )

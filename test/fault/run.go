@@ -32,6 +32,9 @@ type plan struct {
 	ladder   ladder
 	home     int  // the number of the only server that brokers connect to, or 0 for all
 	attacked bool // a tenant attacks all the time
+	players  int  // of named timers
+	races    bool // all of which are due at once
+	swept    bool // brokers do not tell what became of timers, and in the end their stream has to be empty: some minutes
 	brisk    bool // less is published between the faults
 	prompt   bool // delivery goes on soon after the faults
 	// ready and late are bounds of this run, if not zero: see history.Conditions.
@@ -42,7 +45,7 @@ type plan struct {
 
 func (p plan) conditions(c cluster) *history.Conditions {
 	h := &history.Conditions{
-		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Window: window, Bound: p.bound(),
+		Name: p.name, Seed: p.seed, Brokers: p.brokers, Rate: p.rate, Players: p.players, Window: window, Bound: p.bound(),
 		Least: p.rate / least, Clean: true, Ready: p.ready, Late: p.late,
 	}
 	for _, s := range c {
@@ -109,6 +112,14 @@ func (w *world) runFaults(p plan) error {
 	return w.finish()
 }
 
+// rest is how long it may take until all lanes are empty.
+func (p plan) rest() time.Duration {
+	if p.swept {
+		return bound + 3*time.Minute
+	}
+	return bound + max(farOff, p.ladder.longest())
+}
+
 // awaitTraffic lets the publishers work for a while, and on until enough was accepted.
 func (w *world) awaitTraffic(p plan, leastTime time.Duration) error {
 	enough := w.accepted.Load() + int64(p.rate/least)
@@ -141,7 +152,8 @@ func (p plan) quota() int {
 // attacks meanwhile, in one of three brokers reach one server only.
 func randomPlan(seed uint64, brokers int, built programs) plan {
 	r := rand.New(rand.NewPCG(seed, 2))
-	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder, brisk: true}
+	p := plan{seed: seed, brokers: brokers, rate: 150 + 50*r.IntN(6), programs: built, ladder: shortLadder, brisk: true,
+		players: players}
 	if r.IntN(3) == 0 {
 		p.ladder = wideLadder
 	}

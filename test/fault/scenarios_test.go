@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func scenarios() []scenario {
 		{plan: plan{name: "the bucket is purged and deleted", seed: 44, rate: 200, calm: calmFor / 2,
 			faults: []fault{ownersPurged, ownersDeleted, brokerLost}}},
 
+		// Cancel, move, replace and fire, while the leader of the timers changes.
+		{short: true, plan: races(71, 2)},
+
 		// A tenant with its documented grants makes no copies, and forges nothing.
 		{short: true, plan: plan{name: "a tenant attacks", seed: 51, rate: 200, faults: []fault{tenantAttacks}}},
 		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true,
@@ -69,6 +73,19 @@ func scenarios() []scenario {
 			late:   4 * time.Second,
 			faults: again(8, brokerRestarted)}},
 	}
+}
+
+// races is a run in which many timers are raced for while their stream has one leader after the other, with so many
+// faults. Most is in memory, and all of it is near its due time.
+func races(seed uint64, faults int) plan {
+	p := plan{name: "timers are raced for", seed: seed, brokers: *brokers, rate: 20, players: 40, races: true,
+		ladder: shortLadder, brisk: true}
+	all := []fault{timersRestless, timersKilled, steppedDown, timersRestless, brokerKilled, timersPaused, timersRestless,
+		leaderKilled, serversCrash, serverCut, serversKilled}
+	for i := range faults {
+		p.faults = append(p.faults, all[i%len(all)])
+	}
+	return p
 }
 
 // scenarioNamed is the plan of the scenario of that name.
@@ -82,6 +99,22 @@ const readOn = 14 * time.Second
 
 // calmFor is so long that no fault excuses a copy in the time behind it.
 const calmFor = 20 * time.Second
+
+// TestTimerRaces makes runs until so many timers were raced for as -fault.races says. Every answer is right, in one
+// order: nothing is delivered whose cancel was acknowledged, and none is too late without a delivery. The short run of
+// it is a scenario.
+func TestTimerRaces(t *testing.T) {
+	var sum totals
+	t.Cleanup(func() { t.Log(&sum) })
+	for n := uint64(0); sum.Timers.Keys < *raced; n++ {
+		p := races(*seed+n, 11)
+		p.programs, p.swept, p.calm = built, n%2 == 1, 3*time.Second
+		t.Run(fmt.Sprintf("seed %d", p.seed), func(t *testing.T) {
+			began := time.Now()
+			fmt.Println(line(sum.run(t, p), time.Since(began)))
+		})
+	}
+}
 
 // TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long
 // it makes the short ones.

@@ -21,8 +21,8 @@ import (
 
 // This file is the faults of servers.
 
-// intake is the lane that most messages go through.
-const intake = "DELAY_INTAKE"
+// intake is the lane that most messages go through; timers is that of named timers.
+const intake, timers = "DELAY_INTAKE", "DELAY_TIMERS"
 
 // blink is how long a server is down that is restarted at once.
 const blink = 500 * time.Millisecond
@@ -30,20 +30,18 @@ const blink = 500 * time.Millisecond
 // retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
-// targetLeader leads the stream that everything goes to.
-func (w *world) targetLeader() (*server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return w.leader(ctx, target)
-}
-
-func killLeader(w *world) (func() (string, error), error) {
-	s, err := w.targetLeader()
-	if err != nil {
-		return nil, err
+// killLeader kills the server that leads a stream.
+func killLeader(stream string) func(*world) (func() (string, error), error) {
+	return func(w *world) (func() (string, error), error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		s, err := w.leader(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		proof, err := s.kill()
+		return func() (string, error) { return proof, s.start() }, err
 	}
-	proof, err := s.kill()
-	return func() (string, error) { return proof, s.start() }, err
 }
 
 // killServers kills all of them at once, and starts them in another order.

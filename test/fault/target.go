@@ -41,7 +41,9 @@ func (w *world) witness(s *server) error {
 	}
 	for _, subjects := range []string{"orders.>", "push.>"} { // with a stream, and without
 		_, err = nc.Subscribe(subjects, func(m *nats.Msg) {
-			w.log.Add(history.Event{Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name})
+			w.log.Add(history.Event{
+				Op: history.Seen, ID: idOf(m.Data), Subject: m.Subject, Server: s.name, DelayID: m.Header.Get(message.HeaderID),
+			})
 		})
 		if err != nil {
 			return err

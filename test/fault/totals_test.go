@@ -32,8 +32,11 @@ type totals struct {
 	CleanAgain   int           `json:"clean_sent_again"`   // in runs that nothing excuses
 	SettledAgain int           `json:"settled_sent_again"` // in any run, with no fault near
 	Violations   int           `json:"violations"`
+	NoOrder      int           `json:"no_order"`
 	Worst        time.Duration `json:"worst_late_ns"`
 	SlowestStart time.Duration `json:"slowest_start_ns"`
+
+	Timers history.Timers `json:"timers"`
 }
 
 func (s *totals) add(r *history.Report) {
@@ -51,6 +54,8 @@ func (s *totals) add(r *history.Report) {
 	s.Worst = max(s.Worst, r.Worst)
 	s.SlowestStart = max(s.SlowestStart, r.SlowestStart)
 	s.Violations += len(r.Violations)
+	s.NoOrder += r.Count(history.NoOrder)
+	s.Timers.Add(r.Timers)
 	if r.Conditions.Clean {
 		s.CleanRuns++
 		s.CleanAgain += r.Repeats
@@ -73,10 +78,11 @@ func (s *totals) String() string {
 	return fmt.Sprintf("%d runs, %d failed, %d without a judgement: %d acknowledged, %d delivered (%d of them not "+
 		"acknowledged), %d lost, %d early, "+
 		"%d sent again, %d stored twice; %d of the runs were clean stops: %d sent again; late at most %s, a broker ready "+
-		"after %s at most",
+		"after %s at most; %s; %d without an order that explains them",
 		s.Runs, s.Failed, s.Unjudged, s.Acknowledged, s.Delivered, s.Recovered, s.Lost, s.Early, s.SentAgain, s.StoredTwice,
 		s.CleanRuns, s.CleanAgain,
-		s.Worst.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond))
+		s.Worst.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond), s.Timers,
+		s.NoOrder)
 }
 
 // run makes a run and fails the test for each promise that was broken.
@@ -142,6 +148,7 @@ func line(r *history.Report, took time.Duration) string {
 		fmt.Sprintf("seed %d: %s", r.Conditions.Seed, verdict), fmt.Sprintf("%d acknowledged", r.Acked),
 		fmt.Sprintf("%d delivered", r.Delivered), fmt.Sprintf("%d lost", r.Lost),
 		fmt.Sprintf("%d early", r.Count(history.Early)), fmt.Sprintf("%d stored twice", r.Copies),
+		fmt.Sprintf("%d timers", r.Timers.Keys),
 		fmt.Sprintf("%s sent again after clean stops", clean), fmt.Sprintf("%d sent again", r.Repeats),
 		fmt.Sprintf("late at most %s", r.Worst.Round(time.Millisecond)), fmt.Sprintf("took %s", took.Round(time.Second)),
 		r.Conditions.Name,

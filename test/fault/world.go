@@ -22,8 +22,9 @@ import (
 	"delaybroker/test/fault/history"
 )
 
-// publishers is how many there are, each connected to another server if it can.
-const publishers = 3
+// publishers is how many there are, each connected to another server if it can; players is how many there usually are
+// of named timers.
+const publishers, players = 3, 6
 
 // world is everything that runs in a run.
 type world struct {
@@ -94,6 +95,12 @@ func (w *world) startBrokers(p plan) error {
 		if err != nil {
 			return err
 		}
+		if p.players > 0 {
+			b.env = append(b.env, "DELAY_TIMERS=on")
+			if p.swept {
+				b.env = append(b.env, "DELAY_TIMER_HISTORY=none")
+			}
+		}
 		if p.home > 0 {
 			b.stayAt(w.cluster[p.home-1])
 		}
@@ -105,7 +112,7 @@ func (w *world) startBrokers(p plan) error {
 	return nil
 }
 
-// startClients starts the publishers, and the attacker if the plan has one.
+// startClients starts the publishers, the players, and the attacker if the plan has one.
 func (w *world) startClients(ctx context.Context, p plan) error {
 	for i := range publishers {
 		name := fmt.Sprintf("p%d", i)
@@ -118,6 +125,18 @@ func (w *world) startClients(ctx context.Context, p plan) error {
 			return err
 		}
 		w.publishing.Go(func() { publisher.run(p.rate/publishers, w.stop) })
+	}
+	for i := range p.players {
+		name := fmt.Sprintf("t%d", i)
+		nc, err := w.connect(w.cluster.urls(i), name)
+		if err != nil {
+			return err
+		}
+		player, err := newPlayer(name, nc, w, p.seed+uint64(i))
+		if err != nil {
+			return err
+		}
+		w.publishing.Go(func() { player.run(w.stop) })
 	}
 	if p.attacked {
 		attacker, err := w.newTenant(ctx)
@@ -178,9 +197,9 @@ func (w *world) inject(f fault) error {
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*bound)
+	ctx, cancel := context.WithTimeout(context.Background(), w.plan.rest()+2*bound)
 	defer cancel()
-	if err := w.awaitRest(ctx, bound+max(farOff, w.plan.ladder.longest())); err != nil {
+	if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 		return err
 	}
 	time.Sleep(time.Second) // for copies

@@ -24,18 +24,20 @@ const (
 
 // Op is what one client has asked of one timer, or a delivery.
 type Op struct {
-	Kind     Kind
-	Expects  int64 // generation, 0 for none, -1 for whatever there is
-	Result   Result
-	Sequence uint64 // of the entry; of a delivery, its generation; zero where nobody was told
+	Kind    Kind
+	Expects int64 // generation, 0 for none, -1 for whatever there is
+	Result  Result
+	// Sequence is that of the entry; of a delivery, its generation. It is zero where nobody was told. A cancel without one
+	// was asked of a broker, which calls a generation cancelled whoever has cancelled it.
+	Sequence uint64
 	Call     time.Time
 	Return   time.Time // does not count for what is unknown
 }
 
 // Rules are what may happen besides.
 type Rules struct {
-	// Overtaken allows that a firing is decided and not delivered, if it is replaced by somebody who expects nothing: so it
-	// is where its broker dies in between, or is not answered.
+	// Overtaken allows that a firing is decided and not delivered, if it is replaced by somebody who expects nothing: so
+	// it is where its broker dies in between, or is not answered.
 	Overtaken bool
 }
 
@@ -57,6 +59,8 @@ type state struct {
 	pending bool
 	wild    bool // and its generation is one that nobody was told of
 	fired   bool // decided, and neither delivered nor replaced
+
+	cancelled uint64 // generation whose cancel is the last entry; zero if there is none, or nobody was told of it
 }
 
 type node struct {
@@ -122,8 +126,13 @@ func (s *search) after(was state, o Op) (state, bool) {
 		// What has fired may not be forgotten yet, so that "only if there is none" is refused.
 		return was, !fits || o.Expects == 0 && was.begun
 	}
-	if o.Sequence == 0 {
-		return state{last: was.last, begun: true, pending: o.Kind == Set, wild: o.Kind == Set}, fits
+	if o.Kind == Cancel && o.Result == Done && o.Sequence == 0 && was.cancelled == uint64(o.Expects) {
+		return was, true
 	}
-	return state{last: o.Sequence, begun: true, pending: o.Kind == Set}, fits && o.Sequence > was.last
+	is := state{last: max(was.last, o.Sequence), begun: true, pending: o.Kind == Set}
+	is.wild = is.pending && o.Sequence == 0
+	if o.Kind == Cancel && was.pending && !was.wild {
+		is.cancelled = was.last
+	}
+	return is, fits && (o.Sequence == 0 || o.Sequence > was.last)
 }

@@ -26,6 +26,11 @@ func TestExplain(t *testing.T) {
 		o.Result = Unknown
 		return o
 	}
+	asked := func(expects int64, from int) Op {
+		o := op(Cancel, expects, 0, from, from+1)
+		o.Result = Done
+		return o
+	}
 	set, fire := op(Set, 0, 1, 0, 1), op(Fire, 0, 1, 0, 20)
 	high, low := op(Set, -1, 5, 0, 1), op(Set, -1, 2, 3, 4)
 	late := op(Cancel, 1, 0, 10, 11)
@@ -60,6 +65,11 @@ func TestExplain(t *testing.T) {
 		"a move without an answer":                  {[]Op{set, unanswered(Set, 1, 5), op(Fire, 0, 3, 6, 30), late}, true},
 		"it and what it moved fire":                 {[]Op{set, unanswered(Set, 1, 5), op(Fire, 0, 3, 6, 30), fire}, false},
 		"a set without an answer is told otherwise": {[]Op{unanswered(Set, -1, 2), set, op(Fire, 0, 1, 2, 3)}, true},
+
+		"cancelled again by a broker":               {[]Op{set, op(Cancel, 1, 2, 5, 6), asked(1, 10)}, true},
+		"asked first":                               {[]Op{set, asked(1, 5), asked(1, 10)}, true},
+		"cancelled again, and another stands there": {[]Op{set, op(Set, 1, 2, 5, 6), asked(1, 10), asked(2, 12)}, false},
+		"cancelled again after it has fired":        {[]Op{set, fire, asked(1, 30)}, false},
 
 		"decided, replaced, not delivered":         {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 		"decided and replaced where none had been": {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},

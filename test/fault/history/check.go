@@ -33,6 +33,7 @@ const (
 	Settled      Kind = "not settled"   // sent twice though all faults had ended long before
 	NotKept      Kind = "not kept"      // what a run watched by itself
 	LeftBehind   Kind = "left behind"   // a lane is not empty at rest
+	NoOrder      Kind = "no order"      // in which what was told and delivered of a timer is right: see package linear
 	Incomplete   Kind = "incomplete"    // the history does not hold what it takes to judge
 )
 
@@ -67,15 +68,17 @@ type checker struct {
 	conditions Conditions
 	faults     []Period
 	sent       map[string]*sent
+	timers     map[string]*timed
 	byServer   map[string]map[uint64]Event // what the target's stream holds
 	read       map[string]bool
+	came       []*Event // what witnesses saw
 	report     *Report
 }
 
 // Check judges a history.
 func Check(events []Event) *Report {
 	c := &checker{sent: make(map[string]*sent), byServer: make(map[string]map[uint64]Event), read: make(map[string]bool),
-		report: &Report{}}
+		timers: make(map[string]*timed), report: &Report{}}
 	if len(events) == 0 || events[0].Conditions == nil {
 		c.violate(Incomplete, "", "it does not begin with the conditions of a run")
 		return c.report
@@ -86,11 +89,13 @@ func Check(events []Event) *Report {
 		c.take(&events[i])
 	}
 	c.closeFaults()
+	c.takeSeen()
 	c.compareServers()
 	ids := slices.SortedFunc(maps.Keys(c.sent), byCounter)
 	for _, id := range ids {
 		c.judge(c.sent[id])
 	}
+	c.judgeTimers()
 	c.findLost(ids)
 	c.checkIDs(ids)
 	c.checkTraffic(events)
@@ -109,16 +114,10 @@ func (c *checker) take(e *Event) {
 		c.takeFault(e)
 	case Publish:
 		c.takePublish(e)
+	case Timer:
+		c.takeTimer(e)
 	case Seen:
-		if s := c.known(e); s != nil {
-			if s.seen == nil {
-				s.seen = make(map[string]int)
-			}
-			s.seen[e.Server]++
-			if s.first == 0 {
-				s.first = e.At
-			}
-		}
+		c.came = append(c.came, e)
 	case Stored:
 		if c.byServer[e.Server] == nil {
 			c.byServer[e.Server] = make(map[uint64]Event)
@@ -128,6 +127,9 @@ func (c *checker) take(e *Event) {
 		c.read[e.Server] = true
 	case Dead:
 		c.violate(DeadLetter, e.ID, "%s", e.Text)
+		if c.timerOf(e.ID) != nil {
+			break
+		}
 		if s := c.known(e); s != nil {
 			s.dead = true
 		}
@@ -143,6 +145,28 @@ func (c *checker) take(e *Event) {
 		}
 	case Broken:
 		c.violate(NotKept, "", "%s", e.Text)
+	}
+}
+
+// takeSeen gives each publish, and each timer, what witnesses saw of it. One may see a timer before its client has the
+// answer.
+func (c *checker) takeSeen() {
+	for _, e := range c.came {
+		if t := c.timerOf(e.ID); t != nil {
+			c.takeTimed(t, e)
+		} else if s := c.known(e); s != nil {
+			s.see(e)
+		}
+	}
+}
+
+func (s *sent) see(e *Event) {
+	if s.seen == nil {
+		s.seen = make(map[string]int)
+	}
+	s.seen[e.Server]++
+	if s.first == 0 {
+		s.first = e.At
 	}
 }
 
@@ -204,7 +228,9 @@ func (c *checker) compareServers() {
 	}
 	for _, seq := range slices.Sorted(maps.Keys(all)) {
 		e := all[seq]
-		if s := c.known(&e); s != nil {
+		if t := c.timerOf(e.ID); t != nil {
+			c.takeTimed(t, &e)
+		} else if s := c.known(&e); s != nil {
 			s.found = append(s.found, e)
 		}
 	}
@@ -218,6 +244,18 @@ func (c *checker) judge(s *sent) {
 			c.report.Recovered++
 		}
 	}
+	c.judgeRepeats(s)
+	if s.Core && len(s.seen) > 0 {
+		c.judgeSeen(s)
+	}
+	for _, e := range s.found {
+		c.judgeOne(s, e)
+	}
+	c.judgeCopies(s)
+}
+
+// judgeRepeats looks for copies that were sent.
+func (c *checker) judgeRepeats(s *sent) {
 	if most := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); most > 1 {
 		c.report.Repeats += most - 1
 		if c.conditions.Clean {
@@ -229,11 +267,11 @@ func (c *checker) judge(s *sent) {
 				short(time.Duration(s.At-c.lastFault(s.At))))
 		}
 	}
-	if s.Core && len(s.seen) > 0 {
-		c.judgeSeen(s)
-	}
+}
+
+// judgeCopies looks for copies that the target's stream took.
+func (c *checker) judgeCopies(s *sent) {
 	for i, e := range s.found {
-		c.judgeOne(s, e)
 		if i == 0 {
 			continue
 		}

@@ -17,6 +17,7 @@ const (
 	Run     Op = "run"     // the conditions; the first event
 	Fault   Op = "fault"   // Invoke, OK when it is proved to have happened, Healed
 	Publish Op = "publish" // Invoke, then OK, Fail or Unknown
+	Timer   Op = "timer"   // a request about a named timer has ended
 	Seen    Op = "seen"    // a core subscriber on Server saw a message at its target
 	Stored  Op = "stored"  // the target's stream holds it on Server
 	Read    Op = "read"    // all that the target's stream holds on Server has been read
@@ -67,6 +68,7 @@ type Event struct {
 	Count int    `json:"count,omitempty"` // of Rest, messages
 	Text  string `json:"text,omitempty"`  // an error; the name of a fault; the proof of it; the code of a dead letter
 
+	Timer      *TimerOp    `json:"timer,omitempty"`      // of Timer
 	Conditions *Conditions `json:"conditions,omitempty"` // of Run
 }
 
@@ -76,6 +78,7 @@ type Conditions struct {
 	Seed    uint64        `json:"seed"`
 	Brokers int           `json:"brokers"`
 	Rate    int           `json:"rate"`    // publishes a second
+	Players int           `json:"players"` // of named timers
 	Servers []string      `json:"servers"` // each of which must have been read
 	Window  time.Duration `json:"window"`  // in which the target's stream recognises copies
 	Bound   time.Duration `json:"bound"`   // of lateness, counted from the end of a fault

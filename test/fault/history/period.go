@@ -142,4 +142,7 @@ func (c *checker) checkTraffic(events []Event) {
 		before = f.To
 	}
 	demand("accepted after the last fault", acked, before, 1<<63-1, c.conditions.Least)
+	if t := c.report.Timers; c.conditions.Players > 0 && min(t.Delivered, t.Cancelled, t.TooLate) == 0 {
+		c.violate(Incomplete, "", "of timers there is too little for the run to mean something: %s", t)
+	}
 }

@@ -24,6 +24,8 @@ type Report struct {
 	Copies    int // copies the target's stream took
 	Settled   int // messages sent twice though no fault was near
 
+	Timers Timers
+
 	Starts       int           // of brokers, after the first
 	SlowestStart time.Duration // until ready
 
@@ -37,6 +39,29 @@ type Report struct {
 	Kept       string // where the history is, if it was kept
 
 	calm []time.Duration
+}
+
+// Timers counts what became of named timers.
+type Timers struct {
+	Keys      int `json:"keys"`
+	Delivered int `json:"delivered"` // generations
+	Cancelled int `json:"cancelled"` // cancels that were acknowledged
+	TooLate   int `json:"too_late"`  // cancels that were refused
+	Unknown   int `json:"unknown"`   // requests without an answer
+}
+
+// Add adds what another run had.
+func (t *Timers) Add(o Timers) {
+	t.Keys += o.Keys
+	t.Delivered += o.Delivered
+	t.Cancelled += o.Cancelled
+	t.TooLate += o.TooLate
+	t.Unknown += o.Unknown
+}
+
+func (t Timers) String() string {
+	return fmt.Sprintf("%d timers raced for: %d deliveries, %d cancels acknowledged and %d refused, %d requests without "+
+		"an answer", t.Keys, t.Delivered, t.Cancelled, t.TooLate, t.Unknown)
 }
 
 func (r *Report) finish(faults []Period) {
@@ -67,6 +92,9 @@ func (r *Report) String() string {
 		c.Name, c.Seed, c.Brokers, c.Rate, r.Attempted, r.Failed, r.Repeats, r.Copies, r.Count(Early))
 	fmt.Fprintf(&b, "  %d acknowledged + %d recovered = %d delivered + %d dead letters + %d lost\n",
 		r.Acked, r.Recovered, r.Delivered, r.Count(DeadLetter), r.Lost)
+	if c.Players > 0 {
+		fmt.Fprintf(&b, "  %s\n", r.Timers)
+	}
 	fmt.Fprintf(&b, "  late without a fault: p50 %s, p99 %s, at most %s\n", short(r.Median), short(r.P99),
 		short(r.CalmMost))
 	if r.Starts > 0 {

@@ -1,0 +1,215 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/timer"
+	"delaybroker/test/fault/history"
+	"delaybroker/test/linear"
+)
+
+// timersTarget is where all timers go.
+const timersTarget = "orders.timers"
+
+// player sets named timers, and lets up to three clients cancel, move and replace each about when it is due. Half of
+// them publish, the others ask the brokers.
+type player struct {
+	name  string
+	log   *history.Log
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	rand  *rand.Rand
+	only  bool // timers that are due at once, as many as can be
+	count int
+}
+
+func newPlayer(name string, nc *nats.Conn, w *world, seed uint64) (*player, error) {
+	js, err := jetstream.New(nc)
+	return &player{
+		name: name, log: w.log, nc: nc, js: js, rand: rand.New(rand.NewPCG(seed, 4)), only: w.plan.races,
+	}, err
+}
+
+// run plays until stop is closed.
+func (p *player) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+			p.play()
+		}
+	}
+}
+
+// round is one timer that is played for.
+type round struct {
+	*player
+	key string
+
+	mu     sync.Mutex // guards bodies
+	bodies int
+}
+
+// play sets a timer, lets clients at it, and does so once more if it was moved. A client that was told of no generation
+// takes whatever there is.
+func (p *player) play() {
+	r := &round{player: p, key: fmt.Sprintf("%s-%d", p.name, p.count)}
+	p.count++
+	wait := 60 * time.Millisecond
+	if !p.only {
+		wait = []time.Duration{wait, 700 * time.Millisecond, 2200 * time.Millisecond, 3 * time.Second}[p.rand.IntN(4)]
+	}
+	due := time.Now().Add(wait)
+	g := r.publish(linear.Set, 0, wait)
+	for range 2 {
+		moved := make([]uint64, 1+p.rand.IntN(3))
+		var racing sync.WaitGroup
+		for i := range moved {
+			at := due.Add(time.Duration(p.rand.IntN(11)-5) * time.Millisecond)
+			choice := p.rand.IntN(8)
+			racing.Go(func() {
+				time.Sleep(time.Until(at))
+				moved[i] = r.one(choice, g)
+			})
+		}
+		racing.Wait()
+		due = time.Now().Add(30 * time.Millisecond)
+		for _, m := range moved {
+			g = max(g, m)
+		}
+	}
+}
+
+// one makes one request about a generation, and returns the new one that it was told of.
+func (r *round) one(choice int, g uint64) uint64 {
+	const soon = 30 * time.Millisecond
+	expects := int64(g)
+	if g == 0 {
+		expects, choice = -1, 3
+	}
+	switch choice {
+	case 0:
+		r.publish(linear.Cancel, expects, 0)
+	case 1:
+		return r.publish(linear.Set, expects, soon)
+	case 2:
+		r.publish(linear.Set, expects, 0)
+	case 3:
+		return r.publish(linear.Set, -1, soon)
+	case 4:
+		r.publish(linear.Set, 0, soon)
+	case 5:
+		r.ask(timer.Cancel, g, 0)
+	case 6:
+		return r.ask(timer.Move, g, soon)
+	case 7:
+		r.ask(timer.Fire, g, 0)
+	}
+	return 0
+}
+
+// begin is a request that is to be written down when it ends.
+func (r *round) begin(kind linear.Kind, expects int64, wait time.Duration) history.Event {
+	return history.Event{
+		Op: history.Timer, ID: r.key, Target: timersTarget, Delay: wait,
+		Timer: &history.TimerOp{Kind: kind, Expects: expects, Call: time.Now().UnixNano()},
+	}
+}
+
+// end writes a request down, and returns the sequence that its client was told of.
+func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
+	e.Timer.Result, e.Sequence = is, sequence
+	r.log.Add(e)
+	return sequence
+}
+
+// publish makes a request as any client of NATS can.
+func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
+	e := r.begin(kind, expects, wait)
+	e.Subject = "delaytimer." + r.key + "." + timersTarget
+	m := &nats.Msg{Subject: e.Subject, Header: nats.Header{}}
+	if expects >= 0 {
+		m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatInt(expects, 10))
+	}
+	if kind == linear.Cancel {
+		m.Header.Set("Delay-Cancel", "1")
+	} else {
+		r.mu.Lock()
+		e.Timer.Body = fmt.Sprintf("%s.%d", r.key, r.bodies)
+		r.bodies++
+		r.mu.Unlock()
+		m.Data = []byte(e.Timer.Body + ":" + strings.Repeat("x", 50))
+		e.Sum = sum(m.Data, r.name)
+		m.Header.Set(sumHeader, r.name)
+		m.Header.Set("Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
+	defer cancel()
+	ack, err := r.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	api := (*jetstream.APIError)(nil)
+	switch {
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // it never left
+		time.Sleep(20 * time.Millisecond)
+		return 0
+	case errors.As(err, &api) && api.ErrorCode == 10164: // another is about to be stored; nothing is said of the last
+		return 0
+	case errors.As(err, &api) && api.ErrorCode == 10071:
+		return r.end(e, linear.Refused, 0)
+	case err != nil || ack.Duplicate || ack.Stream != "DELAY_TIMERS":
+		return r.end(e, linear.Unknown, 0)
+	}
+	return r.end(e, linear.Done, ack.Sequence)
+}
+
+// ask lets a broker do it. What the broker says is final, unless it says that it does not know.
+func (r *round) ask(verb timer.Verb, g uint64, wait time.Duration) uint64 {
+	e := r.begin(linear.Set, int64(g), wait)
+	asked := map[string]any{"generation": g}
+	switch verb {
+	case timer.Cancel:
+		e.Timer.Kind = linear.Cancel
+	case timer.Move:
+		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
+	}
+	e.Subject = fmt.Sprintf("delayctl.timer.%s.%s.%s", verb, r.key, timersTarget)
+	body, err := json.Marshal(asked)
+	if err != nil {
+		panic(err) // numbers and words
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
+	defer cancel()
+	m, err := r.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: e.Subject, Data: body})
+	var answer struct {
+		Outcome    timer.Outcome
+		Generation uint64
+	}
+	switch {
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoResponders):
+		return 0 // nobody has it
+	case err != nil:
+		return r.end(e, linear.Unknown, 0)
+	case m.Header.Get("Nats-Service-Error") != "": // nothing was done
+		return 0
+	case json.Unmarshal(m.Data, &answer) != nil, answer.Outcome == timer.Unknown:
+		return r.end(e, linear.Unknown, 0)
+	case answer.Outcome == timer.Cancelled:
+		return r.end(e, linear.Done, 0)
+	case answer.Outcome == timer.Moved, answer.Outcome == timer.Fired:
+		return r.end(e, linear.Done, answer.Generation)
+	}
+	return r.end(e, linear.Refused, 0)
+}

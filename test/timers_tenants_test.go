@@ -1,0 +1,252 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// victimKey and victimTarget are the timer of orders that payments is after, and knows all about.
+const victimKey, victimTarget = "order-42", "orders.core.x"
+
+// attacksOn are all that a tenant may try on a timer, whose subject it knows, with a stream EVIL of its own that has
+// what it wants to have relayed. Errors are for the attacked to show.
+func attacksOn(c *client, generation uint64) {
+	timer := "delaytimer." + victimKey + "." + victimTarget
+	publish := func(subject, reply, body string, headers ...string) {
+		m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(body), Header: nats.Header{}}
+		for i := 0; i < len(headers); i += 2 {
+			m.Header.Set(headers[i], headers[i+1])
+		}
+		_ = c.nc.PublishMsg(m)
+	}
+	is := fmt.Sprint(generation)
+	for _, subject := range []string{timer, "delaytimer." + victimKey + ".core.x"} {
+		publish(subject, "", "evil", "Delay-For", "1s")
+		publish(subject, "", "", "Delay-Cancel", "evil")
+		publish(subject, "", "", "Delay-Cancel", "evil", "Nats-Expected-Last-Subject-Sequence", is)
+		publish(subject, "", "evil", "Delay-Fired", is+" me")
+		publish(subject, "", "", "Nats-Rollup", "sub")
+	}
+	for _, verb := range []string{"get", "cancel", "move", "fire"} {
+		publish("delayctl.timer."+verb+"."+victimKey+"."+victimTarget, "_INBOX_payments.x", `{"for":"1s"}`)
+		publish("delayctl.timer."+verb+"."+victimKey+".core.x", "_INBOX_payments.x", "")
+	}
+	for _, many := range []string{"cancel-all", "shift", "timers"} {
+		publish("delayctl."+many, "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
+		publish("delayctl."+many+".orders", "_INBOX_payments.x", `{"by":"-1h","up_to":100}`)
+	}
+	// What the server itself puts where the reply subject says.
+	for _, reply := range []string{timer, "delaysys.armed", "delaysys.hop.10s.timer", "orders.core.x"} {
+		publish("evil.x", reply, "")
+		publish("$JS.API.DIRECT.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)
+		publish("$JS.API.STREAM.MSG.GET.EVIL", reply, `{"last_by_subj":"evil.set"}`)
+		publish("$JS.API.CONSUMER.MSG.NEXT.EVIL.evil", reply, "1")
+		publish("delaytimer.mine.payments.core.x", reply, "mine", "Delay-For", "2h")
+		publish("delayctl.timer.get.mine.payments.core.x", reply, "")
+		publish("$SRV.PING", reply, "")
+	}
+	for _, api := range []string{"STREAM.PURGE.DELAY_TIMERS", "STREAM.PURGE.DELAY_10s"} {
+		publish("$JS.API."+api, "_INBOX_payments.x", "")
+	}
+	publish("$JS.API.STREAM.MSG.DELETE.DELAY_TIMERS", "_INBOX_payments.x", `{"seq":`+is+`}`)
+	time.Sleep(time.Second)
+}
+
+// evil makes a stream of a tenant's own with a set in it, where the tenant may do so.
+func (c *client) evil() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	st, err := c.js.CreateStream(ctx, jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true})
+	if err != nil {
+		return
+	}
+	_, err = st.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "evil", AckPolicy: jetstream.AckNonePolicy})
+	if err != nil {
+		c.t.Error(err)
+	}
+	c.publish("evil.set", "evil", "Delay-For", "1s")
+}
+
+// TestTenantsTimersApart: two tenants in accounts of their own, with a broker each or with one for both. Neither sees
+// the other's timers, nor cancels, moves, fires or forges them, by any subject or reply subject.
+func TestTenantsTimersApart(t *testing.T) {
+	t.Parallel()
+	for file, name := range map[string]string{"permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			opts, err := server.ProcessConfigFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
+				if file == accountsConf {
+					stage := &stage{Server: s, modes: "auto"}
+					cfg, err := stage.config()
+					if err == nil {
+						err = stage.provision(s.JetStream(stage.as("provision", "s")), cfg)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, stop, err := stage.runBroker()
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = stop() }) // at the end of the bubble
+				} else {
+					for _, name := range []string{"orders", "payments"} {
+						cfg := broker.Config{Ladder: ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
+						startBroker(t, s, cfg, nats.UserInfo(name+"-broker", name[:1]+"b"),
+							nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
+					}
+				}
+				quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+				orders := connected(t, s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"), quiet))
+				payments := connected(t,
+					s.Connect(nats.UserInfo("payments", "p"), nats.CustomInboxPrefix("_INBOX_payments"), quiet))
+				in, spied := orders.subscribe("orders.>"), payments.subscribe(">")
+				payments.evil()
+				start := time.Now()
+				subject := "delaytimer." + victimKey + "." + name + "core.x"
+				g := orders.publish(subject, "secret", "Delay-For", "1h").Sequence
+				moved := orders.expect(g, subject, "secret", "Delay-For", "1h")
+				for range 3 {
+					attacksOn(payments, moved)
+					time.Sleep(10 * time.Minute)
+				}
+				get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				defer cancel()
+				answer, err := orders.nc.RequestWithContext(ctx, get, nil)
+				if err != nil {
+					t.Fatalf("ask for the timer: %v", err)
+				}
+				said, is := string(answer.Data), fmt.Sprintf(`"generation":%d,`, moved)
+				if !strings.Contains(said, `"pending"`) || !strings.Contains(said, is) {
+					t.Errorf("half an hour before it is due, it is %s, want pending as %d", said, moved)
+				}
+				checkExactly(t, in, start.Add(time.Hour), 0)
+				time.Sleep(time.Hour)
+				if got := bodies(in.all()); got != "secret" {
+					t.Errorf("there came %q, want the secret alone", got)
+				}
+				for _, a := range spied.all() {
+					if a.Body == "secret" {
+						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNeighboursTimers: two tenants in one account, with the documented grants. What one may do to a timer of the other
+// is what the documentation admits, and no more.
+func TestNeighboursTimers(t *testing.T) {
+	t.Parallel()
+	const timer = "delaytimer." + victimKey + "." + victimTarget
+	for name, tt := range map[string]struct {
+		attack func(t *testing.T, payments *client, generation uint64)
+		lost   bool // the timer is replaced by what is no timer
+	}{
+		"all that its grants refuse": {attack: func(t *testing.T, payments *client, g uint64) {
+			publish := func(subject, reply string, headers ...string) {
+				m := &nats.Msg{Subject: subject, Reply: reply, Header: nats.Header{}}
+				for i := 0; i < len(headers); i += 2 {
+					m.Header.Set(headers[i], headers[i+1])
+				}
+				if err := payments.nc.PublishMsg(m); err != nil {
+					t.Error(err)
+				}
+			}
+			publish(timer, "", "Delay-Cancel", "evil")
+			publish(timer, "", "Delay-For", "1s")
+			for _, subject := range []string{"delayctl.timer.cancel.", "delayctl.timer.fire.", "delayctl.timer.get."} {
+				publish(subject+victimKey+"."+victimTarget, "_INBOX_payments.x")
+			}
+			publish("delayctl.cancel-all", "_INBOX_payments.x")
+			publish("delayctl.timers.orders", "_INBOX_payments.x")
+			publish("$JS.API.STREAM.PURGE.DELAY_TIMERS", "_INBOX_payments.x")
+		}},
+		"an acknowledgement on its subject": {lost: true, attack: func(t *testing.T, payments *client, g uint64) {
+			m := &nats.Msg{Subject: "delay.10s.payments.x", Reply: timer}
+			if err := payments.nc.PublishMsg(m); err != nil {
+				t.Error(err)
+			}
+		}},
+		"its sequence, told to who knows its subject": {attack: func(t *testing.T, payments *client, g uint64) {
+			m := &nats.Msg{Subject: "delaytimer.mine.payments.x", Header: nats.Header{"Delay-For": {"1h"}}}
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(g+1000))
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", timer)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			answer, err := payments.nc.RequestMsgWithContext(ctx, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(answer.Data), fmt.Sprintf("wrong last sequence: %d", g)) {
+				t.Errorf("asked for the sequence it says %s, want %d", answer.Data, g)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := onAccounts(t, tenantsConf, "auto", func(s *stage) error {
+				cfg, err := s.config()
+				if err == nil {
+					err = s.provision(s.JetStream(s.as("provision", "s")), cfg)
+				}
+				if err != nil {
+					return err
+				}
+				_, stop, err := s.runBroker()
+				if err != nil {
+					return err
+				}
+				defer stop()
+				orders, payments := connected(t, s.as("orders", "o")), connected(t, s.as("payments", "p"))
+				in, spied := orders.subscribe("orders.>"), payments.subscribe("payments.>")
+				letters := orders.subscribe("delaydead.*.orders.>")
+				start := time.Now()
+				g := orders.publish(timer, "secret", "Delay-For", "10m").Sequence
+				time.Sleep(time.Minute)
+				tt.attack(t, payments, g)
+				if !tt.lost {
+					checkExactly(t, in, start.Add(10*time.Minute), 0)
+				}
+				time.Sleep(time.Hour)
+				want, dead := "secret", 0
+				if tt.lost {
+					want, dead = "", 1
+				}
+				if got := bodies(in.all()); got != want || len(letters.all()) != dead {
+					t.Errorf("there came %q and %d letters, want %q and %d", got, len(letters.all()), want, dead)
+				}
+				for _, a := range letters.all() {
+					if !strings.Contains(a.Header.Get("Delay-Error"), "what it replaced is gone") {
+						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
+					}
+				}
+				for _, a := range spied.all() {
+					if strings.Contains(a.Body, "secret") {
+						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
