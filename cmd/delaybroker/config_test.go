@@ -210,6 +210,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	// What no setting leads to, or the command sees to.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+		"History",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
@@ -266,6 +267,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_READ_CONTEXT":      "noreader",
 		"DELAY_WRITE_CONTEXT":     "nowriter",
 		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
+		"DELAY_HTTP_CONTEXT":      "nolooker",
+		"DELAY_HTTP_ACTIONS":      "perhaps",
+		"DELAY_HTTP_TOKEN":        "ann:too-short",
+		"DELAY_HTTP_ROWS":         "some",
+		"DELAY_HTTP_BODIES":       "naked",
+		"DELAY_HTTP_HOSTS":        "https://delay.example.com",
 	}
 	for name, value := range wrong {
 		t.Setenv(name, value)
@@ -278,7 +285,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("got no problem with %s, want one", name)
 			continue
 		}
-		if name == "DELAY_SECRET" {
+		if name == "DELAY_SECRET" || name == "DELAY_HTTP_TOKEN" {
 			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
 				t.Errorf("got %q, want how long it must be, and no secret", all[i])
 			}

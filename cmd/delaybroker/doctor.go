@@ -149,7 +149,7 @@ func (c config) probe(ctx context.Context) inspect.Probe {
 func (c config) linksApart() []inspect.Link {
 	var all []inspect.Link
 	for _, variable := range linkVariables {
-		if access, apart := c.apart[variable.link]; apart {
+		if access, apart := c.apart[variable.link]; apart && variable.link != "page" { // it says itself what it lacks
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.url, options...) }
 			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})

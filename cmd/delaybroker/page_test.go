@@ -1,0 +1,183 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+
+	"delaybroker/broker/page"
+)
+
+const pageToken = "0123456789abcdef0123"
+
+// Who sees rows depends on who reaches the port, unless somebody says.
+func TestWhoSeesRows(t *testing.T) {
+	for _, test := range []struct {
+		address, rows, token string
+		want                 bool
+	}{
+		{"127.0.0.1:8422", "", "", true},
+		{"localhost:8422", "", "", true},
+		{"[::1]:8422", "", "", true},
+		{":8422", "", "", false},
+		{"0.0.0.0:8422", "", pageToken, false},
+		{"10.0.0.1:8422", "", "", false},
+		{":8422", "open", "", true},
+		{"127.0.0.1:8422", "token", pageToken, false},
+	} {
+		clearEnv(t)
+		t.Setenv("DELAY_HTTP_ADDR", test.address)
+		t.Setenv("DELAY_HTTP_ROWS", test.rows)
+		t.Setenv("DELAY_HTTP_TOKEN", test.token)
+		if got := mustRead(t).page.OpenRows; got != test.want {
+			t.Errorf("%+v: got open rows %v", test, got)
+		}
+	}
+}
+
+func TestPageTokens(t *testing.T) {
+	clearEnv(t)
+	t.Setenv("DELAY_HTTP_ACTIONS", "on")
+	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken+","+pageToken+"b")
+	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token 2", Secret: pageToken + "b"}}
+	if got := mustRead(t).page.Tokens; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for _, test := range []struct{ name, value, problem, want string }{
+		{"DELAY_HTTP_ACTIONS", "on", "DELAY_HTTP_ACTIONS", "set DELAY_HTTP_TOKEN too"},
+		{"DELAY_HTTP_ROWS", "token", "DELAY_HTTP_ROWS", "nobody could see them"},
+		{"DELAY_HTTP_TOKEN", "ann:secret", "DELAY_HTTP_TOKEN", "has 6 bytes; want at least 16"},
+		{"DELAY_HTTP_TOKEN", ":" + pageToken, "DELAY_HTTP_TOKEN", "want a name"},
+		{"DELAY_HTTP_TOKEN", pageToken + "," + pageToken, "DELAY_HTTP_TOKEN", "given twice"},
+		{"DELAY_HTTP_TOKEN", pageToken + "é", "DELAY_HTTP_TOKEN", "printable ASCII"},
+	} {
+		clearEnv(t)
+		t.Setenv(test.name, test.value)
+		wantOneProblem(t, test.problem, test.want)
+		if all := fmt.Sprint(problemsOf(t)); strings.Contains(all, "secret") || strings.Contains(all, pageToken) {
+			t.Errorf("%s shows the token", all)
+		}
+	}
+}
+
+// The program serves the page beside its probes: text for curl, and actions with the token.
+func TestServePage(t *testing.T) {
+	embeddedEnv(t)
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_HTTP_ACTIONS", "on")
+	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
+	r := start(t)
+	defer r.stop(t)
+	ready := r.log.await(t, "ready")
+	address := fmt.Sprint("http://", ready["http"])
+	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "DELAY_", "idle lanes")
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
+		wantProbe(t, ready["http"], path, 200)
+		res, err := http.Post(address+path, "application/json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: got %d, want 405", path, res.StatusCode)
+		}
+	}
+	_, js := connect(t, ready["server"].(string))
+	publish(t, js, "delayin.1h.orders.x", "{}")
+	var plan struct{ Sentence, Ticket, Shell string }
+	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
+	if plan.Sentence != "pause orders.>: 1 message pending for it now will wait when due, and all that come" {
+		t.Errorf("got %q", plan.Sentence)
+	}
+	var done struct {
+		Sentence string
+		Good     bool
+	}
+	post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
+	if !done.Good || done.Sentence != "orders.> is paused; 1 of 1 instance act by it" {
+		t.Errorf("got %+v", done)
+	}
+	if line := r.log.await(t, "the page has acted"); line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
+		t.Errorf("the log has %v", line)
+	}
+	if strings.Contains(r.log.String(), pageToken) {
+		t.Error("the log has the token")
+	}
+}
+
+func post(t *testing.T, url, body string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+pageToken)
+	request.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 || json.Unmarshal(text, into) != nil {
+		t.Fatalf("%s: got %d %s, %v", url, res.StatusCode, text, err)
+	}
+}
+
+// Every line that the page shows for a shell is one of the program's: verbs, arguments and flags.
+func TestPageShowsRealVerbs(t *testing.T) {
+	source, err := os.ReadFile("../../broker/page/testdata/lines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(source)) {
+		words := strings.Fields(strings.ReplaceAll(strings.TrimSpace(line), "'", ""))
+		root := new(app).rootCommand()
+		found, rest, err := root.Find(words[1:])
+		if err == nil {
+			found.InheritedFlags() // adds those of the root
+			err = found.ParseFlags(rest)
+		}
+		if err == nil {
+			err = found.ValidateArgs(found.Flags().Args())
+		}
+		if err != nil || found == root {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		}
+		lines++
+	}
+	if lines < 15 {
+		t.Errorf("there are %d lines", lines)
+	}
+}
+
+// The lines of its form are those of the README.
+func TestPageShowsTheReadmesLines(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"Go": "publish.go", "JavaScript": "publish.mjs", "Python": "publish.py", "Rust": "publish.rs", "NATS CLI": "publish.sh",
+	}
+	for _, l := range page.Lines() {
+		line := strings.NewReplacer("SUBJECT", "delay.5s.orders.expire", "BODY", `{"id":42}`).Replace(l.Line)
+		run, err := os.ReadFile("../../test/clients/snippets/" + files[l.Language])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(run), line) {
+			t.Errorf("%s: %s is not what the tests run", l.Language, line)
+		}
+		if l.Language != "Go" && !strings.Contains(string(readme), "| "+l.Language+" | `"+line+"` |") {
+			t.Errorf("%s: %s is not what the README shows", l.Language, line)
+		}
+	}
+}
