@@ -7,6 +7,7 @@ package page_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,17 @@ import (
 
 	"delaybroker/test/natstest"
 )
+
+// TestMain has more tabs open than there are processors: they wait most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	natstest.RemoveBroker()
+	os.Exit(code)
+}
 
 // startChromium starts one browser for all tabs.
 func startChromium(t *testing.T) context.Context {
@@ -46,7 +58,7 @@ func startChromium(t *testing.T) context.Context {
 		chromedp.WSURLReadTimeout(natstest.Patience), chromedp.Flag("disable-dev-shm-usage", true))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	browser, close := chromedp.NewContext(allocated)
+	browser, close := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {})) // it knows not all events
 	t.Cleanup(close)
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start %s: %v", path, err)
@@ -115,7 +127,8 @@ func (b *tab) hear(event any) {
 			b.errors = append(b.errors, string(text))
 		}
 	case *log.EventEntryAdded:
-		if e.Entry.Level == log.LevelError && !(b.refused && e.Entry.Source == log.SourceNetwork) {
+		refusal := e.Entry.Source == log.SourceNetwork || strings.Contains(e.Entry.Text, "TrustedHTML")
+		if e.Entry.Level == log.LevelError && !(b.refused && refusal) {
 			b.errors = append(b.errors, e.Entry.Text+" "+e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
@@ -146,22 +159,24 @@ func (b *tab) check() {
 func (b *tab) run(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatalf("%v\n%s", err, b.text())
+		b.t.Fatal(err)
 	}
 }
 
 // until waits for a condition.
 func (b *tab) until(condition string) {
 	b.t.Helper()
+	var text string
 	for {
 		var is bool
 		err := chromedp.Run(b.ctx, chromedp.Evaluate(`Boolean(`+condition+`)`, &is))
 		switch {
 		case b.ctx.Err() != nil:
-			b.t.Fatalf("it was never so that %s", condition)
+			b.t.Fatalf("it was never so that %s\n%s", condition, text)
 		case err == nil && is:
 			return
 		}
+		_ = chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 3000)`, &text)) // for the message
 		time.Sleep(50 * time.Millisecond)
 	}
 }
@@ -175,14 +190,7 @@ func value[T any](b *tab, expression string) (v T) {
 	return v
 }
 
-// text is what the page shows.
-func (b *tab) text() string {
-	var text string
-	_ = chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText`, &text)) // for the message of a failure
-	return text
-}
-
-// go_ shows another view.
+// view shows another view.
 func (b *tab) view(hash string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(fmt.Sprintf(`location.hash = %q`, hash), nil))

@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 	c := play(t, web.Access{
 		Tokens: []web.Token{{Name: "ann", Secret: token}}, Actions: true, OpenRows: true, Bodies: true,
 	})
-	for name, test := range map[string]func(t *testing.T, b context.Context, c *scene){
+	cases := map[string]func(t *testing.T, b context.Context, c *scene){
 		"live numbers change":         liveNumbers,
 		"one page shows the fleet":    showsFleet,
 		"a search finds a timer":      findsTimer,
@@ -37,19 +37,31 @@ func TestPage(t *testing.T) {
 		"a hostile body is harmless":  hostileBody,
 		"it works behind a prefix":    behindPrefix,
 		"it fits, light and dark":     fits,
-		"contrast is enough":          contrast,
 		"the keyboard is enough":      keyboard,
 		"a pause holds, and resumes":  pauses,
 		"a letter is resent":          resends,
 		"the form shows real lines":   publishForm,
 		"light and dark are switched": switchesScheme,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, browser, c)
-		})
+		"screenshots are small":       screenshots,
+	}
+	soon := c.subscribe("orders.soon")
+	set := time.Now()
+	c.timer("cancelled", "orders.soon", soonAfter.String())
+	t.Run("in a tab", func(t *testing.T) { // returns when all have
+		for name, test := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, browser, c)
+			})
+		}
+	})
+	if m, err := soon.NextMsg(max(time.Second, soonAfter+time.Second-time.Since(set))); err == nil {
+		t.Errorf("what was cancelled was delivered: %s", m.Data)
 	}
 }
+
+// soonAfter is when the timer that a case cancels is due.
+const soonAfter = 30 * time.Second
 
 func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "light")
@@ -69,7 +81,7 @@ func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 
 func showsFleet(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
-	b.until(`[...document.querySelectorAll("tbody tr td:first-child")].map((d) => d.textContent).join() === "east,west"`)
+	b.until(`["east-", "west-"].every((name, n) => document.querySelectorAll("tbody tr td:first-child")[n]?.textContent.startsWith(name))`)
 	b.until(`document.querySelector("#version").textContent.includes("2 instances")`)
 	b.view("#/lanes")
 	b.until(`["east", "west"].every((name) => document.querySelector("main table")?.textContent.includes(name))`)
@@ -91,22 +103,12 @@ func findsTimer(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dl")?.textContent.includes("pending")`)
 }
 
-// A timer that is cancelled on the page is never delivered, whatever else.
+// A timer that is cancelled on the page is cancelled for good: TestPage waits until it would have been due.
 func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
-	sub, err := c.nc.SubscribeSync("orders.soon")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const wait = 20 * time.Second
-	c.timer("cancelled", "orders.soon", wait.String())
-	set := time.Now()
 	b := open(t, browser, c.url, "#/timer?key=cancelled&target=orders.soon", 1280, 900, "light")
 	b.unlock()
 	b.press("main", "Cancel")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
-	if time.Since(set) > wait-time.Second {
-		t.Fatalf("this machine took %v to get here", time.Since(set))
-	}
 	b.press("dialog", "Cancel")
 	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
 	b.press("dialog", "Done")
@@ -115,18 +117,6 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 		if !strings.Contains(c.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, c.log)
 		}
-	}
-	// Whoever would fire it has to find that entry: it is the last, and it says cancelled.
-	m, err := c.js.Stream(t.Context(), "DELAY_TIMERS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := m.GetLastMsgForSubject(t.Context(), "delaytimer.cancelled.orders.soon")
-	if err != nil || last.Header.Get("Delay-Cancel") == "" {
-		t.Errorf("the last entry is %+v, %v; want a cancel", last, err)
-	}
-	if m, err := sub.NextMsg(max(0, wait+time.Second-time.Since(set))); err == nil {
-		t.Errorf("it was delivered: %s", m.Data)
 	}
 }
 
@@ -181,7 +171,10 @@ func hostileBody(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("main", "Hex")
 	b.until(`document.querySelector("pre#body").textContent.startsWith("00000000  ")`)
-	// A script of a stranger's would not run, even if one got in.
+	// A script of a stranger's would not run, even if one got in. This is a line in the console.
+	b.mu.Lock()
+	b.refused = true
+	b.mu.Unlock()
 	if !value[bool](b, `(() => { try { document.createElement("div").innerHTML = "<b>x</b>"; return false } catch { return true } })()`) {
 		t.Error("the browser lets text become HTML")
 	}
@@ -239,27 +232,16 @@ func fits(t *testing.T, browser context.Context, c *scene) {
 					b.view(view)
 					b.until(`document.querySelector("h1") && !document.querySelector("[aria-busy]")`)
 					b.wantFits(view)
+					if bad := value[string](b, contrasts); bad != "" {
+						t.Errorf("%s: the contrast is too low of %s", view, bad)
+					}
 				}
 			})
 		}
 	}
 }
 
-// contrast computes that of every text with its ground, as WCAG does.
-func contrast(t *testing.T, browser context.Context, c *scene) {
-	for _, scheme := range []string{"light", "dark"} {
-		b := open(t, browser, c.url, "", 1280, 900, scheme)
-		b.unlock()
-		for _, view := range views {
-			b.view(view)
-			b.until(`document.querySelector("h1") && !document.querySelector("[aria-busy]")`)
-			if bad := value[string](b, contrasts); bad != "" {
-				t.Errorf("%s, %s: contrast below 4.5: %s", scheme, view, bad)
-			}
-		}
-	}
-}
-
+// contrasts computes that of every text with its ground, as WCAG does, and returns those below 4.5.
 const contrasts = `(() => {
 	const parse = (c) => c.match(/[\d.]+/g).map(Number);
 	const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -317,10 +299,7 @@ func keyboard(t *testing.T, browser context.Context, c *scene) {
 }
 
 func pauses(t *testing.T, browser context.Context, c *scene) {
-	sub, err := c.nc.SubscribeSync("held.back")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := c.subscribe("held.back")
 	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelector("input[name=pattern]")`)
@@ -344,10 +323,7 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 }
 
 func resends(t *testing.T, browser context.Context, c *scene) {
-	sub, err := c.nc.SubscribeSync("rescued")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := c.subscribe("rescued")
 	b := open(t, browser, c.url, "#/letters?code=undelivered&target=shop.sms", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length === 12`)
@@ -370,10 +346,7 @@ func resends(t *testing.T, browser context.Context, c *scene) {
 
 // publishForm publishes what the form shows for the NATS CLI and for Go, by the subject and body in them.
 func publishForm(t *testing.T, browser context.Context, c *scene) {
-	sub, err := c.nc.SubscribeSync("form.filled")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := c.subscribe("form.filled")
 	b := open(t, browser, c.url, "#/publish", 1280, 900, "light")
 	for name, text := range map[string]string{"target": "form.filled", "when": "1s500ms", "body": `{"who":"it's"}`} {
 		b.run(chromedp.SetValue(`input[name=`+name+`]`, text, chromedp.ByQuery),
@@ -416,12 +389,8 @@ func switchesScheme(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
-// TestScreenshots makes the pictures of the README: go test ./test/page -run Screenshots -page.shots=../../broker/page
-// Without a directory it only looks whether they can be made, and are small.
-func TestScreenshots(t *testing.T) {
-	t.Parallel()
-	browser := startChromium(t)
-	c := play(t, web.Access{Tokens: []web.Token{{Name: "ann", Secret: token}}, Actions: true, OpenRows: true})
+// screenshots makes the pictures of the documents: go test ./test/page -run TestPage -page.shots ../../broker/page
+func screenshots(t *testing.T, browser context.Context, c *scene) {
 	for _, shot := range []struct {
 		name, hash, scheme string
 		width, height      int64
