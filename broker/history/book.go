@@ -38,10 +38,12 @@ func (b *Book) Add(now time.Time, c Counts) {
 		b.hour, b.day = newRing(Fine, fineSteps), newRing(coarse, coarseSize)
 		return
 	}
-	s := step{delivered: c.Delivered - b.last.Delivered, refused: c.Refused - b.last.Refused, pending: c.Pending}
+	s := step{
+		delivered: since(b.last.Delivered, c.Delivered), refused: since(b.last.Refused, c.Refused), pending: c.Pending,
+	}
 	for i, n := range c.Late {
 		if i < len(b.last.Late) {
-			n -= b.last.Late[i]
+			n = since(b.last.Late[i], n)
 		}
 		s.late = append(s.late, n)
 	}
@@ -49,6 +51,14 @@ func (b *Book) Add(now time.Time, c Counts) {
 	in := now.Add(-Fine / 2) // the caller is late by a little, or early
 	b.hour.add(in, s)
 	b.day.add(in, s)
+}
+
+// since is what was counted since a look. A count that has fallen began anew.
+func since(before, now uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
 }
 
 // Hour and Day read a ring: the steps that have ended before now.

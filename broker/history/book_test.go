@@ -73,6 +73,17 @@ func TestBookShowsGaps(t *testing.T) {
 	}
 }
 
+// Who goes on in a book of somebody who has ended counts from zero again.
+func TestBookKnowsRestarts(t *testing.T) {
+	var b Book
+	busy(&b, noon, 10, 100)
+	b.Add(noon.Add(11*Fine), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
+	s := b.Hour(noon.Add(11 * Fine))
+	if got := s.Delivered[len(s.Delivered)-2:]; !slices.Equal(got, []int64{100, 7}) {
+		t.Errorf("got %v, want 100 and 7", got)
+	}
+}
+
 func TestSeriesAdd(t *testing.T) {
 	var one, other Book
 	busy(&one, noon, 10, 100)

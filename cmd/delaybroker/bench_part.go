@@ -48,7 +48,7 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 // the run's own it is all that says how to reach one.
 func (b benchParts) withheld(name string) bool {
 	switch name {
-	case "DELAY_PREFIX", "DELAY_HTTP_ADDR", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
+	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
 		"DELAY_RATE", "DELAY_PROVISION":
 		return true
 	case "DELAY_EMBEDDED_SYNC":
@@ -56,7 +56,8 @@ func (b benchParts) withheld(name string) bool {
 	case "DELAY_JS_DOMAIN", "DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT":
 		return b.url != ""
 	}
-	return strings.HasPrefix(name, "DELAY_EMBEDDED_") || b.url != "" && strings.HasPrefix(name, "NATS_")
+	return strings.HasPrefix(name, "DELAY_HTTP_") || strings.HasPrefix(name, "DELAY_EMBEDDED_") ||
+		b.url != "" && strings.HasPrefix(name, "NATS_")
 }
 
 // freeAddress is one on which nobody listens, below the ports that systems give to outgoing connections.

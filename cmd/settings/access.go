@@ -157,7 +157,7 @@ func inHome(path string) string {
 func (c Config) LinksApart() []inspect.Link {
 	var all []inspect.Link
 	for _, variable := range linkVariables {
-		if access, apart := c.Apart[variable.link]; apart {
+		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it says itself what it lacks
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})

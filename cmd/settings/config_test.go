@@ -213,6 +213,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	// What no setting leads to, or the command sees to.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+		"History",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
@@ -269,6 +270,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_READ_CONTEXT":      "noreader",
 		"DELAY_WRITE_CONTEXT":     "nowriter",
 		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
+		"DELAY_HTTP_CONTEXT":      "nolooker",
+		"DELAY_HTTP_ACTIONS":      "perhaps",
+		"DELAY_HTTP_TOKEN":        "ann:too-short",
+		"DELAY_HTTP_ROWS":         "some",
+		"DELAY_HTTP_BODIES":       "naked",
+		"DELAY_HTTP_HOSTS":        "https://delay.example.com",
 	}
 	for name, value := range wrong {
 		t.Setenv(name, value)
@@ -281,7 +288,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("got no problem with %s, want one", name)
 			continue
 		}
-		if name == "DELAY_SECRET" {
+		if name == "DELAY_SECRET" || name == "DELAY_HTTP_TOKEN" {
 			if !strings.Contains(all[i], "want at least 16") || strings.Contains(all[i], "short") {
 				t.Errorf("got %q, want how long it must be, and no secret", all[i])
 			}

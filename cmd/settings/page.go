@@ -17,7 +17,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 	a := page.Access{
 		Actions: p.oneOf("DELAY_HTTP_ACTIONS", s.HTTPActions, "on", "off") == "on",
 		Bodies:  p.oneOf("DELAY_HTTP_BODIES", s.HTTPBodies, "on", "off") == "on",
-		Hosts:   message.Words(s.HTTPHosts),
+		Hosts:   p.hosts("DELAY_HTTP_HOSTS", s.HTTPHosts),
 		Tokens:  p.tokens("DELAY_HTTP_TOKEN", s.HTTPToken),
 	}
 	switch p.oneOf("DELAY_HTTP_ROWS", s.HTTPRows, "open", "token", "auto") {
@@ -40,6 +40,20 @@ func (s settings) pageAccess(p *problems) page.Access {
 	return a
 }
 
+// hosts reads host names.
+func (p *problems) hosts(name, value string) []string {
+	all := message.Words(value)
+	for _, host := range all {
+		if strings.ContainsFunc(host, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-.:", r))
+		}) {
+			p.refuse(name, value, "want host names as in delay.example.com, without scheme, path or wildcards")
+			break
+		}
+	}
+	return all
+}
+
 // tokens reads tokens, each with or without a name. A token is never shown.
 func (p *problems) tokens(name, value string) []page.Token {
 	var all []page.Token
@@ -52,7 +66,8 @@ func (p *problems) tokens(name, value string) []page.Token {
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		switch {
 		case len(secret) < minToken:
-			p.refuseSecret(name, "number %d has %d bytes, want %d at least", i+1, len(secret), minToken)
+			p.refuseSecret(name, "number %d has %d bytes; want at least %d: take the output of openssl rand -hex 16",
+				i+1, len(secret), minToken)
 		case strings.ContainsFunc(secret, bad):
 			p.refuseSecret(name, "number %d: want printable ASCII without spaces", i+1)
 		case who == "" || len(who) > 64 || strings.ContainsFunc(who, bad):

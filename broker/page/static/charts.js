@@ -68,7 +68,7 @@ export class Chart {
       legend: { show: false },
       scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
-        { ...axis, grid: { show: false }, space: 70, values: (_, ticks, __, ___, step) => ticks.map((t) => label(t, step)) },
+        { ...axis, grid: { show: false }, space: 70, size: 28, values: (_, ticks, __, ___, step) => ticks.map((t) => label(t, step)) },
         { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map((t) => short(t)) },
       ],
       series: [{}, ...this.series.map(([name, kind]) => {

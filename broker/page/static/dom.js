@@ -8,7 +8,7 @@ export function el(tag, props = {}, ...children) {
     else if (name === "class") node.className = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== undefined && child !== null && child !== false) node.append(child);
   }
   return node;

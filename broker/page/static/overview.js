@@ -64,7 +64,8 @@ export function overview(main) {
       } catch { return; }
     }
     if (gone || !f || (f.step_seconds > 60) !== (ahead === "7d")) return;
-    due.set([f.buckets.map((b) => new Date(b.from) / 1000), f.buckets.map((b) => b.messages)]);
+    // The first bucket is a part of a minute or an hour: as the others, it is drawn where it would begin.
+    due.set([f.buckets.map((b) => Math.floor(new Date(b.from) / 1000 / f.step_seconds) * f.step_seconds), f.buckets.map((b) => b.messages)]);
   }
   function state(s) {
     for (const [id, , , words] of cards) {

@@ -57,7 +57,7 @@ export const pending = asking("Pending", "What waits in all lanes, the first due
   fields: [["id", "Delay-Id", "DELAY_30m-12-…"], targetField, ["due_after", "Due after", "10m, or a time"], ["due_before", "Due before", "1h, or a time"]],
   draw(d, params) {
     return [
-      sheet([["Due", ""], ["Target", ""], ["Delay-Id", ""], ["Lane", ""], ["Bytes", "n"], ["Refused", "n"]], d.rows.map((m) => [
+      sheet([["Due", "tight"], ["Target", ""], ["Delay-Id", ""], ["Lane", ""], ["Bytes", "n"], ["Refused", "n"]], d.rows.map((m) => [
         m.problem ? el("span", { class: "bad" }, "dead: " + m.problem) : two(until(m.due, d.time), moment(m.due)),
         m.target || "–", a(m.id, "where", { id: m.id }), m.stream, count(m.bytes), count(m.attempts),
       ]), "Nothing waits here."),
@@ -93,7 +93,7 @@ export const timers = asking("Named timers", "In the order in which they were se
     return [
       params.target && access.actions && (params.state ?? "pending") === "pending"
         ? el("p", {}, "All that match: ", ...buttons([["cancel", many], ["move", many]], again)) : null,
-      sheet([["Key", ""], ["Target", ""], ["Due", ""], ["State", ""], ["Bytes", "n"], ["", "act"]], d.timers.map((t) => [
+      sheet([["Key", ""], ["Target", ""], ["Due", "tight"], ["State", ""], ["Bytes", "n"], ["", "act"]], d.timers.map((t) => [
         a(t.key, "timer", { key: t.key, target: t.target }), t.target, two(until(t.due, d.at), t.due && moment(t.due)),
         t.became || t.state, count(t.size), el("span", {}, timerButtons(t, again)),
       ]), "No such timers."),
@@ -126,7 +126,7 @@ export const retrying = asking("Retrying", "What targets refuse, the most first:
 export const dead = asking("Dead letters", "What could not be delivered, by code, target and reason, the most first.", {
   path: "dead", fields: [targetField],
   draw: (d, params, again) => [
-    sheet([["Letters", "n"], ["Code", ""], ["Target", ""], ["Reason", ""], ["Newest", ""], ["", "act"]], d.groups.map((g) => {
+    sheet([["Letters", "n"], ["Code", "tight"], ["Target", ""], ["Reason", ""], ["Newest", ""], ["", "act"]], d.groups.map((g) => {
       const target = g.target === "-" ? "" : g.target;
       return [a(count(g.letters), "letters", { code: g.code, target }), g.code ?? "–", g.target ?? "–", g.reason ?? "–",
         a(moment(g.newest).slice(0, 19) + "Z", "letter", { number: g.number }), el("span", {}, g.code && target ? buttons([["resend", { code: g.code, target }], ["remove", { code: g.code, target }]], again) : [])];
@@ -143,7 +143,7 @@ export const letters = asking("Dead letters, one by one", "The oldest first.", {
     return [
       (params.code || params.target || params.since) && access.actions
         ? el("p", {}, "All that match: ", ...buttons([["resend", chosen], ["remove", chosen]], again)) : null,
-      sheet([["Number", ""], ["Dead since", ""], ["Code", ""], ["Target", ""], ["Reason", ""], ["", "act"]], d.letters.map((l) => [
+      sheet([["Number", ""], ["Dead since", "tight"], ["Code", "tight"], ["Target", ""], ["Reason", ""], ["", "act"]], d.letters.map((l) => [
         a(String(l.number), "letter", { number: l.number }), moment(l.dead_since).slice(0, 19) + "Z", l.code, l.target || "–", l.reason || "–",
         el("span", {}, buttons([["resend", { number: l.number }], ["remove", { number: l.number }]], again)),
       ]), "No such letters."),

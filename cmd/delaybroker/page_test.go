@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"delaybroker/broker/page"
+)
+
+const pageToken = "0123456789abcdef0123"
+
+// The program serves the page beside its probes: text for curl, and actions with the token.
+func TestServePage(t *testing.T) {
+	embeddedEnv(t)
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_HTTP_ACTIONS", "on")
+	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
+	r := start(t)
+	defer r.stop(t)
+	ready := r.log.await(t, "ready")
+	address := fmt.Sprint("http://", ready["http"])
+	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "DELAY_", "idle lanes")
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
+		wantProbe(t, ready["http"], path, 200)
+		res, err := http.Post(address+path, "application/json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: got %d, want 405", path, res.StatusCode)
+		}
+	}
+	_, js := connect(t, ready["server"].(string))
+	publish(t, js, "delayin.1h.orders.x", "{}")
+	var plan struct{ Sentence, Ticket, Shell string }
+	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
+	if plan.Sentence != "pause orders.>: 1 message pending for it now will wait when due, and all that come" {
+		t.Errorf("got %q", plan.Sentence)
+	}
+	var done struct {
+		Sentence string
+		Good     bool
+	}
+	post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
+	if !done.Good || done.Sentence != "orders.> is paused; 1 of 1 instance act by it" {
+		t.Errorf("got %+v", done)
+	}
+	if line := r.log.await(t, "the page has acted"); line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
+		t.Errorf("the log has %v", line)
+	}
+	if strings.Contains(r.log.String(), pageToken) {
+		t.Error("the log has the token")
+	}
+}
+
+func post(t *testing.T, url, body string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+pageToken)
+	request.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 || json.Unmarshal(text, into) != nil {
+		t.Fatalf("%s: got %d %s, %v", url, res.StatusCode, text, err)
+	}
+}
+
+// Every line that the page shows for a shell is one of the program's: verbs, arguments and flags.
+func TestPageShowsRealVerbs(t *testing.T) {
+	source, err := os.ReadFile("../../broker/page/testdata/lines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(source)) {
+		words := strings.Fields(strings.ReplaceAll(strings.TrimSpace(line), "'", ""))
+		root := new(app).rootCommand()
+		found, rest, err := root.Find(words[1:])
+		if err == nil {
+			found.InheritedFlags() // adds those of the root
+			err = found.ParseFlags(rest)
+		}
+		if err == nil {
+			err = found.ValidateArgs(found.Flags().Args())
+		}
+		if err != nil || found == root {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		}
+		lines++
+	}
+	if lines < 15 {
+		t.Errorf("there are %d lines", lines)
+	}
+}
+
+// The lines of its form are those of the README.
+func TestPageShowsTheReadmesLines(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"Go": "publish.go", "JavaScript": "publish.mjs", "Python": "publish.py", "Rust": "publish.rs", "NATS CLI": "publish.sh",
+	}
+	for _, l := range page.Lines() {
+		line := strings.NewReplacer("SUBJECT", "delay.5s.orders.expire", "BODY", `{"id":42}`).Replace(l.Line)
+		run, err := os.ReadFile("../../test/clients/snippets/" + files[l.Language])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(run), line) {
+			t.Errorf("%s: %s is not what the tests run", l.Language, line)
+		}
+		if l.Language != "Go" && !strings.Contains(string(readme), "| "+l.Language+" | `"+line+"` |") {
+			t.Errorf("%s: %s is not what the README shows", l.Language, line)
+		}
+	}
+}

@@ -1,0 +1,428 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	web "delaybroker/broker/page"
+	"delaybroker/test/natstest"
+)
+
+// TestPage looks at one broker in many tabs at once.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	browser := startChromium(t)
+	c := play(t, web.Access{
+		Tokens: []web.Token{{Name: "ann", Secret: token}}, Actions: true, OpenRows: true, Bodies: true,
+	})
+	cases := map[string]func(t *testing.T, b context.Context, c *scene){
+		"live numbers change":         liveNumbers,
+		"one page shows the fleet":    showsFleet,
+		"a search finds a timer":      findsTimer,
+		"a cancel is final":           cancelIsFinal,
+		"nothing acts without token":  nothingWithoutToken,
+		"a hostile body is harmless":  hostileBody,
+		"it works behind a prefix":    behindPrefix,
+		"it fits, light and dark":     fits,
+		"the keyboard is enough":      keyboard,
+		"a pause holds, and resumes":  pauses,
+		"a letter is resent":          resends,
+		"the form shows real lines":   publishForm,
+		"light and dark are switched": switchesScheme,
+		"screenshots are small":       screenshots,
+	}
+	soon := c.subscribe("orders.soon")
+	set := time.Now()
+	c.timer("cancelled", "orders.soon", soonAfter.String())
+	t.Run("in a tab", func(t *testing.T) { // returns when all have
+		for name, test := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, browser, c)
+			})
+		}
+	})
+	if m, err := soon.NextMsg(max(time.Second, soonAfter+time.Second-time.Since(set))); err == nil {
+		t.Errorf("what was cancelled was delivered: %s", m.Data)
+	}
+}
+
+// soonAfter is when the timer that a case cancels is due.
+const soonAfter = 30 * time.Second
+
+func liveNumbers(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/", 1280, 900, "light")
+	b.until(`/^[\d\s]+$/.test(document.querySelector("#n-pending").textContent)`)
+	b.until(`document.querySelector("#n-dead").textContent !== "–"`)
+	before := value[string](b, `document.querySelector("#n-pending").textContent`)
+	c.publish("delay.2h.orders.later", "{}", nil)
+	b.until(fmt.Sprintf(`document.querySelector("#n-pending").textContent !== %q`, before))
+	// Deliveries are counted, and the forecast sees what is due.
+	b.until(`parseFloat(document.querySelector("#n-pending ~ .note").textContent) > 10`)
+	b.until(`parseInt(document.querySelector("#n-minute").textContent) > 0`)
+	b.until(`document.querySelectorAll("figure canvas").length === 4`)
+	b.until(`/delivered [\d.]+/.test(document.querySelector(".plot").getAttribute("aria-label"))`)
+	b.view("#/lanes")
+	b.until(`document.querySelector("main table")?.textContent.includes("DELAY_INTAKE")`)
+}
+
+func showsFleet(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
+	b.until(`["east-", "west-"].every((name, n) => document.querySelectorAll("tbody tr td:first-child")[n]?.textContent.startsWith(name))`)
+	b.until(`document.querySelector("#version").textContent.includes("2 instances")`)
+	b.view("#/lanes")
+	b.until(`["east", "west"].every((name) => document.querySelector("main table")?.textContent.includes(name))`)
+}
+
+func findsTimer(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
+	b.until(`document.querySelectorAll("tbody tr").length >= 30`)
+	b.run(chromedp.SendKeys(`input[name=key]`, "order-1*\r", chromedp.ByQuery))
+	b.until(`document.querySelectorAll("tbody tr").length === 11`)
+	if line, want := value[string](b, `document.querySelector(".verb code").textContent`),
+		"delaybroker timers ls --key 'order-1*' --state pending"; line != want {
+		t.Errorf("it shows %q, want %q", line, want)
+	}
+	if hash := value[string](b, `location.hash`); !strings.Contains(hash, "key=order-1") {
+		t.Errorf("the search is not in the address: %s", hash)
+	}
+	b.run(chromedp.Click(`tbody tr a`, chromedp.ByQuery))
+	b.until(`document.querySelector("dl")?.textContent.includes("pending")`)
+}
+
+// A timer that is cancelled on the page is cancelled for good: TestPage waits until it would have been due.
+func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timer?key=cancelled&target=orders.soon", 1280, 900, "light")
+	b.unlock()
+	b.press("main", "Cancel")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
+	b.press("dialog", "Cancel")
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
+	b.press("dialog", "Done")
+	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
+	for _, want := range []string{"who=ann", "verb=cancel", "timers cancel cancelled orders.soon", "it will not be delivered"} {
+		if !strings.Contains(c.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, c.log)
+		}
+	}
+}
+
+func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers?key=order-2*", 1280, 900, "light")
+	b.mu.Lock()
+	b.refused = true
+	b.mu.Unlock()
+	b.until(`document.querySelectorAll("tbody tr").length > 5`)
+	if n := value[int](b, `document.querySelectorAll("main td button").length`); n != 0 {
+		t.Errorf("there are %d buttons to act", n)
+	}
+	for _, test := range []struct{ header, path, body string }{
+		{"", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"Bearer ", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"Bearer wrong-wrong-wrong-wrong", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"", "act", `{"ticket":"e30.AA"}`},
+	} {
+		code := value[int](b, fmt.Sprintf(`(async () => (await fetch("api/%s", {method: "POST",
+			headers: {"Content-Type": "application/json", "Authorization": %q}, body: %q})).status)()`,
+			test.path, test.header, test.body))
+		if code != http.StatusUnauthorized {
+			t.Errorf("%s with %q: got %d, want 401", test.path, test.header, code)
+		}
+	}
+	b.press("header", "Unlock")
+	b.run(chromedp.SendKeys(`dialog input[name=token]`, "not the token at all\r", chromedp.ByQuery))
+	b.until(`document.querySelector("dialog .bad")?.textContent === "this is not the token"`)
+	b.press("dialog", "Leave it")
+	if n := value[int](b, `document.querySelectorAll("main td button").length`); n != 0 {
+		t.Errorf("after a wrong token there are %d buttons to act", n)
+	}
+}
+
+func hostileBody(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/letters?target=hostile.>", 400, 800, "light")
+	b.run(chromedp.Evaluate(`window.boom = () => { window.boomed = true }`, nil))
+	b.until(`document.querySelectorAll("tbody tr").length === 3`)
+	for n := range 3 {
+		b.view("#/letters?target=hostile.>")
+		b.until(`document.querySelectorAll("tbody tr").length === 3`)
+		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("tbody tr a")[%d].click()`, n), nil))
+		b.until(`document.querySelector("pre#body")`)
+		b.until(`document.querySelector("main").textContent.includes("onerror")`)
+		if value[bool](b, `window.boomed === true || document.querySelector("main img, main script") !== null`) {
+			t.Errorf("body %d became HTML", n)
+		}
+		if n := value[int](b, `document.querySelector("pre#body").textContent.length`); n > 400_000 {
+			t.Errorf("%d characters of a body are shown", n)
+		}
+		b.wantFits(fmt.Sprint("hostile body ", n))
+	}
+	b.press("main", "Hex")
+	b.until(`document.querySelector("pre#body").textContent.startsWith("00000000  ")`)
+	// A script of a stranger's would not run, even if one got in. This is a line in the console.
+	b.mu.Lock()
+	b.refused = true
+	b.mu.Unlock()
+	if !value[bool](b, `(() => { try { document.createElement("div").innerHTML = "<b>x</b>"; return false } catch { return true } })()`) {
+		t.Error("the browser lets text become HTML")
+	}
+}
+
+func behindPrefix(t *testing.T, browser context.Context, c *scene) {
+	to, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	front := httptest.NewServer(http.StripPrefix("/tools/delay", proxy))
+	t.Cleanup(front.Close)
+	b := open(t, browser, front.URL+"/tools/delay/", "#/pending?target=orders.>", 1280, 900, "light")
+	b.until(`document.querySelectorAll("tbody tr").length >= 50`)
+	b.unlock()
+	b.view("#/timers?key=order-3")
+	b.press("main td", "Move")
+	b.until(`document.querySelector("dialog input[name=by]")`)
+	b.run(chromedp.SendKeys(`dialog input[name=by]`, "+5m\r", chromedp.ByQuery))
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("move 1 timer: order-3")`)
+	b.press("dialog", "Move")
+	b.until(`document.querySelector("#done")?.textContent.startsWith("moved: due ")`)
+}
+
+// views are all of them, with rows.
+var views = []string{
+	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/timer?key=order-5&target=orders.remind", "#/retrying",
+	"#/dead", "#/letters?code=bad_time", "#/targets", "#/lanes", "#/publish",
+}
+
+// wantFits wants nothing to be wider than the window.
+func (b *tab) wantFits(what string) {
+	b.t.Helper()
+	wide := value[string](b, `(() => {
+		const width = document.documentElement.clientWidth;
+		if (document.documentElement.scrollWidth <= width) return "";
+		return [...document.querySelectorAll("main *")].filter((n) => n.getBoundingClientRect().right > width + 1)
+			.map((n) => n.tagName + "." + n.className).slice(0, 5).join(" ") || "something";
+	})()`)
+	if wide != "" {
+		b.t.Errorf("%s is wider than the window: %s", what, wide)
+	}
+}
+
+func fits(t *testing.T, browser context.Context, c *scene) {
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{400, 1280} {
+			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
+				t.Parallel()
+				b := open(t, browser, c.url, "", width, 850, scheme)
+				b.unlock()
+				for _, view := range views {
+					b.view(view)
+					b.until(`document.querySelector("h1") && !document.querySelector("[aria-busy]")`)
+					b.wantFits(view)
+					if bad := value[string](b, contrasts); bad != "" {
+						t.Errorf("%s: the contrast is too low of %s", view, bad)
+					}
+				}
+			})
+		}
+	}
+}
+
+// contrasts computes that of every text with its ground, as WCAG does, and returns those below 4.5.
+const contrasts = `(() => {
+	const parse = (c) => c.match(/[\d.]+/g).map(Number);
+	const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+		.reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+	const ground = (n) => {
+		for (; n; n = n.parentElement) {
+			const c = parse(getComputedStyle(n).backgroundColor);
+			if (c.length === 3 || c[3] === 1) return c;
+		}
+		return [255, 255, 255];
+	};
+	const bad = new Set();
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		const n = walk.currentNode.parentElement;
+		if (!walk.currentNode.data.trim() || n.closest("[hidden], noscript, script, .skip") || n.getClientRects().length === 0) continue;
+		const [a, b] = [light(parse(getComputedStyle(n).color)), light(ground(n))];
+		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) bad.add(n.tagName + "." + n.className + " " + ratio.toFixed(2) + " " + walk.currentNode.data.slice(0, 20));
+	}
+	return [...bad].join("; ");
+})()`
+
+// keyboard goes to a view, searches, and opens what was found, without a mouse. What is pressed has a name and shows
+// that it is the one.
+func keyboard(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "", 1280, 900, "light")
+	focus := func(what string) {
+		t.Helper()
+		for range 60 {
+			b.run(chromedp.KeyEvent("\t"))
+			if value[bool](b, `document.activeElement.matches(`+strconv.Quote(what)+`)`) {
+				if value[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+					t.Errorf("%s does not show that it has the focus", what)
+				}
+				return
+			}
+		}
+		t.Fatalf("Tab never comes to %s", what)
+	}
+	focus(`nav a[href="#/timers"]`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("input[name=key]")`)
+	focus(`input[name=key]`)
+	b.run(chromedp.KeyEvent("order-7"), chromedp.KeyEvent("\r"))
+	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	focus(`tbody a`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("dl")?.textContent.includes("order-7")`)
+	nameless := value[int](b, `[...document.querySelectorAll("button, input, select, a")].filter((n) =>
+		!(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length)).length`)
+	if nameless > 0 {
+		t.Errorf("%d things to press or fill in have no name", nameless)
+	}
+}
+
+func pauses(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("held.back")
+	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelector("input[name=pattern]")`)
+	b.run(chromedp.SendKeys(`input[name=pattern]`, "held.>", chromedp.ByQuery))
+	b.press("main .above", "Pause")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
+	b.press("dialog", "Pause")
+	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; 2 of 2 instances act by it")`)
+	b.press("dialog", "Done")
+	c.publish("delay.1s.held.back", "x", nil)
+	if m, err := sub.NextMsg(2500 * time.Millisecond); err == nil {
+		t.Errorf("it was delivered: %s", m.Data)
+	}
+	b.press("main td", "Resume")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("resume held.>: 1 message ")`)
+	b.press("dialog", "Resume")
+	b.until(`document.querySelector("#done")?.textContent.includes("resumed")`)
+	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+		t.Errorf("after the resume: %v", err)
+	}
+}
+
+func resends(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("rescued")
+	b := open(t, browser, c.url, "#/letters?code=undelivered&target=shop.sms", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length === 12`)
+	b.press("main td", "Resend")
+	b.until(`document.querySelector("dialog input[name=to]")`)
+	b.run(chromedp.SendKeys(`dialog input[name=to]`, "rescued\r", chromedp.ByQuery))
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	b.press("dialog", "Resend")
+	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
+	b.press("dialog", "Done")
+	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+		t.Error(err)
+	}
+	b.until(`document.querySelectorAll("tbody tr").length === 11`)
+	b.press("main p", "Remove for good")
+	b.until(`document.querySelector("#plan")?.textContent === "remove 11 dead letters"`)
+	b.press("dialog", "Remove for good")
+	b.until(`document.querySelector("#done")?.textContent === "11 of 11 dead letters removed"`)
+}
+
+// publishForm publishes what the form shows for the NATS CLI and for Go, by the subject and body in them.
+func publishForm(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("form.filled")
+	b := open(t, browser, c.url, "#/publish", 1280, 900, "light")
+	for name, text := range map[string]string{"target": "form.filled", "when": "1s500ms", "body": `{"who":"it's"}`} {
+		b.run(chromedp.SetValue(`input[name=`+name+`]`, text, chromedp.ByQuery),
+			chromedp.Evaluate(`document.querySelector("form.search").dispatchEvent(new Event("input"))`, nil))
+	}
+	b.until(`document.querySelectorAll("#lines .line").length === 6`)
+	lines := value[[]string](b, `[...document.querySelectorAll("#lines .line code")].map((c) => c.textContent)`)
+	for n, want := range []string{
+		`delaybroker pub 'form.filled' '{"who":"it'\''s"}' --in 1s500ms`,
+		`nats pub -J delayin.1s500ms.form.filled '{"who":"it'\''s"}'`,
+		"js.Publish(ctx, \"delayin.1s500ms.form.filled\", []byte(`{\"who\":\"it's\"}`))",
+		`await js.publish("delayin.1s500ms.form.filled", '{"who":"it\'s"}');`,
+	} {
+		if lines[n] != want {
+			t.Errorf("got %s, want %s", lines[n], want)
+		}
+	}
+	c.publish("delayin.1s500ms.form.filled", "{}", nil)
+	if _, err := sub.NextMsg(natstest.Patience); err != nil {
+		t.Errorf("the subject of the form: %v", err)
+	}
+	b.run(chromedp.SetValue(`input[name=when]`, `tomorrow`, chromedp.ByQuery),
+		chromedp.Evaluate(`document.querySelector("form.search").dispatchEvent(new Event("input"))`, nil))
+	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("When?")`)
+}
+
+func switchesScheme(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "", 1280, 900, "dark")
+	ground := func() string { return value[string](b, `getComputedStyle(document.body).backgroundColor`) }
+	dark := ground()
+	b.run(chromedp.Click("#theme", chromedp.ByQuery))
+	light := ground()
+	if light == dark {
+		t.Errorf("the ground stays %s", dark)
+	}
+	b.run(chromedp.Reload())
+	b.until(`document.querySelector("#ready").textContent === "ready"`)
+	if got := ground(); got != light {
+		t.Errorf("after a reload it is %s, want %s", got, light)
+	}
+}
+
+// screenshots makes the pictures of the documents: go test ./test/page -run TestPage -page.shots ../../broker/page
+func screenshots(t *testing.T, browser context.Context, c *scene) {
+	for _, shot := range []struct {
+		name, hash, scheme string
+		width, height      int64
+		unlocked           bool
+	}{
+		{"overview-light", "#/", "light", 1180, 1010, false},
+		{"overview-dark", "#/", "dark", 1180, 1010, false},
+		{"timers-narrow-dark", "#/timers?key=order-1*", "dark", 400, 860, true},
+		{"dead-light", "#/dead", "light", 1180, 560, true},
+	} {
+		b := open(t, browser, c.url, shot.hash, shot.width, shot.height, shot.scheme)
+		if shot.unlocked {
+			b.unlock()
+		}
+		if shot.hash == "#/" {
+			b.until(`parseFloat(document.querySelector("#n-pending ~ .note").textContent) > 10`)
+			b.until(`document.querySelectorAll("figure canvas").length === 4`)
+			b.until(`document.querySelector("#n-dead").textContent !== "–"`)
+		}
+		b.until(`!document.querySelector("[aria-busy]")`)
+		var png []byte
+		b.run(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			png, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+			return err
+		}))
+		if len(png) < 10_000 || len(png) > 200<<10 {
+			t.Errorf("%s has %d bytes, want 10 to 200 KB", shot.name, len(png))
+		}
+		if *shots != "" {
+			if err := os.WriteFile(filepath.Join(*shots, shot.name+".png"), png, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/attempts"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
+	"delaybroker/broker/history"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/page"
+	"delaybroker/broker/probes"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+var shots = flag.String("page.shots", "", "a directory to write screenshots to")
+
+const token = "0123456789abcdef0123"
+
+// A scene is two brokers under load, one of them with a page.
+type scene struct {
+	t    *testing.T
+	url  string // of the page, with a final slash
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	log  *buffer // of the page
+	page *page.Page
+}
+
+// buffer is a log that is read while it is written.
+type buffer struct {
+	mu  sync.Mutex // guards all
+	all bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+// play starts everything, and the load.
+func play(t *testing.T, access page.Access) *scene {
+	t.Helper()
+	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir()})
+	nc := s.Connect()
+	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
+	cfg := broker.Config{
+		Provision: true, Timers: true, MaxOwners: 2, Ladder: must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),
+		Deliver: must(deliver.ParseModes("shop.>=request,auto"))(t),
+		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
+	}
+	rules, _, err := attempts.ParseLimits("shop.sms=1,20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.AttemptRules = rules
+	first := c.serve(s, cfg, "west", access, true)
+	c.serve(s, cfg, "east", access, false)
+	c.url = first
+	c.fill()
+	c.load()
+	return c
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// serve runs a broker with its page, as the command does.
+func (c *scene) serve(s *natstest.Server, cfg broker.Config, name string, access page.Access, logged bool) string {
+	t := c.t
+	t.Helper()
+	cfg.Instance, cfg.History = name, new(history.Book)
+	dial := func() *nats.Conn { return s.Connect(nats.ReconnectBufSize(-1)) }
+	b, err := broker.New(broker.Links{Read: s.Connect(), Write: dial(), Deliver: dial(), Control: dial()}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if logged {
+		log = slog.New(slog.NewTextHandler(c.log, nil))
+	}
+	var durability atomic.Pointer[string]
+	words := "acknowledged means written to a file by one server: a crash of it takes nothing"
+	durability.Store(&words)
+	ctx, cancel := context.WithCancel(context.Background())
+	source := probes.Source{
+		Engine: b, Connected: func() map[string]bool { return nil }, Stopping: ctx.Done(), Durability: &durability,
+	}
+	p := page.New(page.Config{
+		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability, Version: "v1.0.0", Prefix: "delay",
+		Rates: cfg.Rates, Access: access, Log: log,
+		Open: func(context.Context) (*inspect.Inspector, error) {
+			nc, err := nats.Connect(s.Server().ClientURL(), nats.NoReconnect())
+			if err != nil {
+				return nil, err
+			}
+			return inspect.Open(nc, cfg)
+		},
+	})
+	source.Page = p
+	web := probes.NewServer(log)
+	web.Handler = source.Handler()
+	var running sync.WaitGroup
+	var failed error
+	running.Go(func() { failed = b.Run(ctx) })
+	running.Go(func() { p.Run(ctx) })
+	running.Go(func() {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		web.Close()
+		running.Wait()
+		if failed != nil {
+			t.Errorf("the broker ended with %v", failed)
+		}
+	})
+	select {
+	case <-b.Ready():
+	case <-time.After(natstest.Patience):
+		t.Fatal("the broker is not ready")
+	}
+	if logged {
+		c.page = p
+	}
+	return "http://" + listener.Addr().String() + "/"
+}
+
+// pastHour is a history of this instance that was not lived through, for pictures: an hour of traffic with a trouble
+// in it. What the other instance adds to it is real.
+func pastHour(now time.Time) *history.Book {
+	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(figures.LatenessBounds())+1)}
+	const ahead = time.Minute // the test goes on for as long
+	now = now.Truncate(history.Fine).Add(ahead - time.Hour)
+	book.Add(now, c)
+	for step := range 360 {
+		wave := 1 + 0.35*math.Sin(float64(step)/31) + 0.12*math.Sin(float64(step)/7) + 0.06*rand.Float64()
+		c.Delivered += uint64(2100 * wave)
+		c.Pending = uint64(500 + 260*math.Sin(float64(step)/55))
+		late := append([]uint64(nil), c.Late...)
+		late[0] += uint64(1300 * wave)
+		late[1] += uint64(680 * wave)
+		late[2] += uint64(100 * wave)
+		late[3] += uint64(20 * wave)
+		if step > 212 && step < 226 {
+			c.Refused += uint64(90 + rand.IntN(300))
+			late[5] += uint64(60 + rand.IntN(40))
+		}
+		c.Late = late
+		book.Add(now.Add(time.Duration(step+1)*history.Fine), c)
+	}
+	return book
+}
+
+// fill stores what the cases look for.
+func (c *scene) fill() {
+	t := c.t
+	t.Helper()
+	ctx := t.Context()
+	orders := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, MaxMsgs: 10_000}
+	if _, err := c.js.CreateStream(ctx, orders); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1200 {
+		c.publish(fmt.Sprintf("delayin.%dm.orders.expire", 2+n%58), fmt.Sprintf(`{"id":%d}`, n), nil)
+	}
+	for range 40 {
+		c.publish("delay.1s.shop.mail", "{}", nil) // no service answers there
+	}
+	for range 12 {
+		c.publish("delay.1s.shop.sms", "{}", nil)
+	}
+	for n, body := range []string{hostile, strings.Repeat("<img src=x onerror=boom()>", 40_000), "\xff\xfe\x00<script>boom()</script>"} {
+		header := nats.Header{"X-Hostile": {hostile}, "Delay-Until": {hostile}}
+		c.publish(fmt.Sprintf("delay.5s.hostile.n%d", n), body, header)
+	}
+	for n := range 3 {
+		c.publish(fmt.Sprintf("delayin.never.orders.typo%d", n), "{}", nil)
+	}
+	for n := range 30 {
+		c.timer(fmt.Sprintf("order-%d", n), "orders.remind", "45m")
+	}
+}
+
+// hostile is what a stranger would have a page run.
+const hostile = `<img src=x onerror="boom()"><script>boom()</script>`
+
+func (c *scene) publish(subject, body string, header nats.Header) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), natstest.Patience)
+	defer cancel()
+	if _, err := c.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: header, Data: []byte(body)}); err != nil {
+		c.t.Fatalf("publish on %s: %v", subject, err)
+	}
+}
+
+func (c *scene) subscribe(subject string) *nats.Subscription {
+	c.t.Helper()
+	sub, err := c.nc.SubscribeSync(subject)
+	if err == nil {
+		err = c.nc.Flush()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sub
+}
+
+func (c *scene) timer(key, target, wait string) {
+	c.t.Helper()
+	c.publish("delaytimer."+key+"."+target, `{"key":"`+key+`"}`, nats.Header{"Delay-For": {wait}})
+}
+
+// load publishes until the test ends: short delays, so that something is delivered all the time.
+func (c *scene) load() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				for range 4 {
+					_ = c.nc.Publish("delayin.1500ms.orders.paid", []byte(`{"paid":true}`)) // a missed one is missed
+				}
+			}
+		}
+	})
+	c.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
