@@ -13,6 +13,8 @@ const (
 
 	// ownMemory is what the process takes with forty lanes and no message: code, connections, channels.
 	ownMemory = 48 << 20
+	// small is a limit below which garbage is collected as often as Go does.
+	small = 256 << 20
 	// maxHold is the most that messages get by default. More has to be set.
 	maxHold = 1 << 30
 )
@@ -47,17 +49,20 @@ func (m Memory) Hold(embedded bool) int {
 
 // Collect says to what limit the runtime keeps, and by how many per cent of what is in use garbage may grow before it is
 // collected. To collect often costs a healthy target more than anything else does beside busy ones. Where there is no
-// limit, the process keeps to what it would take if garbage took as much as the messages that it may hold. What a server
-// in the process needs nobody knows: without a limit it gets the runtime's defaults.
+// limit, the process keeps to what it would take if garbage took as much as the messages that it may hold. Beside a
+// small limit there is nothing to gain: full lanes and as much garbage nearly take it. And what a server in the process
+// needs nobody knows: without a limit it gets the runtime's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const seldom, usual = 400, 100
 	switch limit := m.Soft(); {
+	case limit < small:
+		return limit, usual
 	case limit != NoLimit:
 		return limit, seldom
 	case embedded:
 		return NoLimit, usual
 	}
-	return 2 * (int64(hold) + ownMemory), seldom
+	return 2*int64(hold) + ownMemory, seldom
 }
 
 func checkMemory(f Facts) []Finding {

@@ -50,7 +50,7 @@ func TestCgroupLimit(t *testing.T) {
 }
 
 // TestCollect: garbage is collected seldom, but within the limit there is, or within what messages and as much garbage
-// take. With a server in the process and no limit, the runtime does as it does.
+// take. With a small limit, or with a server in the process and no limit, the runtime does as it does.
 func TestCollect(t *testing.T) {
 	const none, mib = math.MaxInt64, 1 << 20
 	for _, tt := range []struct {
@@ -59,11 +59,14 @@ func TestCollect(t *testing.T) {
 		limit    int64
 		percent  int
 	}{
-		{inspect.Memory{Runtime: none}, false, 2 * (100 + 48) * mib, 400},
+		{inspect.Memory{Runtime: none}, false, (2*100 + 48) * mib, 400},
 		{inspect.Memory{Runtime: none}, true, none, 100},
 		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, false, 900 * mib, 400},
 		{inspect.Memory{Cgroup: 1000 * mib, Runtime: none}, true, 900 * mib, 400},
 		{inspect.Memory{Runtime: 500 * mib}, true, 500 * mib, 400},
+		{inspect.Memory{Runtime: 256 * mib}, false, 256 * mib, 400},
+		{inspect.Memory{Runtime: 255 * mib}, false, 255 * mib, 100},
+		{inspect.Memory{Cgroup: 128 * mib, Runtime: none}, false, 128 * mib / 10 * 9, 100},
 	} {
 		if limit, percent := tt.memory.Collect(100*mib, tt.embedded); limit != tt.limit || percent != tt.percent {
 			t.Errorf("%+v, embedded %v: %d and %d %%, want %d and %d %%", tt.memory, tt.embedded, limit, percent, tt.limit,
