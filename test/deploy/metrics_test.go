@@ -173,7 +173,7 @@ func TestMetricsThatAreTold(t *testing.T) {
 // TestScrapeAnnotations checks that the annotations send Prometheus to the port where the program listens.
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
-	d := readDeployment(t, "kubernetes-shared.yaml")
+	d := workloadOf(t, "cluster")
 	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422",
 		"prometheus.io/path": "/metrics"}
 	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
