@@ -148,7 +148,8 @@ func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, re
 		sweeping: scanner{b.conns.Read, b.reading, cfg.APIPrefix},
 		names:    b.streams.names, keys: b.streams.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
+		pauses: b.pauses.Keeper,
 	}
 }
 

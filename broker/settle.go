@@ -214,9 +214,7 @@ func (w *worker) countMove(f *flight, m moment) {
 		w.counts.retries.Add(1)
 	case dead:
 		w.shared.tally.dead[f.sent.why.Code].Add(1)
-		if w.shared.journal != nil {
-			w.shared.journal.Add(deadRecord(f, m.now))
-		}
+		w.recordDead(f, m)
 	}
 }
 
@@ -310,9 +308,7 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if r.Outcome == deliver.Delivered {
 		w.counts.delivered.Add(1)
 		w.shared.tally.lateness[w.lane.Kind].observe(w.lateness(f, m.now))
-		if w.shared.journal != nil {
-			w.shared.journal.Add(deliveredRecord(f, m.now, w.lateness(f, m.now)))
-		}
+		w.recordDelivered(f, m)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }

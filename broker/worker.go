@@ -55,6 +55,7 @@ type instance struct {
 	pauses    *pause.Keeper
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
+	ended     func(Ended)     // nil if nobody wants to know: see Config
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers

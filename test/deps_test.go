@@ -12,7 +12,7 @@ import (
 //
 //	7  cmd/delaybroker
 //	6  cmd/embedded   broker/probes
-//	5  broker/inspect   broker/metrics   broker/bench
+//	5  broker/inspect   broker/metrics   broker/bench   broker/trace
 //	4  broker
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/control"},
 	{"broker"},
-	{"broker/inspect", "broker/metrics", "broker/bench"},
+	{"broker/inspect", "broker/metrics", "broker/bench", "broker/trace"},
 	{"cmd/embedded", "broker/probes"},
 	{"cmd/delaybroker"},
 }
@@ -81,6 +81,7 @@ func TestForeignImports(t *testing.T) {
 		client     = "github.com/nats-io/nats.go"
 		server     = "github.com/nats-io/nats-server/"
 		prometheus = "github.com/prometheus/"
+		telemetry  = "go.opentelemetry.io/"
 	)
 	command := []string{server, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/"}
 	for _, rule := range []struct {
@@ -122,6 +123,7 @@ func TestForeignImports(t *testing.T) {
 			"a verdict is a publish, which needs no broker",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{"delaybroker/broker", []string{telemetry}, "the engine says how messages end, and broker/trace makes spans of it"},
 		{
 			"delaybroker/broker",
 			[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},

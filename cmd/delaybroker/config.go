@@ -25,6 +25,7 @@ type config struct {
 	embed    *embedded.Config  // nil when the server is external
 	httpAddr string            // empty means no HTTP
 	log      logConfig
+	spans    func() (sent, dropped uint64) // nil while no spans are made
 }
 
 type logConfig struct {

@@ -66,7 +66,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 //
 //  1. /readyz says 503, so that nobody counts on us
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
-//  3. the connections close
+//  3. the connections close, and the last spans are sent, for a second at most
 //  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
 //  5. the embedded server stops, with all that was said to it on disk
 func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error) {
@@ -83,6 +83,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 		defer listener.Close()
 	}
 	build := readBuild()
+	defer cfg.trace(build.name(), log)()
 	dialer := dialer{
 		access: cfg.access, apart: cfg.apart, version: build.name(), patient: cfg.embed == nil, lost: life.fail, log: log,
 	}
@@ -113,6 +114,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 	if listener != nil {
 		web.Handler = probes.Source{
 			Engine: b, Connected: links.connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Traces:  cfg.spans,
 			Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
 		}.Handler()
 		life.running.Go(func() { probes.Serve(web, listener, life.fail) })

@@ -187,7 +187,9 @@ func TestScrapeAnnotations(t *testing.T) {
 // shownMetrics are the names of all metrics, with their labels.
 func shownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
-	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
+	traces := func() (sent, dropped uint64) { return 0, 0 }
+	ready := func() bool { return true }
+	registry := metrics.New(metrics.Source{Ready: ready, Traces: traces, Status: func() broker.Status {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true,
 				NextDue: time.Now(), MaxBytes: 1}},
