@@ -169,7 +169,8 @@ func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, re
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),
-		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, pauses: b.pauses.Keeper,
+		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
+		pauses: b.pauses.Keeper,
 	}
 }
 

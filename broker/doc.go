@@ -42,6 +42,7 @@
 //
 //	The time: leader/…, look.go. The memory for reading: budget/….
 //	Figures for operators: report.go, overdue.go, figures/…; when a message should have left: provision/….
+//	How each message ended: ended.go.
 //
 // These are the stops of a message without trouble; a test follows one and fails when a stop is missing.
 //
@@ -99,7 +100,8 @@
 //     token of its publish (package outbox), and an acknowledgement of a lane only with that lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and asks before each. Work that is not finished
 //     when a lease is lost is done again by the next owner, under the same ids.
-//   - Nothing waits for the journal (record.go, package journal), and nothing is decided by it.
+//   - Nothing waits for the journal (record.go, package journal), or for whoever else is told how messages end
+//     (ended.go), and nothing is decided by them.
 //   - No loop waits for an answer, and every queue is bounded by the number of messages that its worker may hold.
 //
 // # What was tried and rejected

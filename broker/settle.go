@@ -228,9 +228,7 @@ func (w *worker) countMove(f *flight, m moment) {
 		w.counts.Retries.Add(1)
 	case dead:
 		w.shared.tally.Dead[f.sent.why.Code].Add(1)
-		if w.shared.journal != nil {
-			w.shared.journal.Add(deadRecord(f, m.now))
-		}
+		w.recordDead(f, m)
 	}
 }
 
@@ -324,9 +322,7 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
 		w.shared.tally.Lateness[w.lane.Kind].Observe(w.lateness(f, m.now))
-		if w.shared.journal != nil {
-			w.shared.journal.Add(deliveredRecord(f, m.now, w.lateness(f, m.now)))
-		}
+		w.recordDelivered(f, m)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }

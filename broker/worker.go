@@ -56,6 +56,7 @@ type instance struct {
 	refusals  *ratelog.Keyed  // by target, for all lanes together
 	journal   *journal.Writer // nil if none is kept
 	timers    *alarm.Stream
+	ended     func(Ended) // nil if nobody wants to know: see Config
 
 	holdMessages int           // how many messages a lane keeps: see Config
 	grace        time.Duration // how long a stop waits for answers

@@ -14,7 +14,7 @@ import (
 //	9  cmd/process   cmd/demo
 //	8  cmd/settings
 //	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   broker/probes   broker/page
-//	6  broker/inspect   broker/bench
+//	6  broker/inspect   broker/bench   broker/trace
 //	5  broker   broker/metrics
 //	4  broker/figures   broker/provision ──▶ broker/conf
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm ──▶ broker/control
@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm"},
 	{"broker/conf", "broker/provision", "broker/figures"},
 	{"broker", "broker/metrics"},
-	{"broker/inspect", "broker/bench"},
+	{"broker/inspect", "broker/bench", "broker/trace"},
 	{
 		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "broker/probes", "broker/page",
 	},
@@ -91,6 +91,7 @@ func TestForeignImports(t *testing.T) {
 		client     = "github.com/nats-io/nats.go"
 		server     = "github.com/nats-io/nats-server/"
 		prometheus = "github.com/prometheus/"
+		telemetry  = "go.opentelemetry.io/"
 	)
 	command := []string{server, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/"}
 	for _, rule := range []struct {
@@ -147,6 +148,7 @@ func TestForeignImports(t *testing.T) {
 			"streams are made without reading them",
 		},
 		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
+		{"delaybroker/broker", []string{telemetry}, "the engine says how messages end, and broker/trace makes spans of it"},
 		{
 			"delaybroker/broker",
 			[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},

@@ -107,6 +107,9 @@ type Config struct {
 	Journal time.Duration
 	// JournalBytes bounds the records: beyond it, the oldest go before their time. Defaults to DefaultJournalBytes.
 	JournalBytes int64
+	// Ended is called for each message that was delivered or became a dead letter, by the loops of the lanes, at the same
+	// time. They wait for it, so it has to return at once. May be nil.
+	Ended func(Ended)
 	// Timers creates the stream of named timers. One that exists is served in any case. With TimersSpare a start goes on
 	// where it cannot be made.
 	Timers, TimersSpare bool

@@ -13,6 +13,8 @@ import (
 type Source struct {
 	Status func() figures.Status
 	Ready  func() bool
+	// Traces says how many spans were sent and dropped; nil where none are made.
+	Traces func() (sent, dropped uint64)
 	// Labels of build_info. Empty means unknown.
 	Version, Revision, GoVersion string
 }
@@ -59,6 +61,10 @@ var (
 	journalDropped = desc("journal_dropped_total",
 		"Records of deliveries and dead letters that are missing in the journal, because its stream took nothing or too "+
 			"little. The messages themselves were delivered.")
+	spansSent    = desc("trace_spans_total", "Spans of messages that the OpenTelemetry collector has taken.")
+	spansDropped = desc("trace_dropped_total",
+		"Spans of messages that were dropped, because the OpenTelemetry collector takes none or too few. The messages "+
+			"themselves are not affected.")
 	pausedPatterns = desc("paused_patterns",
 		"Patterns of targets that are paused or being resumed, the same on all instances.")
 	pausedMessages = desc("paused_messages", "Messages that wait for them, the same on all instances.")
@@ -155,7 +161,7 @@ type collector struct{ Source }
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks, swept,
-		journalStored, journalDropped,
+		journalStored, journalDropped, spansSent, spansDropped,
 		pausedPatterns, pausedMessages,
 	} {
 		out <- d
@@ -198,6 +204,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))
+	if c.Traces != nil {
+		sent, dropped := c.Traces()
+		send(spansSent, prometheus.CounterValue, float64(sent))
+		send(spansDropped, prometheus.CounterValue, float64(dropped))
+	}
 	send(pausedPatterns, prometheus.GaugeValue, float64(len(s.Paused)))
 	send(pausedMessages, prometheus.GaugeValue, float64(s.Waiting))
 	for _, l := range s.Lanes {

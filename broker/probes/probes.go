@@ -38,6 +38,8 @@ type Source struct {
 	Stopping  <-chan struct{}        // closed when a stop was asked for
 	// Durability is what an acknowledgement means, once that is known.
 	Durability *atomic.Pointer[string]
+	// Traces says how many spans were sent and dropped; nil where none are made.
+	Traces func() (sent, dropped uint64)
 
 	Version, Revision, GoVersion string // of the program
 
@@ -71,7 +73,7 @@ func (s Source) probes() *http.ServeMux {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
 		Status: s.Engine.Status, Ready: func() bool { return Fine(s.Checks()) },
-		Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
+		Traces: s.Traces, Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
 	}), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	return mux
 }

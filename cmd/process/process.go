@@ -30,6 +30,8 @@ type Process struct {
 	Log    *slog.Logger
 
 	Version, Revision, GoVersion string // of this program, for the probes and the log
+
+	spans func() (sent, dropped uint64) // nil while no spans are made
 }
 
 // Run starts what is in the picture, from the bottom up, and stops it from the top down.
@@ -53,20 +55,23 @@ type Process struct {
 //  3. the connections close
 //  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
 //  5. the embedded server stops, with all that was said to it on disk
+//  6. the last spans are sent, for a second at most
 func (p Process) Run(parent context.Context) (err error) {
-	cfg, log := p.Config, p.Log
+	log := p.Log
 	life := begin(parent, log)
 	defer func() { life.end(err) }()
 	ctx := life.ctx
 
 	// The port comes first: a broker that cannot be probed should not have touched anything.
-	listener, err := listen(cfg.HTTPAddr)
+	listener, err := listen(p.Config.HTTPAddr)
 	if err != nil {
 		return p.another(ctx, err)
 	}
 	if listener != nil {
 		defer listener.Close()
 	}
+	defer p.trace()()
+	cfg := p.Config
 	dialer := links.Dialer{
 		Access: cfg.Access, Apart: cfg.Apart, Version: p.Version, Patient: cfg.Embedded == nil, Lost: life.fail, Log: log,
 	}
@@ -101,7 +106,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	if listener != nil {
 		source := probes.Source{
 			Engine: b, Connected: set.Connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
-			Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
+			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
 		shown := p.page(b, dialer, source)
 		source.Page = shown

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,7 +32,9 @@ func TestSettingsExist(t *testing.T) {
 	t.Parallel()
 	known := settings(t)
 	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)
-	for _, file := range []string{"../../Dockerfile", "kubernetes-shared.yaml", "kubernetes-sidecar.yaml",
+	for _, file := range []string{"../../Dockerfile", "kubernetes/base/deployment.yaml", "kubernetes/cluster/nats.yaml",
+		"kubernetes/statefulset/kustomization.yaml", "kubernetes/standalone/embedded.yaml",
+		"kubernetes/sidecar/deployment.yaml", "kubernetes/example/kustomization.yaml",
 		"compose.yaml", "delaybroker.service"} {
 		found := name.FindAllString(read(t, file), -1)
 		for _, n := range found {
@@ -107,7 +108,7 @@ func TestWhoMakesTheStreams(t *testing.T) {
 		t.Fatalf("streams --as nack: %v", err)
 	}
 	for where, text := range map[string]string{
-		"streams --as nack": string(manifests), "kubernetes-shared.yaml": read(t, "kubernetes-shared.yaml"),
+		"streams --as nack": string(manifests), "cluster": read(t, "kubernetes/cluster/nats.yaml"),
 	} {
 		if !regexp.MustCompile(`(?m)^ *#.*DELAY_PROVISION.*verify`).MatchString(text) {
 			t.Errorf("%s does not say what brokers need whose streams somebody else makes", where)
@@ -170,120 +171,6 @@ func TestImageSaysWhatItExposes(t *testing.T) {
 			t.Errorf("compose: %s is %q, want it from the shell", name, value)
 		}
 	}
-}
-
-// TestKubernetes checks both manifests.
-func TestKubernetes(t *testing.T) {
-	t.Parallel()
-	for _, file := range []string{"kubernetes-shared.yaml", "kubernetes-sidecar.yaml"} {
-		t.Run(file, func(t *testing.T) {
-			t.Parallel()
-			d := readDeployment(t, file)
-			if d.APIVersion != "apps/v1" || d.Kind != "Deployment" {
-				t.Fatalf("it is a %s %s, want a Deployment", d.APIVersion, d.Kind)
-			}
-			if d.Spec.Replicas < 2 || d.Spec.Strategy.Type != "RollingUpdate" {
-				t.Errorf("%d replicas, strategy %s: want another that takes over, from one that dies and in a rollout",
-					d.Spec.Replicas, d.Spec.Strategy.Type)
-			}
-			if env := brokerIn(t, d).env(); env["DELAY_INSTANCE"] != "" || env["DELAY_MAX_OWNERS"] == "1" {
-				t.Errorf("instance %q, at most %q owners: the pods have to have names of their own, and to share",
-					env["DELAY_INSTANCE"], env["DELAY_MAX_OWNERS"])
-			}
-			if labels := d.Spec.Template.Metadata.Labels; len(labels) == 0 ||
-				!maps.Equal(labels, d.Spec.Selector.MatchLabels) {
-				t.Errorf("the pod has the labels %v, and %v are selected", labels, d.Spec.Selector.MatchLabels)
-			}
-			checkPod(t, d.Spec.Template.Spec, d.Spec.Selector.MatchLabels)
-			checkContainer(t, d.Spec.Template.Spec, brokerIn(t, d))
-		})
-	}
-}
-
-func checkPod(t *testing.T, p pod, labels map[string]string) {
-	t.Helper()
-	if p.EnableServiceLinks == nil || *p.EnableServiceLinks {
-		t.Error("services of the namespace can set variables that look like settings")
-	}
-	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken {
-		t.Error("the pod gets a token for the cluster, which nothing in it uses")
-	}
-	if least := grace(t); time.Duration(p.TerminationGracePeriod)*time.Second <= least {
-		t.Errorf("the pod is killed after %d s, and a drain takes up to %s", p.TerminationGracePeriod, least)
-	}
-	s := p.SecurityContext
-	if !s.RunAsNonRoot || fmt.Sprint(s.RunAsUser) != user || fmt.Sprint(s.RunAsGroup) != user ||
-		s.SeccompProfile.Type != "RuntimeDefault" {
-		t.Errorf("securityContext is %+v, want the image's user, not root, with the runtime's seccomp profile", s)
-	}
-	for _, c := range p.TopologySpread {
-		if c.TopologyKey != "kubernetes.io/hostname" || c.WhenUnsatisfiable != "ScheduleAnyway" ||
-			!maps.Equal(c.LabelSelector.MatchLabels, labels) {
-			t.Errorf("pods are spread by %+v, want over nodes where that can be, those with the labels %v", c, labels)
-		}
-	}
-	for _, v := range p.Volumes {
-		if v.Secret.SecretName == "" || v.Secret.DefaultMode != 0o440 || fmt.Sprint(s.FSGroup) != user {
-			t.Errorf("volume %+v: want a secret that the group alone can read, and the group %s", v, user)
-		}
-	}
-}
-
-func checkContainer(t *testing.T, p pod, c container) {
-	t.Helper()
-	env := c.env()
-	if env["NATS_URL"] == "" {
-		t.Error("there is no NATS_URL, so a server would be embedded in a pod that loses its data")
-	}
-	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
-		!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
-		t.Errorf("securityContext is %+v, want no privileges and a read-only root", s)
-	}
-
-	if len(c.Ports) != 1 {
-		t.Fatalf("%d ports, want the one for probes", len(c.Ports))
-	}
-	if err := reachable(env["DELAY_HTTP_ADDR"], strconv.Itoa(c.Ports[0].ContainerPort)); err != nil {
-		t.Errorf("DELAY_HTTP_ADDR: %v", err)
-	}
-	probes := map[string]*probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe}
-	for path, p := range probes {
-		if p == nil || p.HTTPGet.Path != path || p.HTTPGet.Port != c.Ports[0].Name {
-			t.Errorf("a probe is %+v, want %s at port %s", p, path, c.Ports[0].Name)
-		}
-	}
-	sidecar := slices.ContainsFunc(p.InitContainers, func(i container) bool { return i.Name == c.Name })
-	if sidecar {
-		if c.RestartPolicy != "Always" {
-			t.Error("an init container without restartPolicy Always has to end before the application starts")
-		}
-		if c.StartupProbe == nil || c.StartupProbe.HTTPGet.Path != "/readyz" ||
-			c.StartupProbe.HTTPGet.Port != c.Ports[0].Name {
-			t.Errorf("the startup probe is %+v, want /readyz: the application starts when it succeeds", c.StartupProbe)
-		}
-		if env["DELAY_PREFIX"] == "" || env["DELAY_LEVELS"] != "short" {
-			t.Errorf("a sidecar needs a prefix of its own and few streams, got %v", env)
-		}
-	}
-
-	request, limit, soft := mebibytes(t, c.Resources.Requests["memory"]), mebibytes(t, c.Resources.Limits["memory"]),
-		mebibytes(t, env["GOMEMLIMIT"])
-	if request <= 0 || soft < limit*85/100 || soft > limit*92/100 {
-		t.Errorf("memory: %d MiB requested, limit %d, GOMEMLIMIT %d; want nine tenths of the limit", request, limit,
-			soft)
-	}
-	if _, limited := c.Resources.Limits["cpu"]; limited || c.Resources.Requests["cpu"] == "" {
-		t.Error("want a request and no limit for the processor: throttling makes messages late")
-	}
-
-	creds := env["NATS_CREDS"]
-	for _, m := range c.VolumeMounts {
-		if path.Dir(creds) == m.MountPath && m.ReadOnly {
-			return
-		}
-	}
-	t.Errorf("NATS_CREDS is %q, and nothing is mounted read-only there", creds)
 }
 
 // TestCompose checks both variants: a separate NATS server, and an embedded one.

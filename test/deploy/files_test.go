@@ -15,28 +15,34 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The types of the files. Decoding is strict: a key that is missing here is a spelling mistake.
+// The types of the files. Decoding compose.yaml is strict: a key that is missing here is a spelling mistake. The
+// objects of Kubernetes are held against its own types by the program in render; here is what the tests look at.
 type (
-	deployment struct {
+	// workload is a Deployment or a StatefulSet.
+	workload struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
 		Metadata   metadata
 		Spec       struct {
-			Replicas int
-			Strategy struct{ Type string }
-			Selector struct {
-				MatchLabels map[string]string `yaml:"matchLabels"`
-			}
-			Template struct {
+			Replicas    int
+			Strategy    struct{ Type string }
+			ServiceName string `yaml:"serviceName"`
+			Selector    labelSelector
+			Template    struct {
 				Metadata metadata
 				Spec     pod
 			}
+			Claims []struct{ Metadata metadata } `yaml:"volumeClaimTemplates"`
 		}
 	}
 	metadata struct {
 		Name        string
+		Namespace   string
 		Labels      map[string]string
 		Annotations map[string]string
+	}
+	labelSelector struct {
+		MatchLabels map[string]string `yaml:"matchLabels"`
 	}
 	pod struct {
 		EnableServiceLinks           *bool `yaml:"enableServiceLinks"`
@@ -50,12 +56,10 @@ type (
 			SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
 		} `yaml:"securityContext"`
 		TopologySpread []struct {
-			MaxSkew           int    `yaml:"maxSkew"`
-			TopologyKey       string `yaml:"topologyKey"`
-			WhenUnsatisfiable string `yaml:"whenUnsatisfiable"`
-			LabelSelector     struct {
-				MatchLabels map[string]string `yaml:"matchLabels"`
-			} `yaml:"labelSelector"`
+			MaxSkew           int           `yaml:"maxSkew"`
+			TopologyKey       string        `yaml:"topologyKey"`
+			WhenUnsatisfiable string        `yaml:"whenUnsatisfiable"`
+			LabelSelector     labelSelector `yaml:"labelSelector"`
 		} `yaml:"topologySpreadConstraints"`
 		InitContainers []container `yaml:"initContainers"`
 		Containers     []container
@@ -71,11 +75,16 @@ type (
 		Name          string
 		Image         string
 		RestartPolicy string `yaml:"restartPolicy"`
-		Env           []struct{ Name, Value string }
-		Ports         []struct {
-			Name          string
-			ContainerPort int `yaml:"containerPort"`
+		Env           []struct {
+			Name, Value string
+			ValueFrom   struct {
+				FieldRef struct {
+					FieldPath string `yaml:"fieldPath"`
+				} `yaml:"fieldRef"`
+				SecretKeyRef struct{ Name, Key string } `yaml:"secretKeyRef"`
+			} `yaml:"valueFrom"`
 		}
+		Ports           []port
 		StartupProbe    *probe `yaml:"startupProbe"`
 		ReadinessProbe  *probe `yaml:"readinessProbe"`
 		LivenessProbe   *probe `yaml:"livenessProbe"`
@@ -90,6 +99,10 @@ type (
 			MountPath string `yaml:"mountPath"`
 			ReadOnly  bool   `yaml:"readOnly"`
 		} `yaml:"volumeMounts"`
+	}
+	port struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
 	}
 	probe struct {
 		HTTPGet          struct{ Path, Port string } `yaml:"httpGet"`
@@ -133,18 +146,20 @@ type (
 func environments(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	c := readCompose(t)
-	return map[string]map[string]string{
+	all := map[string]map[string]string{
 		"image":            {},
 		"image, NATS_URL":  {"NATS_URL": "nats://nats:4222"},
-		"shared":           brokerIn(t, readDeployment(t, "kubernetes-shared.yaml")).env(),
-		"sidecar":          brokerIn(t, readDeployment(t, "kubernetes-sidecar.yaml")).env(),
 		"compose":          c.Services["broker"].Environment,
 		"compose embedded": c.Services["embedded"].Environment,
 	}
+	for _, dir := range shapes {
+		all[dir] = brokerIn(t, workloadOf(t, dir)).env()
+	}
+	return all
 }
 
 // brokerIn is the broker's container.
-func brokerIn(t *testing.T, d deployment) container {
+func brokerIn(t *testing.T, d workload) container {
 	t.Helper()
 	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
 		if strings.Contains(c.Image, "/delaybroker:") {
@@ -159,6 +174,9 @@ func (c container) env() map[string]string {
 	env := make(map[string]string)
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
+		if from := e.ValueFrom; from.FieldRef.FieldPath+from.SecretKeyRef.Key != "" {
+			env[e.Name] = "of-kubernetes"
+		}
 	}
 	return env
 }
@@ -228,13 +246,6 @@ func readUnit(t *testing.T) map[string][]string {
 		values[section+"/"+key] = append(values[section+"/"+key], value)
 	}
 	return values
-}
-
-func readDeployment(t *testing.T, file string) deployment {
-	t.Helper()
-	var d deployment
-	decode(t, file, &d)
-	return d
 }
 
 func readCompose(t *testing.T) compose {

@@ -175,7 +175,7 @@ func TestMetricsThatAreTold(t *testing.T) {
 // TestScrapeAnnotations checks that the annotations send Prometheus to the port where the program listens.
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
-	d := readDeployment(t, "kubernetes-shared.yaml")
+	d := workloadOf(t, "cluster")
 	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422",
 		"prometheus.io/path": "/metrics"}
 	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
@@ -189,7 +189,9 @@ func TestScrapeAnnotations(t *testing.T) {
 // shownMetrics are the names of all metrics, with their labels.
 func shownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
-	registry := metrics.New(metrics.Source{Ready: func() bool { return true }, Status: func() broker.Status {
+	traces := func() (sent, dropped uint64) { return 0, 0 }
+	ready := func() bool { return true }
+	registry := metrics.New(metrics.Source{Ready: ready, Traces: traces, Status: func() broker.Status {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{
 				Stream: "DELAY_1s", Kind: "level", Ownership: figures.Ownership{Owned: true},

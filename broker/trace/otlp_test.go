@@ -1,0 +1,139 @@
+package trace
+
+import (
+	"compress/gzip"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+
+	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// receiver is a collector over HTTP.
+type receiver struct {
+	*httptest.Server
+	mu       sync.Mutex // guards what follows
+	requests []*http.Request
+	received []*otlp.ResourceSpans
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var body io.Reader = req.Body
+		if req.Header.Get("Content-Encoding") == "gzip" {
+			var err error
+			if body, err = gzip.NewReader(req.Body); err != nil {
+				t.Error(err)
+			}
+		}
+		raw, err := io.ReadAll(body)
+		var export collect.ExportTraceServiceRequest
+		if err == nil {
+			err = proto.Unmarshal(raw, &export)
+		}
+		if err != nil {
+			t.Errorf("a request that cannot be read: %v", err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requests, r.received = append(r.requests, req), append(r.received, export.ResourceSpans...)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// TestCollectorGetsSpans: as protobuf over HTTP, where the standard variables say, with what they say.
+func TestCollectorGetsSpans(t *testing.T) {
+	r := newReceiver(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cret")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+	if asked, err := Asked(os.Getenv); !asked || err != nil {
+		t.Fatalf("asked %v, %v", asked, err)
+	}
+	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(tr)
+	e := ending("Traceparent", sampled)
+	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // what cannot be encoded spoils no batch
+	tr.Ended(e)
+	stop()
+	wantCounts(t, tr, 1, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.requests) != 1 || r.requests[0].URL.Path != "/v1/traces" || r.requests[0].Header.Get("api-key") != "s3cret" {
+		t.Fatalf("requests %v", r.requests)
+	}
+	resource := make(map[string]string)
+	for _, a := range r.received[0].Resource.Attributes {
+		resource[a.Key] = a.Value.GetStringValue()
+	}
+	for key, want := range map[string]string{
+		"service.name": "orders-delay", "service.version": "v1.2.3", "deployment.environment.name": "test",
+	} {
+		if resource[key] != want {
+			t.Errorf("resource: %s is %q, want %q", key, resource[key], want)
+		}
+	}
+	s := r.received[0].ScopeSpans[0].Spans[0]
+	if string(s.TraceId) != unhex(t, theTrace) || string(s.ParentSpanId) != unhex(t, theSpan) || len(s.SpanId) != 8 {
+		t.Errorf("trace %x, parent %x, span %x", s.TraceId, s.ParentSpanId, s.SpanId)
+	}
+	if int64(s.StartTimeUnixNano) != e.Accepted.UnixNano() || int64(s.EndTimeUnixNano) != e.At.UnixNano() {
+		t.Errorf("from %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano)
+	}
+	if s.Kind != otlp.Span_SPAN_KIND_CLIENT {
+		t.Errorf("kind %s", s.Kind)
+	}
+}
+
+// TestNobodyAtTheEndpoint: what is refused is dropped at once, and the stop waits for nothing.
+func TestNobodyAtTheEndpoint(t *testing.T) {
+	r := newReceiver(t)
+	r.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
+	tr, err := New(Config{Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(tr)
+	for range 1000 {
+		tr.Ended(ending("Traceparent", sampled))
+	}
+	stop()
+	wantCounts(t, tr, 0, 1000)
+}
+
+// TestDefaultServiceName: where nobody says otherwise, the service is called as the program.
+func TestDefaultServiceName(t *testing.T) {
+	t.Setenv("OTEL_SERVICE_NAME", "")
+	of, err := resourceOf("v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, _ := of.Set().Value("service.name"); name.AsString() != "delaybroker" {
+		t.Errorf("service.name is %q", name.AsString())
+	}
+}
+
+func unhex(t *testing.T, s string) string {
+	t.Helper()
+	b := make([]byte, len(s)/2)
+	if !lowerHex(b, s) {
+		t.Fatalf("%s is no number", s)
+	}
+	return string(b)
+}

@@ -1,0 +1,89 @@
+package trace
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	parentHeader = "traceparent"
+	stateHeader  = "tracestate"
+	// mostState is how much of a tracestate is passed on, in bytes; its standard asks for that much.
+	mostState = 512
+)
+
+// parentOf is the span context that the producer has put into the headers, and its trace state. Names have any case:
+// JetStream's clients write Traceparent or traceparent. What stands there twice, or is not well-formed, does not count:
+// the message has no parent then.
+func parentOf(h message.Header) (parent trace.SpanContext, state string) {
+	if len(h) == 0 {
+		return parent, ""
+	}
+	text := value(h, parentHeader)
+	if text == "" {
+		return parent, ""
+	}
+	if parent = parse(text); !parent.IsValid() {
+		return parent, ""
+	}
+	if state = value(h, stateHeader); len(state) > mostState {
+		state = ""
+	}
+	return parent, state
+}
+
+// value is that of a header which is there once, or empty.
+func value(h message.Header, name string) string {
+	found := ""
+	for k, vs := range h {
+		if len(k) != len(name) || !strings.EqualFold(k, name) {
+			continue
+		}
+		if found != "" || len(vs) != 1 {
+			return ""
+		}
+		found = vs[0]
+	}
+	return found
+}
+
+// parse reads a traceparent of the W3C's recommendation; the zero context is returned for what is none:
+//
+//	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+//
+// A later version may have more behind another hyphen.
+func parse(s string) trace.SpanContext {
+	const version, traceID, spanID, flags, end = 0, 3, 36, 53, 55
+	if len(s) < end || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+		return trace.SpanContext{}
+	}
+	var v, f [1]byte
+	if !lowerHex(v[:], s[version:2]) || !lowerHex(f[:], s[flags:end]) || v[0] == 0xff ||
+		v[0] == 0 && len(s) != end || len(s) > end && s[end] != '-' {
+		return trace.SpanContext{}
+	}
+	var c trace.SpanContextConfig
+	if !lowerHex(c.TraceID[:], s[traceID:35]) || !lowerHex(c.SpanID[:], s[spanID:52]) {
+		return trace.SpanContext{}
+	}
+	c.TraceFlags, c.Remote = trace.TraceFlags(f[0])&(trace.FlagsSampled|trace.FlagsRandom), true
+	if parent := trace.NewSpanContext(c); parent.IsValid() {
+		return parent
+	}
+	return trace.SpanContext{}
+}
+
+// lowerHex decodes digits, of which the letters have to be small.
+func lowerHex(into []byte, s string) bool {
+	for i := range len(s) {
+		if s[i] >= 'A' && s[i] <= 'F' {
+			return false
+		}
+	}
+	_, err := hex.Decode(into, []byte(s))
+	return err == nil
+}

@@ -1,0 +1,69 @@
+package trace
+
+import (
+	"strings"
+	"testing"
+)
+
+func of(variables ...string) Environment {
+	return func(name string) string {
+		for _, v := range variables {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// TestAsked: without an endpoint there are no spans, and what cannot be had is said, and not tried.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"
+	for _, tt := range []struct {
+		env  []string
+		want bool
+		says string // of the error; empty for none
+	}{
+		{nil, false, ""},
+		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT="}, false, ""},
+		{[]string{"OTEL_SERVICE_NAME=x", "OTEL_TRACES_SAMPLER=always_on"}, false, ""},
+		{[]string{endpoint}, true, ""},
+		{[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=https://collector/v1/traces"}, true, ""},
+		{[]string{endpoint, "OTEL_SDK_DISABLED=true"}, false, ""},
+		{[]string{endpoint, "OTEL_TRACES_EXPORTER=none"}, false, ""},
+		{[]string{endpoint, "OTEL_TRACES_EXPORTER=otlp"}, true, ""},
+		{[]string{endpoint, "OTEL_TRACES_EXPORTER=zipkin"}, false, "OTEL_TRACES_EXPORTER"},
+		{[]string{endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"}, true, ""},
+		{[]string{endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, false, "4318"},
+		{[]string{endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
+			true, ""},
+		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318"}, false, "URL"},
+		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:secret@"}, false, "URL"},
+	} {
+		got, err := Asked(of(tt.env...))
+		if got != tt.want || (err != nil) != (tt.says != "") {
+			t.Errorf("%v: got %v, %v; want %v", tt.env, got, err, tt.want)
+		}
+		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%v: the error says %q, want something of %s", tt.env, err, tt.says)
+		}
+	}
+}
+
+// TestBounds: whatever the environment says, the queue has a bound, and a batch fits into it.
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		env         []string
+		room, batch int
+	}{
+		{nil, defaultQueue, defaultBatch},
+		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=100"}, 100, 100},
+		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=0", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=-1"}, defaultQueue, defaultBatch},
+		{[]string{"OTEL_BSP_MAX_QUEUE_SIZE=99999999999", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=many"}, mostQueue, defaultBatch},
+	} {
+		if tr := newTracer(t, &collector{}, tt.env...); tr.room != tt.room || tr.batch != tt.batch {
+			t.Errorf("%v: room %d, batch %d; want %d, %d", tt.env, tr.room, tr.batch, tt.room, tt.batch)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package trace
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The names of a span and of its events.
+const (
+	spanName     = "deliver"
+	eventHop     = "hop"
+	eventDue     = "due"
+	eventRefused = "refused"
+)
+
+// Our own attributes: see the package comment.
+const (
+	keyDelay    = attribute.Key("delaybroker.delay")
+	keyLate     = attribute.Key("delaybroker.late")
+	keyHops     = attribute.Key("delaybroker.hops")
+	keyAttempts = attribute.Key("delaybroker.attempts")
+	keyAttempt  = attribute.Key("delaybroker.attempt")
+	keyLane     = attribute.Key("delaybroker.lane")
+	keyReason   = attribute.Key("delaybroker.reason")
+)
+
+// span makes the span of a message. It comes out at t.made, if the sampler wants it.
+func (t *Tracer) span(e *ended) {
+	ctx := context.Background()
+	if e.parent.IsValid() {
+		if state, err := trace.ParseTraceState(e.state); err == nil {
+			e.parent = e.parent.WithTraceState(state)
+		}
+		ctx = trace.ContextWithSpanContext(ctx, e.parent)
+	}
+	_, s := t.tracer.Start(ctx, spanName, trace.WithTimestamp(e.Accepted), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(e.attributes()...))
+	defer func() { s.End(trace.WithTimestamp(later(e.At, e.Accepted))) }()
+	if !s.IsRecording() {
+		return
+	}
+	for _, event := range e.events() {
+		s.AddEvent(event.name, trace.WithTimestamp(event.at), trace.WithAttributes(event.attributes...))
+	}
+	if e.Code != "" {
+		s.SetAttributes(semconv.ErrorTypeKey.String(string(e.Code)))
+		s.SetStatus(codes.Error, text(e.Reason))
+	}
+}
+
+func (e *ended) attributes() []attribute.KeyValue {
+	all := []attribute.KeyValue{
+		semconv.MessagingSystemKey.String("nats"),
+		semconv.MessagingOperationName(spanName),
+		semconv.MessagingOperationTypeSend,
+		semconv.MessagingMessageID(text(e.ID)),
+		semconv.MessagingMessageBodySize(e.Size),
+		keyHops.Int(e.Hops),
+		keyAttempts.Int(e.Attempts()),
+		keyLane.String(e.Lane),
+	}
+	if e.Target != "" {
+		all = append(all, semconv.MessagingDestinationName(text(e.Target)))
+	}
+	if !e.Due.IsZero() {
+		all = append(all, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()), keyLate.Float64(e.Late.Seconds()))
+	}
+	return all
+}
+
+// event is something that happened on the way.
+type event struct {
+	name       string
+	at         time.Time
+	attributes []attribute.KeyValue
+}
+
+// events are in the order of their times. A refusal is the reason of a hop at the same time.
+func (e *ended) events() []event {
+	var all []event
+	if !e.Due.IsZero() {
+		all = append(all, event{eventDue, e.Due, nil})
+	}
+	if e.Refused > 1 && !e.First.IsZero() {
+		all = append(all, event{eventRefused, e.First, []attribute.KeyValue{keyAttempt.Int(1)}})
+	}
+	if e.Refused > 0 && !e.Last.IsZero() {
+		all = append(all, event{eventRefused, e.Last,
+			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(text(e.Reason))}})
+	}
+	if e.Hops > 0 {
+		all = append(all, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// text is what can be encoded: a reason may quote a server, or a service.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// made collects the spans that Run has made, as their processor. No other goroutine makes any.
+type made struct{ spans []sdk.ReadOnlySpan }
+
+// take returns the spans, and begins anew.
+func (m *made) take() []sdk.ReadOnlySpan {
+	all := m.spans
+	m.spans = nil
+	return all
+}
+
+// OnStart does nothing.
+func (m *made) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd keeps a span.
+func (m *made) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
+
+// Shutdown does nothing: Run stops the exporter.
+func (m *made) Shutdown(context.Context) error { return nil }
+
+// ForceFlush does nothing: there is nothing to wait for.
+func (m *made) ForceFlush(context.Context) error { return nil }

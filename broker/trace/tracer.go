@@ -1,0 +1,220 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"delaybroker/broker"
+	"delaybroker/broker/ratelog"
+)
+
+const (
+	// serviceName is ours unless the environment names another.
+	serviceName = "delaybroker"
+	// lastWords is how long a stop waits for the collector: a broker that is to start again must not wait for its traces.
+	lastWords = time.Second
+	// sayEvery is how often the log says that spans are dropped.
+	sayEvery = time.Minute
+
+	forever = time.Duration(1<<63 - 1)
+)
+
+// Config says how a tracer works.
+type Config struct {
+	Version     string // of the program
+	Environment Environment
+	Log         *slog.Logger
+	// Exporter sends the spans. Defaults to OTLP over HTTP, as the variables of the process say.
+	Exporter sdk.SpanExporter
+}
+
+// Tracer makes the spans. Make one with New; Run does the work.
+type Tracer struct {
+	sent    atomic.Uint64 // spans that the collector has
+	dropped atomic.Uint64 // for want of room, or because the collector did not take them
+
+	log            *slog.Logger
+	exporter       sdk.SpanExporter
+	tracer         trace.Tracer
+	made           made // of Run's alone
+	room, batch    int  // endings that may wait, and spans in a request
+	delay, timeout time.Duration
+	heeds          bool // a producer that does not sample makes no span
+	bell           chan struct{}
+	said           ratelog.Limit
+
+	mu      sync.Mutex // guards what follows; it is held for as long as it takes to copy one ending
+	queue   []ended
+	waiting int       // those that Run has taken, and not sent, included
+	since   time.Time // local; when the first of the queue was added
+	spare   []ended   // a queue that was sent
+}
+
+// ended is a message whose span is to be made.
+type ended struct {
+	broker.Ended // without its header, which may be large
+	parent       trace.SpanContext
+	state        string
+}
+
+// New returns a tracer that takes endings at once, and sends spans when it runs. What OpenTelemetry has to say goes to
+// the log from then on, for the whole process.
+func New(cfg Config) (*Tracer, error) {
+	env := cfg.Environment
+	t := &Tracer{
+		log: cfg.Log, exporter: cfg.Exporter, heeds: env.heeds(), bell: make(chan struct{}, 1),
+		room: env.number(envQueue, defaultQueue, mostQueue), batch: env.number(envBatch, defaultBatch, mostQueue),
+		delay: env.milliseconds(envDelay, defaultDelay), timeout: env.milliseconds(envTimeout, defaultTimeout),
+	}
+	t.batch = min(t.batch, t.room)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
+	of, err := resourceOf(cfg.Version)
+	if err != nil {
+		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is not used", "err", err)
+	}
+	if t.exporter == nil {
+		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects with the first request
+			return nil, fmt.Errorf("exporter of spans: %w", err)
+		}
+	}
+	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSpanProcessor(&t.made))
+	t.tracer = provider.Tracer("delaybroker", trace.WithInstrumentationVersion(cfg.Version),
+		trace.WithSchemaURL(semconv.SchemaURL))
+	return t, nil
+}
+
+// resourceOf says who makes the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+func resourceOf(version string) (*resource.Resource, error) {
+	return resource.New(context.Background(),
+		resource.WithTelemetrySDK(), resource.WithHost(),
+		resource.WithAttributes(semconv.ServiceName(serviceName), semconv.ServiceVersion(version)),
+		resource.WithFromEnv())
+}
+
+// Ended takes in how a message ended. It may be called from any goroutine.
+func (t *Tracer) Ended(e broker.Ended) {
+	parent, state := parentOf(e.Header)
+	if t.heeds && parent.IsValid() && !parent.IsSampled() {
+		return
+	}
+	e.Header = nil
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting >= t.room {
+		t.dropped.Add(1)
+		return
+	}
+	if len(t.queue) == 0 {
+		t.since = now
+		t.ring()
+	}
+	t.queue = append(t.queue, ended{e, parent, strings.Clone(state)})
+	t.waiting++
+	if len(t.queue) == t.batch {
+		t.ring()
+	}
+}
+
+// Counts says how many spans the collector has taken, and how many were dropped. It may be called from any goroutine.
+func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
+
+// ring wakes Run.
+func (t *Tracer) ring() {
+	select {
+	case t.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends spans until ctx ends and then, for a second at most, what waits.
+func (t *Tracer) Run(ctx context.Context) {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, stop) })()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		some, wait := t.take(time.Now(), false)
+		if len(some) > 0 {
+			t.send(work, some)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-t.bell:
+		case <-timer.C:
+		}
+	}
+	some, _ := t.take(time.Now(), true)
+	t.send(work, some)
+	if err := t.exporter.Shutdown(work); err != nil {
+		t.log.Debug("the exporter of spans was cut off", "err", err)
+	}
+	if dropped := t.dropped.Load(); dropped > 0 {
+		t.log.Info("spans were dropped", "dropped", dropped, "sent", t.sent.Load())
+	}
+}
+
+// take returns what is to be sent, or how long until something is. All takes what there is.
+func (t *Tracer) take(now time.Time, all bool) (some []ended, wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		return nil, forever
+	}
+	if wait = t.since.Add(t.delay).Sub(now); wait > 0 && len(t.queue) < t.batch && !all {
+		return nil, wait
+	}
+	some, t.queue, t.spare = t.queue, t.spare[:0], nil
+	return some, 0
+}
+
+// send makes the spans, and sends them in batches.
+func (t *Tracer) send(ctx context.Context, all []ended) {
+	for some := range slices.Chunk(all, t.batch) {
+		for i := range some {
+			t.span(&some[i])
+		}
+		if spans := t.made.take(); len(spans) > 0 {
+			t.export(ctx, spans)
+		}
+		t.mu.Lock()
+		t.waiting -= len(some)
+		t.mu.Unlock()
+	}
+	clear(all)
+	t.mu.Lock()
+	t.spare = all[:0]
+	t.mu.Unlock()
+}
+
+// export sends one batch. The exporter repeats what a collector that is busy does not take, until the timeout.
+func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	err := t.exporter.ExportSpans(ctx, spans)
+	if err == nil {
+		t.sent.Add(uint64(len(spans)))
+		return
+	}
+	t.dropped.Add(uint64(len(spans)))
+	if _, ok := t.said.Allow(sayEvery); ok {
+		t.log.Warn("the collector takes no spans: deliveries go on, and spans are dropped; trying again",
+			"dropped", t.dropped.Load(), "err", err)
+	}
+}

@@ -1,0 +1,339 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"delaybroker/broker"
+	"delaybroker/broker/journal"
+	"delaybroker/broker/message"
+)
+
+// collector is where spans go in these tests.
+type collector struct {
+	wait chan struct{} // an export waits for it; nil for no wait
+	err  error         // and has this result
+
+	mu    sync.Mutex // guards spans
+	spans []sdk.ReadOnlySpan
+}
+
+func (c *collector) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if c.wait != nil {
+		select {
+		case <-c.wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.spans = append(c.spans, spans...)
+	}
+	return c.err
+}
+
+func (c *collector) Shutdown(context.Context) error { return nil }
+
+func newTracer(t testing.TB, c sdk.SpanExporter, env ...string) *Tracer {
+	t.Helper()
+	return newLoggingTracer(t, c, slog.New(slog.NewTextHandler(t.Output(), nil)), env...)
+}
+
+func newLoggingTracer(t testing.TB, c sdk.SpanExporter, log *slog.Logger, env ...string) *Tracer {
+	t.Helper()
+	tr, err := New(Config{Version: "v1.2.3", Environment: of(env...), Log: log, Exporter: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// run runs a tracer until the returned function is called, which waits for its end.
+func run(tr *Tracer) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { tr.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// ending is a message of these headers that was delivered a second after it was accepted.
+func ending(headers ...string) broker.Ended {
+	now := time.Now()
+	h := message.Header{}
+	for pair := range slices.Chunk(headers, 2) {
+		h[pair[0]] = []string{pair[1]}
+	}
+	return broker.Ended{
+		Record:   journal.Record{ID: "DELAY_1s-1-5", Target: "orders.a", At: now.Add(time.Second), Due: now.Add(time.Second)},
+		Accepted: now, Header: h, Size: 3, Lane: "DELAY_1s", Stored: now,
+	}
+}
+
+func wantCounts(t *testing.T, tr *Tracer, sent, dropped uint64) {
+	t.Helper()
+	if s, d := tr.Counts(); s != sent || d != dropped {
+		t.Errorf("%d sent and %d dropped, want %d and %d", s, d, sent, dropped)
+	}
+}
+
+// TestSpanSaysAll: a span has the parent of the message, its times, and what happened on its way.
+func TestSpanSaysAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{}
+		tr := newTracer(t, c)
+		e := ending("Traceparent", sampled, "Tracestate", "vendor=1")
+		began := e.Accepted
+		e.Due, e.At, e.Late = began.Add(2*time.Second), began.Add(9*time.Second), 7*time.Second
+		e.Hops, e.Lane, e.Stored = 3, "DELAY_RETRY_5s", began.Add(4*time.Second)
+		e.Refused, e.Reason, e.First, e.Last = 2, "it is \xff full", began.Add(2*time.Second), began.Add(4*time.Second)
+		stop := run(tr)
+		tr.Ended(e)
+		stop()
+		if len(c.spans) != 1 {
+			t.Fatalf("%d spans, want one", len(c.spans))
+		}
+		s := c.spans[0]
+		if s.Name() != "deliver" || s.SpanContext().TraceID().String() != theTrace ||
+			s.Parent().SpanID().String() != theSpan || s.SpanContext().TraceState().String() != "vendor=1" {
+			t.Errorf("%s of %v, parent %v", s.Name(), s.SpanContext(), s.Parent())
+		}
+		if !s.StartTime().Equal(began) || !s.EndTime().Equal(e.At) {
+			t.Errorf("from %s to %s, want %s to %s", s.StartTime(), s.EndTime(), began, e.At)
+		}
+		wantAttributes(t, s.Attributes(),
+			"messaging.system=nats messaging.operation.name=deliver messaging.operation.type=send"+
+				" messaging.message.id=DELAY_1s-1-5 messaging.message.body.size=3 delaybroker.hops=3"+
+				" delaybroker.attempts=3 delaybroker.lane=DELAY_RETRY_5s messaging.destination.name=orders.a"+
+				" delaybroker.delay=2 delaybroker.late=7")
+		for i, want := range []struct {
+			name  string
+			after time.Duration
+			has   string
+		}{
+			{"due", 2 * time.Second, ""},
+			{"refused", 2 * time.Second, "delaybroker.attempt=1"},
+			{"refused", 4 * time.Second, "delaybroker.attempt=2 delaybroker.reason=it is \uFFFD full"},
+			{"hop", 4 * time.Second, "delaybroker.hops=3 delaybroker.lane=DELAY_RETRY_5s"},
+		} {
+			if got := s.Events()[i]; got.Name != want.name || !got.Time.Equal(began.Add(want.after)) {
+				t.Errorf("event %d is %s at %s, want %s after %s", i, got.Name, got.Time.Sub(began), want.name, want.after)
+			}
+			wantAttributes(t, s.Events()[i].Attributes, want.has)
+		}
+		if len(s.Events()) != 4 || s.Status().Code != codes.Unset {
+			t.Errorf("%d events, status %v", len(s.Events()), s.Status())
+		}
+	})
+}
+
+func wantAttributes(t *testing.T, got []attribute.KeyValue, want string) {
+	t.Helper()
+	var all []string
+	for _, a := range got {
+		all = append(all, string(a.Key)+"="+a.Value.Emit())
+	}
+	if got := strings.Join(all, " "); got != want {
+		t.Errorf("attributes:\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestDeadLetterIsAnError, and its span has the code and the sentence of the letter.
+func TestDeadLetterIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{}
+		tr := newTracer(t, c)
+		stop := run(tr)
+		e := ending("traceparent", sampled)
+		e.Code, e.Reason, e.Due, e.Target = message.BadTime, "no time: \xff", time.Time{}, ""
+		tr.Ended(e)
+		stop()
+		s := c.spans[0]
+		if want := (sdk.Status{Code: codes.Error, Description: "no time: \uFFFD"}); s.Status() != want {
+			t.Errorf("status %+v, want %+v", s.Status(), want)
+		}
+		if !slices.Contains(s.Attributes(), attribute.String("error.type", "bad_time")) || len(s.Events()) != 0 {
+			t.Errorf("attributes %v, events %v", s.Attributes(), s.Events())
+		}
+	})
+}
+
+// TestSampling: a producer that does not sample makes no span, and costs nothing, unless the sampler says otherwise. A
+// message without a traceparent is the sampler's.
+func TestSampling(t *testing.T) {
+	for _, tt := range []struct {
+		sampler           string
+		sampled, left, no int
+	}{
+		{"", 1, 0, 1},
+		{"parentbased_always_on", 1, 0, 1},
+		{"parentbased_always_off", 1, 0, 0},
+		{"always_on", 1, 1, 1},
+		{"always_off", 0, 0, 0},
+	} {
+		for header, want := range map[string]int{sampled: tt.sampled, left: tt.left, "": tt.no, "nonsense": tt.no} {
+			t.Setenv(envSampler, tt.sampler) // the SDK reads it itself
+			c := &collector{}
+			tr := newTracer(t, c, envSampler+"="+tt.sampler)
+			stop := run(tr)
+			tr.Ended(ending("traceparent", header))
+			stop()
+			if len(c.spans) != want {
+				t.Errorf("sampler %q, traceparent %q: %d spans, want %d", tt.sampler, header, len(c.spans), want)
+			}
+			wantCounts(t, tr, uint64(want), 0)
+		}
+	}
+	tr := newTracer(t, &collector{})
+	e := ending("Traceparent", left, "X-Other", "1")
+	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
+		t.Errorf("a message that is not sampled costs %v allocations, want none", n)
+	}
+	if tr.waiting != 0 {
+		t.Errorf("%d messages that are not sampled take room", tr.waiting)
+	}
+}
+
+// TestCollectorAway: while the collector takes nothing, Ended returns at once, what finds no room is dropped, counted,
+// and said once a minute. When the collector is back, the next spans are sent.
+func TestCollectorAway(t *testing.T) {
+	for name, away := range map[string]*collector{
+		"silent": {wait: make(chan struct{})},
+		"down":   {err: errors.New("connection refused")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if away.wait != nil {
+					away.wait = make(chan struct{}) // of this bubble
+				}
+				var log bytes.Buffer
+				tr := newLoggingTracer(t, away, slog.New(slog.NewTextHandler(&log, nil)), "OTEL_BSP_MAX_QUEUE_SIZE=100",
+					"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=10", "OTEL_BSP_EXPORT_TIMEOUT=5000")
+				stop := run(tr)
+				began := time.Now()
+				for range 1000 {
+					tr.Ended(ending("traceparent", sampled))
+				}
+				if took := time.Since(began); took != 0 {
+					t.Errorf("it took %s, want no time at all", took)
+				}
+				time.Sleep(55 * time.Second)
+				synctest.Wait()
+				wantCounts(t, tr, 0, 1000)
+				if said := strings.Count(log.String(), "the collector takes no spans"); said != 1 {
+					t.Errorf("it was said %d times, want once:\n%s", said, log.String())
+				}
+				away.mu.Lock()
+				away.err = nil
+				away.mu.Unlock()
+				if away.wait != nil {
+					close(away.wait)
+				}
+				tr.Ended(ending("traceparent", sampled))
+				time.Sleep(defaultDelay)
+				synctest.Wait()
+				wantCounts(t, tr, 1, 1000)
+				stop()
+			})
+		})
+	}
+}
+
+// TestNoMoreThanItsRoomWaits, and there is room again for what was sent.
+func TestNoMoreThanItsRoomWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{wait: make(chan struct{})}
+		tr := newTracer(t, c, "OTEL_BSP_MAX_QUEUE_SIZE=100", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=10")
+		stop := run(tr)
+		add := func(n int) {
+			for range n {
+				tr.Ended(ending("traceparent", sampled))
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		add(60)
+		add(60) // those that are on their way take room too
+		wantCounts(t, tr, 0, 20)
+		close(c.wait)
+		add(0)
+		wantCounts(t, tr, 100, 20)
+		add(100)
+		wantCounts(t, tr, 200, 20)
+		stop()
+	})
+}
+
+// TestStopWaitsASecond for a collector that says nothing, and what it does not take is counted. A collector that
+// answers gets everything.
+func TestStopWaitsASecond(t *testing.T) {
+	for _, silent := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &collector{}
+			if silent {
+				c.wait = make(chan struct{})
+			}
+			tr := newTracer(t, c)
+			stop := run(tr)
+			for range 2000 {
+				tr.Ended(ending("traceparent", sampled))
+			}
+			began := time.Now()
+			stop()
+			if took := time.Since(began); silent && took != lastWords || !silent && took != 0 {
+				t.Errorf("silent %v: the stop took %s", silent, took)
+			}
+			if silent {
+				wantCounts(t, tr, 0, 2000)
+			} else {
+				wantCounts(t, tr, 2000, 0)
+			}
+		})
+	}
+}
+
+// BenchmarkEnded is what a delivery pays: for a message that is not sampled, and for one whose span is made, by another
+// goroutine, at the price of BenchmarkSpan.
+func BenchmarkEnded(b *testing.B) {
+	for name, header := range map[string]string{"sampled": sampled, "not": left} {
+		b.Run(name, func(b *testing.B) {
+			tr := newTracer(b, &collector{})
+			e := ending("Traceparent", header)
+			b.ReportAllocs()
+			for b.Loop() {
+				tr.Ended(e)
+				if len(tr.queue) == tr.room {
+					tr.queue, tr.waiting = tr.queue[:0], 0
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSpan is what Run does for a span, encoding and sending excluded.
+func BenchmarkSpan(b *testing.B) {
+	tr := newTracer(b, &collector{})
+	e := ending("Traceparent", sampled)
+	parent, _ := parentOf(e.Header)
+	b.ReportAllocs()
+	for b.Loop() {
+		tr.span(&ended{Ended: e, parent: parent})
+		tr.made.take()
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestServeSendsSpans: the whole program, with the standard variables and a collector. A stop sends what waits.
+func TestServeSendsSpans(t *testing.T) {
+	embeddedEnv(t)
+	var mu sync.Mutex
+	var got []*otlp.Span
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var export collect.ExportTraceServiceRequest
+		raw, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = proto.Unmarshal(raw, &export)
+		}
+		if err != nil {
+			t.Errorf("a request that cannot be read: %v", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, of := range export.ResourceSpans {
+			for _, scope := range of.ScopeSpans {
+				got = append(got, scope.Spans...)
+			}
+		}
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000") // so that only the stop sends
+	p := start(t)
+	ready := p.log.await(t, "ready")
+	nc, js := connect(t, ready["server"].(string))
+	sub := subscribe(t, nc, "x")
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	m := nats.NewMsg("delay.1s.x")
+	m.Header.Set("traceparent", parent)
+	if _, err := js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if arrived := wantMessage(t, sub, ""); arrived.Header.Get("traceparent") != parent {
+		t.Errorf("arrived with %v", arrived.Header)
+	}
+	wantBody(t, ready["http"], "/metrics", "\ndelaybroker_trace_spans_total 0\n", "\ndelaybroker_trace_dropped_total 0\n")
+	p.stop(t)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) != 1 || got[0].Name != "deliver" || got[0].EndTimeUnixNano-got[0].StartTimeUnixNano < 1e9 {
+		t.Errorf("spans %v, want one of a second or more", got)
+	}
+}
+
+// TestServeWithoutSpans: a collector that cannot be used is said, and changes nothing else. Without one, no metric
+// speaks of spans.
+func TestServeWithoutSpans(t *testing.T) {
+	embeddedEnv(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	p := start(t)
+	said := p.log.await(t, "no spans are made")
+	if err, _ := said["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
+		t.Errorf("it says %v", said)
+	}
+	ready := p.log.await(t, "ready")
+	response, err := http.Get("http://" + ready["http"].(string) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || strings.Contains(string(body), "delaybroker_trace") {
+		t.Errorf("the metrics speak of spans, or %v", err)
+	}
+	p.stop(t)
+}
