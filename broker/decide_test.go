@@ -320,10 +320,10 @@ func TestPolicyByTarget(t *testing.T) {
 	p := plan{
 		retries: mustLadder(t, "1s 5s 30s"), attempts: 4,
 		retryRules: attempts.Waits{
-			{Pattern: "shop.mail", Ladder: mustLadder(t, "2s 10m")},
-			{Pattern: "shop.>", Ladder: mustLadder(t, "7s")},
+			{Pattern: "shop.mail", Value: mustLadder(t, "2s 10m")},
+			{Pattern: "shop.>", Value: mustLadder(t, "7s")},
 		},
-		attemptRules: attempts.Limits{{Pattern: "shop.*", Attempts: 3}, {Pattern: "shop.mail", Attempts: 9}},
+		attemptRules: attempts.Limits{{Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9}},
 	}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	for _, tt := range []struct {

@@ -221,10 +221,10 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := startBroker(t, s, broker.Config{
 			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "30s"),
-			Rates:     deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+			Rates:     deliver.Rates{{Pattern: "slow.>", Value: 1}},
 			HoldBytes: 1 << 30,
 			Deliver: deliver.Modes{Default: message.ModeStream,
-				Rules: []deliver.Rule{{Pattern: "service", Mode: message.ModeRequest}}},
+				Rules: message.Rules[message.Mode]{{Pattern: "service", Value: message.ModeRequest}}},
 		})
 		c := newClient(t, s)
 		c.target("SLOW", "slow.>")

@@ -83,7 +83,7 @@ func TestLastAttempt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Attempts: 3,
-			Deliver: deliver.Modes{Rules: []deliver.Rule{{Pattern: "svc.>", Mode: message.ModeRequest}}}})
+			Deliver: deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: "svc.>", Value: message.ModeRequest}}}})
 		c := newClient(t, s)
 		in := c.service("svc.a", func(int) *nats.Msg { return fails("no stock") })
 		start := time.Now()
@@ -234,7 +234,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate, others = 3000, 50, 100
-		cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}, HoldMessages: 256}
+		cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, HoldMessages: 256}
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		slow, fast := c.subscribe("slow.>"), c.subscribe("orders.>")
@@ -347,7 +347,7 @@ func TestRateAfterOutage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, outage, flood = 2, 3 * time.Minute, 800
-		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
 		c := newClient(t, s)
 		start := time.Now()
 		asked := make(map[time.Duration]int)
@@ -382,7 +382,7 @@ func TestRateWithInstances(t *testing.T) {
 		const flood, rate, instances = 300, 30, 3
 		for range instances {
 			startBroker(t, s, broker.Config{MaxOwners: instances,
-				Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: rate}}})
+				Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
 		}
 		time.Sleep(12 * time.Second) // they share the lanes
 		c := newClient(t, s)
@@ -412,7 +412,7 @@ func TestRateWithInstances(t *testing.T) {
 func TestRateOfTheLargest(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}},
 			Ladder: ladder(t, "1s 5s 10s")})
 		c := newClient(t, s)
 		slow := c.subscribe("slow.>")

@@ -103,7 +103,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 		startBroker(t, s, broker.Config{
 			Ladder: ladder(t, "1s 5s"), RetryLadder: ladder(t, "2s"), Attempts: 2, Journal: time.Hour,
 			Deliver: deliver.Modes{Default: message.ModeStream},
-			Rates:   deliver.Rates{{Pattern: "slow.>", PerSecond: 1}},
+			Rates:   deliver.Rates{{Pattern: "slow.>", Value: 1}},
 		})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>", "slow.>")

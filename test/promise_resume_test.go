@@ -75,7 +75,7 @@ func TestOverlappingPauses(t *testing.T) {
 func TestResumedAtItsRate(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", PerSecond: 10}}})
+		startBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}})
 		c, o := newClient(t, s), operator(t, s)
 		c.target("ORDERS", "orders.>")
 		for i := range 200 {

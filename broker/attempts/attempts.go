@@ -20,24 +20,8 @@ import (
 // double stands between two waits.
 const double = "x2"
 
-// Limit is how often the targets of a pattern may refuse a message.
-type Limit struct {
-	Pattern  string
-	Attempts int
-}
-
-// Limits are asked in their order: the first whose pattern matches holds.
-type Limits []Limit
-
-// For is what holds for a target: that of a rule, or else the given default.
-func (l Limits) For(target string, otherwise int) int {
-	for _, r := range l {
-		if message.Match(r.Pattern, target) {
-			return r.Attempts
-		}
-	}
-	return otherwise
-}
+// Limits are how often targets may refuse a message.
+type Limits = message.Rules[int]
 
 // ParseLimits reads "20", or rules before a default as in "shop.mail=5,20". The default is returned as it is written,
 // and is empty if there is none.
@@ -48,7 +32,7 @@ func ParseLimits(s string) (rules Limits, otherwise string, err error) {
 		case isRule && bad != nil:
 			return nil, "", fmt.Errorf("attempts %q: want pattern=number, as in shop.mail=5,20", word)
 		case isRule:
-			rules = append(rules, Limit{Pattern: pattern, Attempts: n})
+			rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
 		case otherwise != "":
 			return nil, "", fmt.Errorf("two defaults, %s and %s: keep one", otherwise, word)
 		default:
@@ -58,25 +42,9 @@ func ParseLimits(s string) (rules Limits, otherwise string, err error) {
 	return rules, otherwise, nil
 }
 
-// Wait is how long messages for the targets of a pattern wait: after the first refusal as long as the shortest level,
-// and so on; after the last, and all that follow, as long as the longest.
-type Wait struct {
-	Pattern string
-	Ladder  levels.Ladder
-}
-
-// Waits are asked in their order: the first whose pattern matches holds.
-type Waits []Wait
-
-// For is what holds for a target: that of a rule, or else the given default.
-func (w Waits) For(target string, otherwise levels.Ladder) levels.Ladder {
-	for _, r := range w {
-		if message.Match(r.Pattern, target) {
-			return r.Ladder
-		}
-	}
-	return otherwise
-}
+// Waits are how long messages for targets wait: after the first refusal as long as the shortest level, and so on; after
+// the last, and all that follow, as long as the longest.
+type Waits = message.Rules[levels.Ladder]
 
 // ParseWaits reads "1s,5s,30s", or rules before a default as in "shop.mail=1s,1m,10m;1s,5s,30s". The waits of a rule
 // may be separated by spaces too. An x2 between two waits doubles the first until the second is reached: "1s x2 10s" is
@@ -98,7 +66,7 @@ func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 		case err != nil:
 			problems = append(problems, err)
 		case isRule:
-			rules = append(rules, Wait{Pattern: strings.TrimSpace(pattern), Ladder: ladder})
+			rules = append(rules, message.Rule[levels.Ladder]{Pattern: strings.TrimSpace(pattern), Value: ladder})
 		default:
 			otherwise = ladder
 		}
@@ -148,14 +116,14 @@ func plain(d time.Duration) string {
 }
 
 // Lanes are the levels of all waits together. The error is that of two names for one length, or of too many.
-func (w Waits) Lanes(otherwise levels.Ladder) (levels.Ladder, error) {
+func Lanes(rules Waits, otherwise levels.Ladder) (levels.Ladder, error) {
 	names := strings.Fields(otherwise.String())
 	known := make(map[string]bool)
 	for _, name := range names {
 		known[name] = true
 	}
-	for _, r := range w {
-		for _, l := range r.Ladder.Levels() {
+	for _, r := range rules {
+		for _, l := range r.Value.Levels() {
 			if !known[l.Name] {
 				known[l.Name] = true
 				names = append(names, l.Name)

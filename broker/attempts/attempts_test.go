@@ -24,7 +24,7 @@ func TestParseLimits(t *testing.T) {
 			`want pattern=number, as in shop.mail=5,20`,
 	} {
 		rules, otherwise, err := ParseLimits(text)
-		got := fmt.Sprint([]Limit(rules), " ", otherwise)
+		got := fmt.Sprint(rules, " ", otherwise)
 		if err != nil {
 			got = err.Error()
 		}
@@ -38,7 +38,7 @@ func TestParseLimits(t *testing.T) {
 func told(rules Waits, otherwise levels.Ladder) string {
 	var words []string
 	for _, r := range rules {
-		words = append(words, r.Pattern+"="+r.Ladder.String())
+		words = append(words, r.Pattern+"="+r.Value.String())
 	}
 	return strings.Join(append(words, otherwise.String()), "; ")
 }
@@ -114,7 +114,7 @@ func TestLanes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lanes, err := waits.Lanes(otherwise)
+		lanes, err := Lanes(waits, otherwise)
 		got := lanes.String()
 		if err != nil {
 			got = err.Error()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
 )
@@ -144,17 +145,17 @@ func (c Config) checkRules(all *FieldErrors) {
 	}
 	c.checkReplyPrefixes(all)
 	for _, r := range c.AttemptRules {
-		if r.Attempts < 1 || r.Attempts > maxAttempts {
-			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Attempts),
-				"attempts %d for %s: want a whole number from 1 to %d", r.Attempts, r.Pattern, maxAttempts)
+		if r.Value < 1 || r.Value > maxAttempts {
+			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
+				"attempts %d for %s: want a whole number from 1 to %d", r.Value, r.Pattern, maxAttempts)
 		}
 	}
 	for _, r := range c.RetryRules {
-		if len(r.Ladder.Levels()) == 0 {
+		if len(r.Value.Levels()) == 0 {
 			all.refuse("RetryRules", r.Pattern, "no waits for %s: want one at least", r.Pattern)
 		}
 	}
-	if _, err := c.RetryRules.Lanes(c.RetryLadder); err != nil {
+	if _, err := attempts.Lanes(c.RetryRules, c.RetryLadder); err != nil {
 		all.refuse("RetryRules", "", "the waits of all targets together are the retry lanes: %v", err)
 	}
 }

@@ -40,22 +40,22 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Config{HeaderTargets: []string{"a", "b..c"}}, FieldError{
 			Field: "HeaderTargets", Value: "b..c",
 			Problem: `target pattern "b..c": tokens separated by dots; * for one token, > for the rest`}},
-		{Config{AttemptRules: attempts.Limits{{Pattern: "a.b", Attempts: 1_000_001}}}, FieldError{
+		{Config{AttemptRules: attempts.Limits{{Pattern: "a.b", Value: 1_000_001}}}, FieldError{
 			Field: "AttemptRules", Value: "a.b=1000001",
 			Problem: "attempts 1000001 for a.b: want a whole number from 1 to 1000000"}},
-		{Config{AttemptRules: attempts.Limits{{Pattern: "a..b", Attempts: 1}}}, FieldError{
+		{Config{AttemptRules: attempts.Limits{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "AttemptRules", Value: "a..b",
 			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
-		{Config{RetryRules: attempts.Waits{{Pattern: "a..b", Ladder: mustLadder(t, "1s")}}}, FieldError{
+		{Config{RetryRules: attempts.Waits{{Pattern: "a..b", Value: mustLadder(t, "1s")}}}, FieldError{
 			Field: "RetryRules", Value: "a..b",
 			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 		{Config{RetryRules: attempts.Waits{{Pattern: "a.b"}}}, FieldError{
 			Field: "RetryRules", Value: "a.b", Problem: "no waits for a.b: want one at least"}},
-		{Config{RetryRules: attempts.Waits{{Pattern: "a.b", Ladder: mustLadder(t, "5000ms")}}}, FieldError{
+		{Config{RetryRules: attempts.Waits{{Pattern: "a.b", Value: mustLadder(t, "5000ms")}}}, FieldError{
 			Field: "RetryRules", Value: "",
 			Problem: `the waits of all targets together are the retry lanes: bad ladder: ` +
 				`levels "5s" and "5000ms" are equally long: keep one`}},
-		{Config{Rates: deliver.Rates{{Pattern: "a..b", PerSecond: 1}}}, FieldError{
+		{Config{Rates: deliver.Rates{{Pattern: "a..b", Value: 1}}}, FieldError{
 			Field: "Rates", Value: "a..b",
 			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 	} {

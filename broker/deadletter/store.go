@@ -190,9 +190,9 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	if err != nil {
 		return "", err
 	}
-	header, err := m.Header()
-	in := message.Incoming{Subject: m.Subject, Header: message.Header(header), Data: m.Data, At: m.Time}
-	if id := header.Get(message.HeaderID); err == nil && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
+	in := m.Incoming(stream)
+	id := nats.Header(in.Header).Get(message.HeaderID)
+	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
 		return id, nil
 	}
 	return "somebody else's", nil

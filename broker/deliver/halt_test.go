@@ -75,7 +75,7 @@ func TestHalt(t *testing.T) {
 func TestHaltTakesTurnsBack(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.targets.rates = Rates{{"slow.>", 1}}
+		k.targets.rates = Rates{{Pattern: "slow.>", Value: 1}}
 		k.subscribe("slow.>", nil)
 		var last Result
 		deliver := func(target, paced string) {

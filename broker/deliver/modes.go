@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,13 +14,7 @@ import (
 // default.
 type Modes struct {
 	Default message.Mode // empty means auto
-	Rules   []Rule
-}
-
-// Rule is the mode of the targets that match a pattern.
-type Rule struct {
-	Pattern string
-	Mode    message.Mode
+	Rules   message.Rules[message.Mode]
 }
 
 // ParseModes reads a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto".
@@ -27,7 +22,7 @@ func ParseModes(s string) (Modes, error) {
 	var m Modes
 	for _, word := range message.Words(s) {
 		if pattern, mode, ok := strings.Cut(word, "="); ok {
-			m.Rules = append(m.Rules, Rule{Pattern: pattern, Mode: message.Mode(mode)})
+			m.Rules = append(m.Rules, message.Rule[message.Mode]{Pattern: pattern, Value: message.Mode(mode)})
 			continue
 		}
 		if m.Default != "" {
@@ -50,7 +45,7 @@ func (m Modes) Validate() error {
 		check(m.Default, "")
 	}
 	for _, r := range m.Rules {
-		check(r.Mode, " for "+r.Pattern)
+		check(r.Value, " for "+r.Pattern)
 	}
 	return errors.Join(all...)
 }
@@ -60,13 +55,5 @@ func (m Modes) of(asked message.Mode, target string) message.Mode {
 	if asked != "" {
 		return asked
 	}
-	for _, r := range m.Rules {
-		if message.Match(r.Pattern, target) {
-			return r.Mode
-		}
-	}
-	if m.Default != "" {
-		return m.Default
-	}
-	return message.ModeAuto
+	return m.Rules.For(target, cmp.Or(m.Default, message.ModeAuto))
 }

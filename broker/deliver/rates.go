@@ -13,16 +13,10 @@ import (
 // MaxRate is the largest rate, in messages per second. No target is faster, so a larger rate would limit nothing.
 const MaxRate = 1_000_000
 
-// Rates bounds how many messages a second each target gets. The first rule whose pattern matches applies. A target that
+// Rates bounds how many messages a second each target gets. A target that
 // no rule matches has no bound. The rate is that of one subject, so a flood for one subject delays no other subject of
 // the same pattern.
-type Rates []Rate
-
-// Rate is a rule for the targets that match a pattern.
-type Rate struct {
-	Pattern   string
-	PerSecond int
-}
+type Rates message.Rules[int]
 
 // ParseRates reads rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
@@ -33,7 +27,7 @@ func ParseRates(s string) (Rates, error) {
 		if !ok || err != nil {
 			return nil, fmt.Errorf("rate %q: want pattern=messages per second, as in shop.>=500", word)
 		}
-		all = append(all, Rate{Pattern: pattern, PerSecond: n})
+		all = append(all, message.Rule[int]{Pattern: pattern, Value: n})
 	}
 	return all, all.Validate()
 }
@@ -42,9 +36,9 @@ func ParseRates(s string) (Rates, error) {
 func (r Rates) Validate() error {
 	var all []error
 	for _, rule := range r {
-		if rule.PerSecond < 1 || rule.PerSecond > MaxRate {
+		if rule.Value < 1 || rule.Value > MaxRate {
 			all = append(all, fmt.Errorf("rate %d for %s: 1 to %d messages per second",
-				rule.PerSecond, rule.Pattern, MaxRate))
+				rule.Value, rule.Pattern, MaxRate))
 		}
 	}
 	return errors.Join(all...)
@@ -52,10 +46,9 @@ func (r Rates) Validate() error {
 
 // interval returns the time between two messages for a target. It is zero if the target has no bound.
 func (r Rates) interval(target string) time.Duration {
-	for _, rule := range r {
-		if message.Match(rule.Pattern, target) {
-			return time.Second / time.Duration(rule.PerSecond)
-		}
+	perSecond := message.Rules[int](r).For(target, 0)
+	if perSecond == 0 {
+		return 0
 	}
-	return 0
+	return time.Second / time.Duration(perSecond)
 }

@@ -19,7 +19,7 @@ func TestParseRates(t *testing.T) {
 			t.Errorf("%s: every %s, want %s", target, got, want)
 		}
 	}
-	if got := (Rates{{"a.>", 1}}).interval("b"); got != 0 {
+	if got := (Rates{{Pattern: "a.>", Value: 1}}).interval("b"); got != 0 {
 		t.Errorf("no rule: every %s, want 0", got)
 	}
 	for spec, says := range map[string]string{

@@ -60,14 +60,12 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
-// note is called by nats.go for every error that belongs to no answer. Only its text tells which
-// question was refused.
+// note is called by nats.go for every error that belongs to no answer.
 func (s *Session) note(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
+	what, ok := jsapi.Refused(err)
+	if !ok {
 		return
 	}
-	_, what, _ := strings.Cut(err.Error(), "Violation for ")
-	what = strings.ReplaceAll(what, `"`, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.HasPrefix(what, "Subscription to "+s.inbox()+".") {
@@ -176,9 +174,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	if err != nil {
 		return message.Incoming{}, err
 	}
-	header, err := m.Header()
-	return message.Incoming{
-		Stream: stream, Sequence: sequence, At: m.Time, Subject: m.Subject, Header: message.Header(header),
-		Undecodable: err != nil, Data: m.Data, KeysRead: true,
-	}, nil
+	in := m.Incoming(stream)
+	in.KeysRead = true
+	return in, nil
 }

@@ -41,6 +41,8 @@ type Provisioner struct {
 	Patient bool
 	// Dispensable is a stream for which Patient does not wait.
 	Dispensable string
+	// Saw is called with the infos of all streams when Provision has ended well; it may be nil.
+	Saw func(all map[string]*jetstream.StreamInfo)
 	// OwnSecret says that brokers seal with a secret from elsewhere, so that streams get none. See Secrets.
 	OwnSecret bool
 
@@ -79,6 +81,9 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		if p.away[s.Stream] && all[s.Stream] == nil {
 			found = append(found, s)
 		}
+	}
+	if p.Saw != nil {
+		p.Saw(all)
 	}
 	return found, append(c.Drift, Left(want, found)...), nil
 }

@@ -55,6 +55,8 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, err
 	defer cancel()
 	provisioner := b.Provisioner(b.js)
 	provisioner.Patient = patient
+	var all map[string]*jetstream.StreamInfo
+	provisioner.Saw = func(seen map[string]*jetstream.StreamInfo) { all = seen }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
 	if fewer && tooFewServers(err) {
 		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. "+
@@ -74,7 +76,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, err
 	if err := b.Learn(found); err != nil {
 		return nil, err
 	}
-	b.warnOfStranded(ctx)
+	b.warnOfStranded(all)
 	for _, d := range drift {
 		if d.Fatal {
 			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
@@ -161,11 +163,7 @@ func (b *Builder) without(
 }
 
 // warnOfStranded logs the messages that nobody delivers because their broker had another prefix.
-func (b *Builder) warnOfStranded(ctx context.Context) {
-	_, all, err := b.Provisioner(b.js).Find(ctx)
-	if err != nil {
-		return // the warning is only a courtesy
-	}
+func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
 	for _, s := range layout.FindStranded(b.cfg.Prefix, all) {
 		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
 			"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])

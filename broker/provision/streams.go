@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"delaybroker/broker/attempts"
 	"delaybroker/broker/conf"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
@@ -31,7 +32,7 @@ func StreamsOf(cfg conf.Config) (Streams, error) {
 		return Streams{}, err
 	}
 	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
-	lanes, err := cfg.RetryRules.Lanes(cfg.RetryLadder)
+	lanes, err := attempts.Lanes(cfg.RetryRules, cfg.RetryLadder)
 	if err != nil {
 		return Streams{}, err
 	}

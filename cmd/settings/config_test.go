@@ -101,13 +101,13 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		return l
 	}
 	limit := func(pattern string, n int) attempts.Limits {
-		return attempts.Limits{{Pattern: pattern, Attempts: n}}
+		return attempts.Limits{{Pattern: pattern, Value: n}}
 	}
 	waits := func(pattern, names string) attempts.Waits {
-		return attempts.Waits{{Pattern: pattern, Ladder: ladder(names)}}
+		return attempts.Waits{{Pattern: pattern, Value: ladder(names)}}
 	}
 	mode := func(pattern string, m message.Mode) deliver.Modes {
-		return deliver.Modes{Rules: []deliver.Rule{{Pattern: pattern, Mode: m}}}
+		return deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: pattern, Value: m}}}
 	}
 	for _, test := range []struct {
 		variable, value string
@@ -152,9 +152,9 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
 		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
 		{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
-		{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 1}}}, true},
-		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", PerSecond: 0}}}, false},
-		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", PerSecond: 1}}}, false},
+		{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
+		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
+		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
 		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
 		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners), broker.Config{MaxOwners: conf.MostOwners}, true},
 		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners + 1), broker.Config{MaxOwners: conf.MostOwners + 1}, false},

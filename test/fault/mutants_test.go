@@ -27,7 +27,7 @@ var mutants = []mutant{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/settle.go": {
 			"\tw.flights.underway++\n\tlocal := time.Now()\n", "\tw.apply(f, step{kind: arrive}, m)\n\tlocal := time.Now()\n",
-			"func(r deliver.Result) { w.mail.Put(delivered{f, r}) }", "func(r deliver.Result) { w.counts.delivered.Add(1) }",
+			"func(r deliver.Result) { w.mail.Put(delivered{f, r}) }", "func(r deliver.Result) { w.counts.Delivered.Add(1) }",
 		}},
 		fault: leaderKilled, want: history.Lost,
 	},

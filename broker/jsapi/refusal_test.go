@@ -28,3 +28,21 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 }
+
+// TestRefused: what the server refused, whatever it was, in its words.
+func TestRefused(t *testing.T) {
+	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
+	for _, tt := range []struct {
+		err  error
+		what string
+		ok   bool
+	}{
+		{violation(`Permissions Violation for Publish to "orders.a"`), "Publish to orders.a", true},
+		{violation(`Permissions Violation for Subscription to "_INBOX.x.*"`), "Subscription to _INBOX.x.*", true},
+		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
+	} {
+		if what, ok := Refused(tt.err); what != tt.what || ok != tt.ok {
+			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, what, ok, tt.what, tt.ok)
+		}
+	}
+}
