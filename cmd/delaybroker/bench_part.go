@@ -55,7 +55,8 @@ func (b benchParts) withheld(name string) bool {
 	case "DELAY_JS_DOMAIN", "DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT":
 		return b.url != ""
 	}
-	return strings.HasPrefix(name, "DELAY_HTTP_") || strings.HasPrefix(name, "DELAY_EMBEDDED_") || b.url != "" && strings.HasPrefix(name, "NATS_")
+	return strings.HasPrefix(name, "DELAY_HTTP_") || strings.HasPrefix(name, "DELAY_EMBEDDED_") ||
+		b.url != "" && strings.HasPrefix(name, "NATS_")
 }
 
 // freeAddress is one on which nobody listens, below the ports that systems give to outgoing connections.

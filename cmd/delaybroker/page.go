@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,13 @@ func (c *config) remembers() {
 	if c.httpAddr != "" {
 		c.broker.History = new(history.Book)
 	}
+}
+
+// show answers with the probes and the page.
+func (l *lifetime) show(web *http.Server, source probes.Source, shown *page.Page) {
+	source.Page = shown
+	web.Handler = source.Handler()
+	l.running.Go(func() { shown.Run(l.ctx) })
 }
 
 // pageOf makes the page. Its connections are opened when somebody looks.

@@ -116,10 +116,7 @@ func runBroker(parent context.Context, cfg config, log *slog.Logger) (err error)
 			Engine: b, Connected: links.connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
 		}
-		shown := cfg.pageOf(b, dialer, source, &durability, log)
-		source.Page = shown
-		web.Handler = source.Handler()
-		life.running.Go(func() { shown.Run(ctx) })
+		life.show(web, source, cfg.pageOf(b, dialer, source, &durability, log))
 		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
 	}
 
