@@ -40,7 +40,8 @@ COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
 VOLUME /data
 # 4222 is the embedded server, on all addresses: whoever reaches it may do everything, unless DELAY_EMBEDDED_USER and
-# DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the probes and metrics, which only tell.
+# DELAY_EMBEDDED_PASSWORD, or users in DELAY_EMBEDDED_CONFIG, are set. 8422 has the page, the probes and
+# metrics, which only tell unless DELAY_HTTP_ACTIONS is on; rows of the page need DELAY_HTTP_TOKEN here.
 EXPOSE 4222 8422
 # Whether the loops turn, and not whether NATS is there: no restart helps against an outage of NATS.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/delaybroker","healthcheck"]

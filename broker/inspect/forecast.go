@@ -23,9 +23,10 @@ type AheadLook struct {
 	By     time.Duration // the length of a bucket; they begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Most   uint64        // messages to read; where there are more, they are counted by their order and sampled
+	Sample uint64        // messages in the sample of a stream at most; zero for sampleMost
 
 	draw   func(n uint64) uint64 // a number below n; nil for chance
-	sample uint64                // messages in the sample of a stream at most; zero for sampleMost
+	sample uint64                // as Sample, of tests
 	cuts   int                   // questions for the places of buckets at most; zero for mostCuts
 }
 
@@ -84,7 +85,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	if look.draw == nil {
 		look.draw = rand.Uint64N
 	}
-	look.sample, look.cuts = cmp.Or(look.sample, sampleMost), cmp.Or(look.cuts, mostCuts)
+	look.sample, look.cuts = cmp.Or(look.sample, look.Sample, sampleMost), cmp.Or(look.cuts, mostCuts)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[string]sample),

@@ -66,8 +66,10 @@ func (p *Page) seated(
 		writeError(w, http.StatusBadGateway, inspect.Printable(err.Error(), 600))
 		return
 	}
-	v, err := f(ctx, i)
-	if err != nil {
+	allowed, cancelAllowed := i.Allowed(ctx) // what the server refuses ends the question
+	defer cancelAllowed()
+	v, err := f(allowed, i)
+	if err = inspect.Cause(allowed, err); err != nil {
 		writeError(w, codeOf(ctx, err), inspect.Printable(err.Error(), 600))
 		return
 	}

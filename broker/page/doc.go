@@ -29,8 +29,8 @@
 // and reasons in their words: they are shown without a token only where Access.OpenRows says so. Bodies and the values
 // of users' headers are hidden unless Access.Bodies allows them. Actions need Access.Actions and a token.
 //
-//   - The token travels in the header Authorization, and is kept by the page in the tab. There is no cookie, so no other
-//     page can act with it, and no URL has it, so no log of a proxy does.
+//   - The token travels in the header Authorization, and is kept by the page in the tab. There is no cookie, so no
+//     other page can act with it, and no URL has it, so no log of a proxy does.
 //   - The Host of a request has to be an address, localhost, or a name in Access.Hosts: a stranger's name that is made
 //     to resolve to 127.0.0.1 is refused, for reading too.
 //   - A request that changes something is JSON, and of the page's own origin.

@@ -20,8 +20,7 @@ type Overview struct {
 	Version    string          `json:"version"`
 	Prefix     string          `json:"prefix"`
 	Durability string          `json:"durability"`
-	Alone      bool            `json:"alone"`             // only this instance is shown
-	Trouble    string          `json:"trouble,omitempty"` // why
+	Trouble    string          `json:"trouble,omitempty"` // why only this instance is shown
 	Numbers    Numbers         `json:"numbers"`
 	Instances  []Instance      `json:"instances"`
 	Lanes      []Lane          `json:"lanes"` // in the order in which messages pass them
@@ -98,7 +97,7 @@ type rates map[string]counted
 func combine(status broker.Status, own broker.Answer, others []inspect.Member, before rates, now time.Time) Overview {
 	members := append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
-	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}, Alone: len(members) == 1}
+	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}}
 	owners := make(map[string]inspect.Member)
 	answers := make(map[string]figures.LaneAnswer)
 	known := make(map[string]bool)

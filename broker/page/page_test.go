@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"delaybroker/broker"
@@ -66,6 +67,7 @@ func call(p *Page, method, path, body string, headers ...string) *httptest.Respo
 
 // A stranger's name that resolves to this host is refused, for all that the page has: DNS rebinding.
 func TestOnlyCalledByOwnNames(t *testing.T) {
+	t.Parallel()
 	p := newPage(Access{OpenRows: true, Hosts: []string{"Delay.example.com"}})
 	for host, want := range map[string]int{
 		"127.0.0.1:8422": 200, "[::1]:8422": 200, "10.1.2.3": 200, "localhost": 200, "LOCALHOST:1": 200,
@@ -86,7 +88,9 @@ func TestEveryAnswerProtects(t *testing.T) {
 	for _, path := range []string{"/", "/assets/app.js", "/api/access", "/api/pending", "/nothing", "/assets/nothing"} {
 		h := call(p, "GET", path, "", "Accept", "text/html").Result().Header
 		policy := h.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"} {
+		for _, want := range []string{
+			"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'",
+		} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: the policy %q lacks %s", path, policy, want)
 			}
@@ -171,7 +175,10 @@ func TestOnlyOwnPageActs(t *testing.T) {
 func TestTicketHolds(t *testing.T) {
 	now := time.Now()
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
-	d := deed{Verb: "cancel", All: true, Target: "orders.>", UpTo: 7, Count: 3, Until: now.Add(planTime)}
+	all := aboutTimers{All: true}
+	d := deed{
+		Verb: "cancel", Target: "orders.>", aboutTimers: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
+	}
 	ticket, err := seal(d, ann)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +186,7 @@ func TestTicketHolds(t *testing.T) {
 	if got, err := unseal(ticket, ann, now); err != nil || got.Target != d.Target || got.UpTo != d.UpTo {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(deed{Verb: "cancel", All: true, Target: ">", Until: d.Until}, bob)
+	other, err := seal(deed{Verb: "cancel", Target: ">", aboutTimers: all, fixed: fixed{Until: d.Until}}, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +229,9 @@ func TestTextWithoutHTML(t *testing.T) {
 	if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
 		t.Errorf("content type: got %s", got)
 	}
-	for _, want := range []string{"delaybroker v1: ready\n", "pending          7\n", "west      ready, this one", errNoNATS.Error()} {
+	for _, want := range []string{
+		"delaybroker v1: ready\n", "pending          7\n", "west      ready, this one", errNoNATS.Error(),
+	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, w.Body)
 		}
@@ -232,7 +241,8 @@ func TestTextWithoutHTML(t *testing.T) {
 		t.Errorf("content type: got %s", got)
 	}
 	tag := html.Header().Get("ETag")
-	if again := call(p, "GET", "/", "", "Accept", "text/html", "If-None-Match", tag); again.Code != http.StatusNotModified {
+	again := call(p, "GET", "/", "", "Accept", "text/html", "If-None-Match", tag)
+	if again.Code != http.StatusNotModified {
 		t.Errorf("with its tag: got %d, want 304", again.Code)
 	}
 }
@@ -247,8 +257,10 @@ func TestAssetsAreOurs(t *testing.T) {
 		if strings.HasPrefix(name, "uPlot") {
 			continue
 		}
-		for _, no := range []string{"https://", "innerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "cookie =",
-			`href="/`, `src="/`, `fetch("/`, "onclick=", "style="} {
+		for _, no := range []string{
+			"https:" + "//", "innerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "cookie =", `href="/`,
+			`src="/`, `fetch("/`, "onclick=", "style=",
+		} {
 			if strings.Contains(text, no) {
 				t.Errorf("%s has %s", name, no)
 			}
@@ -263,15 +275,17 @@ func TestAssetsAreOurs(t *testing.T) {
 }
 
 func TestQuestionsAreBounded(t *testing.T) {
-	p := newPage(Access{OpenRows: true})
-	for range mostQuestions {
-		p.questions <- struct{}{}
-	}
-	began := time.Now()
-	w := call(p, "GET", "/api/timers", "")
-	if w.Code != 503 || time.Since(began) < waitTime {
-		t.Errorf("got %d after %v, want 503 after %v", w.Code, time.Since(began), waitTime)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(Access{OpenRows: true})
+		for range mostQuestions {
+			p.questions <- struct{}{}
+		}
+		began := time.Now()
+		w := call(p, "GET", "/api/timers", "")
+		if w.Code != 503 || time.Since(began) != waitTime {
+			t.Errorf("got %d after %v, want 503 after %v", w.Code, time.Since(began), waitTime)
+		}
+	})
 }
 
 // Words of strangers are words in a shell, too.

@@ -24,20 +24,28 @@ const (
 
 // A deed is something that is done from the page.
 type deed struct {
-	Verb string `json:"verb"` // cancel, move, fire; resend, remove; pause, resume
+	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
+	Target string `json:"target,omitempty"` // a pattern, for many timers, for letters and for pauses
+	aboutTimers
+	aboutLetters
+	fixed
+}
 
-	// Of timers: one by key and target, or all that match.
+// aboutTimers is which timers, one by its key or all that match, and when they are moved to: due after so long, or at a
+// time, or so much later.
+type aboutTimers struct {
 	All        bool   `json:"all,omitempty"`
 	Key        string `json:"key,omitempty"`
-	Target     string `json:"target,omitempty"` // a pattern, for many, for letters and for pauses
 	Generation uint64 `json:"generation,omitempty"`
 	DueAfter   string `json:"due_after,omitempty"`
 	DueBefore  string `json:"due_before,omitempty"`
-	In         string `json:"in,omitempty"` // of move: due after so long
-	At         string `json:"at,omitempty"` // of move: due then
-	By         string `json:"by,omitempty"` // of move: so much later
+	In         string `json:"in,omitempty"`
+	At         string `json:"at,omitempty"`
+	By         string `json:"by,omitempty"`
+}
 
-	// Of dead letters.
+// aboutLetters is which dead letters, and how they are resent.
+type aboutLetters struct {
 	Number     uint64 `json:"number,omitempty"`
 	Code       string `json:"code,omitempty"`
 	Since      string `json:"since,omitempty"`
@@ -45,8 +53,10 @@ type deed struct {
 	Now        bool   `json:"now,omitempty"`
 	Unsealed   bool   `json:"unsealed,omitempty"`
 	DropExpiry bool   `json:"drop_expiry,omitempty"`
+}
 
-	// What the plan fixes.
+// fixed is what the plan says, and not who asks for one.
+type fixed struct {
 	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of timers
 	Before time.Time `json:"before,omitzero"` // when the letters died
 	Count  uint64    `json:"count,omitempty"` // how many it is about
@@ -69,7 +79,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	if !read(w, r, &d) {
 		return
 	}
-	d.UpTo, d.Before, d.Count, d.Until, d.Shell = 0, time.Time{}, 0, time.Time{}, "" // ours to say
+	d.fixed = fixed{}
 	give(w, questionTime+waitTime)
 	p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		work, err := p.workFor(d.Verb)

@@ -184,7 +184,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) 
 		t.Groups = append(t.Groups, *g)
 	}
 	for _, rule := range p.cfg.Rates {
-		all.Rates = append(all.Rates, rate{rule.Pattern, rule.PerSecond})
+		all.Rates = append(all.Rates, rate{rule.Pattern, rule.Value})
 	}
 	return answer{shell{"pause"}.String(), all}, nil
 }
@@ -193,7 +193,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) 
 func (p *Page) annotate(t *Target, paused []inspect.Pause) {
 	for _, rule := range p.cfg.Rates {
 		if message.Match(rule.Pattern, t.Target) {
-			t.Rate = fmt.Sprintf("%d/s (%s)", rule.PerSecond, rule.Pattern)
+			t.Rate = fmt.Sprintf("%d/s (%s)", rule.Value, rule.Pattern)
 			break
 		}
 	}

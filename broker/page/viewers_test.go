@@ -100,6 +100,7 @@ func TestViewersAreBounded(t *testing.T) {
 
 // The server's bounds for short answers do not end a stream of events; the end of the page does.
 func TestEventsOutliveTimeouts(t *testing.T) {
+	t.Parallel()
 	p := newPage(Access{})
 	ctx, stop := context.WithCancel(t.Context())
 	running := make(chan struct{})

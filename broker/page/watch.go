@@ -17,10 +17,11 @@ const (
 	linger = 5 * time.Second
 	// lookShare and lookLeast bound what looking at the streams costs: the pause behind a look is so many times as long as
 	// the look took, and at least so long.
-	lookShare = 30
-	lookLeast = 10 * time.Second
-	// aheadRead is how many headers a forecast reads; beyond it estimates.
-	aheadRead = 2000
+	lookShare = 50
+	lookLeast = 15 * time.Second
+	// aheadRead is how many headers a forecast reads. Beyond it estimates, by a sample of each large lane: each message of
+	// it is a question, and with two thousand of them the page cost 7 % of a broker at 10,000 messages a second.
+	aheadRead, aheadSample = 2000, 200
 	// lookTime is how long a look may take.
 	lookTime = 20 * time.Second
 )
@@ -173,7 +174,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	w.mu.Lock()
 	w.dead, w.wrote = new(v.Totals.Dead), wrote
 	w.mu.Unlock()
-	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead})
+	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead, Sample: aheadSample})
 	if err != nil {
 		by.close()
 		return

@@ -6,5 +6,6 @@
 //	/metrics           package metrics
 //	/                  package page, by Source.Page
 //
-// The first two never ask NATS: an outage there would restart every broker, for nothing. None of the probes changes anything.
+// The first two never ask NATS: an outage there would restart every broker, for nothing. None of the probes changes
+// anything.
 package probes

@@ -51,7 +51,8 @@ func TestServePage(t *testing.T) {
 	if !done.Good || done.Sentence != "orders.> is paused; 1 of 1 instance act by it" {
 		t.Errorf("got %+v", done)
 	}
-	if line := r.log.await(t, "the page has acted"); line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
+	line := r.log.await(t, "the page has acted")
+	if line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
 		t.Errorf("the log has %v", line)
 	}
 	if strings.Contains(r.log.String(), pageToken) {
@@ -113,7 +114,8 @@ func TestPageShowsTheReadmesLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"Go": "publish.go", "JavaScript": "publish.mjs", "Python": "publish.py", "Rust": "publish.rs", "NATS CLI": "publish.sh",
+		"Go": "publish.go", "JavaScript": "publish.mjs", "Python": "publish.py", "Rust": "publish.rs",
+		"NATS CLI": "publish.sh",
 	}
 	for _, l := range page.Lines() {
 		line := strings.NewReplacer("SUBJECT", "delay.5s.orders.expire", "BODY", `{"id":42}`).Replace(l.Line)

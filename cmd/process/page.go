@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,13 @@ import (
 
 // pageConnect is how long a connection of the page may take.
 const pageConnect = 2 * time.Second
+
+// show answers with the probes and the page.
+func (l *lifetime) show(web *http.Server, source probes.Source, shown *page.Page) {
+	source.Page = shown
+	web.Handler = source.Handler()
+	l.running.Go(func() { shown.Run(l.ctx) })
+}
 
 // page makes the page. Its connections are opened when somebody looks.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source probes.Source) *page.Page {

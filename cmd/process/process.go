@@ -108,10 +108,7 @@ func (p Process) Run(parent context.Context) (err error) {
 			Engine: b, Connected: set.Connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		shown := p.page(b, dialer, source)
-		source.Page = shown
-		web.Handler = source.Handler()
-		life.running.Go(func() { shown.Run(ctx) })
+		life.show(web, source, p.page(b, dialer, source))
 		life.running.Go(func() { probes.Serve(web, listener, life.fail) })
 	}
 

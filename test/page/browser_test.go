@@ -58,7 +58,8 @@ func startChromium(t *testing.T) context.Context {
 		chromedp.WSURLReadTimeout(natstest.Patience), chromedp.Flag("disable-dev-shm-usage", true))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	browser, close := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {})) // it knows not all events
+	unheard := chromedp.WithErrorf(func(string, ...any) {}) // the library does not know all events
+	browser, close := chromedp.NewContext(allocated, unheard)
 	t.Cleanup(close)
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start %s: %v", path, err)

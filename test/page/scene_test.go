@@ -39,12 +39,11 @@ const token = "0123456789abcdef0123"
 
 // A scene is two brokers under load, one of them with a page.
 type scene struct {
-	t    *testing.T
-	url  string // of the page, with a final slash
-	nc   *nats.Conn
-	js   jetstream.JetStream
-	log  *buffer // of the page
-	page *page.Page
+	t   *testing.T
+	url string // of the page, with a final slash
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	log *buffer // of the page
 }
 
 // buffer is a log that is read while it is written.
@@ -100,7 +99,9 @@ func must[T any](v T, err error) func(t *testing.T) T {
 }
 
 // serve runs a broker with its page, as the command does.
-func (c *scene) serve(s *natstest.Server, cfg broker.Config, name string, access page.Access, logged bool) string {
+func (c *scene) serve(
+	s *natstest.Server, cfg broker.Config, name string, access page.Access, logged bool,
+) (url string) {
 	t := c.t
 	t.Helper()
 	cfg.Instance, cfg.History = name, new(history.Book)
@@ -125,7 +126,8 @@ func (c *scene) serve(s *natstest.Server, cfg broker.Config, name string, access
 		Engine: b, Connected: func() map[string]bool { return nil }, Stopping: ctx.Done(), Durability: &durability,
 	}
 	p := page.New(page.Config{
-		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability, Version: "v1.0.0", Prefix: "delay",
+		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability,
+		Version: "v1.0.0", Prefix: "delay",
 		Rates: cfg.Rates, Access: access, Log: log,
 		Open: func(context.Context) (*inspect.Inspector, error) {
 			nc, err := nats.Connect(s.Server().ClientURL(), nats.NoReconnect())
@@ -138,6 +140,16 @@ func (c *scene) serve(s *natstest.Server, cfg broker.Config, name string, access
 	source.Page = p
 	web := probes.NewServer(log)
 	web.Handler = source.Handler()
+	c.runAll(ctx, cancel, b, p, web, listener)
+	return "http://" + listener.Addr().String() + "/"
+}
+
+// runAll runs a broker and its page until the test ends, and waits until it is ready.
+func (c *scene) runAll(
+	ctx context.Context, cancel func(), b *broker.Broker, p *page.Page, web *http.Server, listener net.Listener,
+) {
+	t := c.t
+	t.Helper()
 	var running sync.WaitGroup
 	var failed error
 	running.Go(func() { failed = b.Run(ctx) })
@@ -160,10 +172,6 @@ func (c *scene) serve(s *natstest.Server, cfg broker.Config, name string, access
 	case <-time.After(natstest.Patience):
 		t.Fatal("the broker is not ready")
 	}
-	if logged {
-		c.page = p
-	}
-	return "http://" + listener.Addr().String() + "/"
 }
 
 // pastHour is a history of this instance that was not lived through, for pictures: an hour of traffic with a trouble
@@ -210,7 +218,9 @@ func (c *scene) fill() {
 	for range 12 {
 		c.publish("delay.1s.shop.sms", "{}", nil)
 	}
-	for n, body := range []string{hostile, strings.Repeat("<img src=x onerror=boom()>", 40_000), "\xff\xfe\x00<script>boom()</script>"} {
+	for n, body := range []string{
+		hostile, strings.Repeat("<img src=x onerror=boom()>", 40_000), "\xff\xfe\x00<script>boom()</script>",
+	} {
 		header := nats.Header{"X-Hostile": {hostile}, "Delay-Until": {hostile}}
 		c.publish(fmt.Sprintf("delay.5s.hostile.n%d", n), body, header)
 	}

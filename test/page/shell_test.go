@@ -1,0 +1,83 @@
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shellLines are what the page shows for a shell, in all its views and plans: those that a test of the command holds
+// against its verbs and flags.
+func shellLines(t *testing.T, _ context.Context, c *scene) {
+	c.timer("shown", "orders.shown", "2h")
+	var got []string
+	note := func(method, path, body string) {
+		var said struct{ Shell, Error string }
+		c.call(t, method, path, body, &said)
+		if said.Error != "" {
+			t.Errorf("%s %s: %s", path, body, said.Error)
+			return
+		}
+		line := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).ReplaceAllString(said.Shell, "2026-12-24T18:00:00Z")
+		got = append(got, regexp.MustCompile(`--generation \d+`).ReplaceAllString(line, "--generation 7"))
+	}
+	for _, path := range []string{
+		"pending",
+		"pending?target=orders.>&due_after=10m&due_before=1h&cursor=1795335793251509046/DELAY_1s-1-1795335793251509046",
+		"where?id=DELAY_1s-1", "timers", "timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
+		"timer?key=shown&target=orders.shown", "retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
+		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets",
+	} {
+		note("GET", path, "")
+	}
+	for _, body := range []string{
+		`{"verb":"cancel","key":"shown","target":"orders.shown"}`,
+		`{"verb":"fire","key":"shown","target":"orders.shown"}`,
+		`{"verb":"move","key":"shown","target":"orders.shown","by":"+5m"}`,
+		`{"verb":"move","key":"shown","target":"orders.shown","in":"15m"}`,
+		`{"verb":"move","key":"shown","target":"orders.shown","at":"2026-12-24T18:00:00Z"}`,
+		`{"verb":"cancel","all":true,"target":"orders.shown","key":"sh*","due_before":"3h"}`,
+		`{"verb":"move","all":true,"target":"orders.shown","by":"-5m"}`,
+		`{"verb":"resend","number":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`,
+		`{"verb":"resend","code":"bad_time","target":"orders.>","since":"2h"}`,
+		`{"verb":"remove","code":"bad_time","target":"orders.>"}`,
+		`{"verb":"pause","target":"nobody.>"}`, `{"verb":"resume","target":"nobody.>"}`,
+	} {
+		note("POST", "plan", body)
+	}
+	const file = "../../broker/page/testdata/lines.txt"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+	}
+	if want := strings.Split(strings.TrimSpace(string(text)), "\n"); !slices.Equal(got, want) {
+		t.Errorf("%s does not have what is shown:\n%s", file, strings.Join(got, "\n"))
+	}
+}
+
+// call asks the page, with the token.
+func (c *scene) call(t *testing.T, method, path, body string, into any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, c.url+"api/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+}
