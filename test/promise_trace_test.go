@@ -118,28 +118,7 @@ func TestSpanOfEachMessage(t *testing.T) {
 		c.target("LATE", "late.>")
 		time.Sleep(20 * time.Second)
 		stop()
-		roots := 0
-		for _, span := range to.all {
-			id := span.SpanContext().TraceID().String()
-			expect, ours := want[id]
-			switch {
-			case !ours && !span.Parent().IsValid():
-				roots++
-			case !ours:
-				t.Errorf("a span of the trace %s", id)
-			case said(span, began) != expect:
-				t.Errorf("trace %s:\n got %s\nwant %s", id, said(span, began), expect)
-			}
-			delete(want, id)
-		}
-		for id, expect := range want {
-			if expect != "" {
-				t.Errorf("trace %s has no span, want %s", id, expect)
-			}
-		}
-		if roots != 2 {
-			t.Errorf("%d spans without a parent, want those of two messages", roots)
-		}
+		wantSpans(t, to.all, began, want, 2)
 		for _, a := range c.arrivals("ORDERS") {
 			got := a.Header["traceparent"]
 			if a.Subject == "orders.hostile" {
@@ -152,6 +131,33 @@ func TestSpanOfEachMessage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// wantSpans compares spans with what is wanted of each trace, empty for no span, and counts those without a parent.
+func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[string]string, wantRoots int) {
+	t.Helper()
+	roots := 0
+	for _, span := range all {
+		id := span.SpanContext().TraceID().String()
+		expect, ours := want[id]
+		switch {
+		case !ours && !span.Parent().IsValid():
+			roots++
+		case !ours:
+			t.Errorf("a span of the trace %s", id)
+		case said(span, began) != expect:
+			t.Errorf("trace %s:\n got %s\nwant %s", id, said(span, began), expect)
+		}
+		delete(want, id)
+	}
+	for id, expect := range want {
+		if expect != "" {
+			t.Errorf("trace %s has no span, want %s", id, expect)
+		}
+	}
+	if roots != wantRoots {
+		t.Errorf("%d spans without a parent, want %d", roots, wantRoots)
+	}
 }
 
 // TestSpanAcrossInstances: a message that hops from one instance to another has one span, of the one that delivers it,

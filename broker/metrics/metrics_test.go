@@ -56,6 +56,7 @@ func busy(t *testing.T) Source {
 		s.Links = append(s.Links, link.Status{Name: name})
 	}
 	return Source{
+		Traces: func() (sent, dropped uint64) { return 2, 1 },
 		Status: func() figures.Status { return s }, Ready: func() bool { return true },
 		Version: "v1.0.0", Revision: "abc", GoVersion: "go1.26",
 	}
