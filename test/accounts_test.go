@@ -136,35 +136,8 @@ func accountsWork(s *stage) error {
 		if heard[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
 			return err
 		}
-		for _, subject := range []string{
-			"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
-			fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
-			"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x", "delaytimer.key." + name + "core.x",
-		} {
-			wait, cancel := context.WithTimeout(ctx, time.Second)
-			m := &nats.Msg{Subject: subject, Header: nats.Header{}}
-			if strings.HasPrefix(subject, "delaytimer.") {
-				m.Header.Set("Delay-For", "10m")
-			}
-			_, err := js.PublishMsg(wait, m, jetstream.WithRetryAttempts(0))
-			cancel()
-			if err != nil {
-				return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
-			}
-		}
-		ask := "delayctl.timer.get.key." + name + "core.x"
-		wait, cancel := context.WithTimeout(ctx, 10*time.Second)
-		answer, err := js.Conn().RequestWithContext(wait, ask, nil)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
-		}
-		if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
-			return fmt.Errorf("%s asks %s, and is told %s", tenant, ask, answer.Data)
-		}
-		if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
-			jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
-			return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
+		if err := requests(ctx, js, tenant, name); err != nil {
+			return err
 		}
 	}
 	// Naming the other tenant does not help. Payments has no import for the subjects of orders; for orders, a subject
@@ -205,6 +178,41 @@ func accountsWork(s *stage) error {
 		if n := st.CachedInfo().State.LastSeq; n != 1 {
 			return fmt.Errorf("the stream of %s got %d messages, want 1", tenant, n)
 		}
+	}
+	return nil
+}
+
+// requests asks for a delay in each way that a tenant may, and tries to publish between the lanes.
+func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) error {
+	for _, subject := range []string{
+		"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
+		fmt.Sprintf("delayat.%d.%score.x", time.Now().Add(time.Minute).Unix(), name),
+		"delay.10s." + name + "stored.x", "delay.15s." + name + "full.x", "delaytimer.key." + name + "core.x",
+	} {
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		m := &nats.Msg{Subject: subject, Header: nats.Header{}}
+		if strings.HasPrefix(subject, "delaytimer.") {
+			m.Header.Set("Delay-For", "10m")
+		}
+		_, err := js.PublishMsg(wait, m, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s publishes on %s: %w", tenant, subject, err)
+		}
+	}
+	ask := "delayctl.timer.get.key." + name + "core.x"
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	answer, err := js.Conn().RequestWithContext(wait, ask, nil)
+	if err != nil {
+		return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
+	}
+	if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
+		return fmt.Errorf("%s asks %s, and is told %s", tenant, ask, answer.Data)
+	}
+	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
+		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
 	}
 	return nil
 }

@@ -19,13 +19,7 @@ import (
 // the broker continues without help when it has the right again.
 func TestRightsRevoked(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		deny []string
-		anew bool          // the consumers are deleted meanwhile, so that the broker needs new ones
-		says string        // what the broker logs; the connection logs the refusal itself
-		back time.Duration // how long after the right is restored everything has arrived
-	}{
+	for _, r := range []revocation{
 		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "this lane is not read", 20 * time.Second},
 		{"pull", []string{"$JS.API.CONSUMER.MSG.NEXT.>"}, true, "this lane is not read", 20 * time.Second},
 		{"ask for streams", []string{"$JS.API.STREAM.INFO.>"}, true, "the stream's leader does not tell its time",
@@ -37,68 +31,81 @@ func TestRightsRevoked(t *testing.T) {
 			10 * time.Second},
 		{"everything", []string{">"}, true, "", time.Minute},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			users := func(deny ...string) []*server.User {
-				publish := &server.SubjectPermission{Allow: []string{">"}, Deny: deny}
-				return []*server.User{
-					{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
-					{Username: "client", Password: "c"},
-				}
-			}
-			bubble(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
-				log := newCountingLog()
-				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
-					nats.UserInfo("broker", "b"))
-				c := connected(t, s.Connect(nats.UserInfo("client", "c")))
-				c.target("ORDERS", "orders.>")
-				var want []string
-				ask := func(when string) {
-					for _, delay := range []string{"1s", "1m", "5m", "90s", "8m"} {
-						body := when + "-" + delay
-						c.publish("delay."+delay+".orders.x", body)
-						want = append(want, body)
-					}
-				}
-				ask("before")
-				time.Sleep(30 * time.Second)
-				s.Reload(func(o *server.Options) { o.Users = users(tt.deny...) })
-				if tt.anew {
-					for _, level := range []string{"INTAKE", "1s", "5s", "10s", "1m", "5m"} {
-						c.deleteConsumers("DELAY_" + level)
-					}
-				}
-				ask("meanwhile")
-				time.Sleep(5 * time.Minute)
-				lines := log.of("")
-				s.Reload(func(o *server.Options) { o.Users = users() })
-				back := time.Now()
-				ask("after")
-				time.Sleep(20 * time.Minute)
-				got := c.arrivals("ORDERS")
-				slices.Sort(want)
-				if got, want := bodies(got), fmt.Sprint(want); "["+got+"]" != want {
-					t.Errorf("arrived %s, want each once: %s", got, want)
-				}
-				for _, a := range got {
-					latest := a.Due
-					if a.Due.Before(back.Add(tt.back)) {
-						latest = back.Add(tt.back)
-					}
-					if a.At.Before(a.Due) || a.At.After(latest) {
-						t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
-							a.At.Sub(back))
-					}
-				}
-				if tt.says != "" && log.of(tt.says) == 0 {
-					t.Errorf("the log does not say %q", tt.says)
-				}
-				if most := 110; lines > most {
-					t.Errorf("%d lines in five minutes, want %d at most", lines, most)
-				}
-				c.checkNoDead()
-				c.checkEmpty()
-			})
+			r.try(t)
 		})
 	}
+}
+
+// A revocation takes rights away for five minutes.
+type revocation struct {
+	name string
+	deny []string
+	anew bool          // the consumers are deleted meanwhile, so that the broker needs new ones
+	says string        // what the broker logs; the connection logs the refusal itself
+	back time.Duration // how long after the right is restored everything has arrived
+}
+
+func (r revocation) try(t *testing.T) {
+	users := func(deny ...string) []*server.User {
+		publish := &server.SubjectPermission{Allow: []string{">"}, Deny: deny}
+		return []*server.User{
+			{Username: "broker", Password: "b", Permissions: &server.Permissions{Publish: publish}},
+			{Username: "client", Password: "c"},
+		}
+	}
+	bubble(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
+		log := newCountingLog()
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
+			nats.UserInfo("broker", "b"))
+		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
+		c.target("ORDERS", "orders.>")
+		var want []string
+		ask := func(when string) {
+			for _, delay := range []string{"1s", "1m", "5m", "90s", "8m"} {
+				body := when + "-" + delay
+				c.publish("delay."+delay+".orders.x", body)
+				want = append(want, body)
+			}
+		}
+		ask("before")
+		time.Sleep(30 * time.Second)
+		s.Reload(func(o *server.Options) { o.Users = users(r.deny...) })
+		if r.anew {
+			for _, level := range []string{"INTAKE", "1s", "5s", "10s", "1m", "5m"} {
+				c.deleteConsumers("DELAY_" + level)
+			}
+		}
+		ask("meanwhile")
+		time.Sleep(5 * time.Minute)
+		lines := log.of("")
+		s.Reload(func(o *server.Options) { o.Users = users() })
+		back := time.Now()
+		ask("after")
+		time.Sleep(20 * time.Minute)
+		got := c.arrivals("ORDERS")
+		slices.Sort(want)
+		if got, want := bodies(got), fmt.Sprint(want); "["+got+"]" != want {
+			t.Errorf("arrived %s, want each once: %s", got, want)
+		}
+		for _, a := range got {
+			latest := a.Due
+			if a.Due.Before(back.Add(r.back)) {
+				latest = back.Add(r.back)
+			}
+			if a.At.Before(a.Due) || a.At.After(latest) {
+				t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
+					a.At.Sub(back))
+			}
+		}
+		if r.says != "" && log.of(r.says) == 0 {
+			t.Errorf("the log does not say %q", r.says)
+		}
+		if most := 110; lines > most {
+			t.Errorf("%d lines in five minutes, want %d at most", lines, most)
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
 }

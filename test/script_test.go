@@ -73,7 +73,54 @@ func TestADayAtTheTerminal(t *testing.T) {
 	p := natstest.StartBroker(t, append(env, "NATS_URL=")...)
 	defer p.Terminate()
 
-	for _, l := range []line{
+	for _, l := range firstDay(probes) {
+		l.check(t, env)
+	}
+
+	nc, err := nats.Connect("nats://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := connected(t, nc)
+	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x",
+		"delayin.1s.$SYS.x"} {
+		c.publish(subject, "")
+	}
+	for late := time.Now().Add(natstest.Patience); len(c.arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("got no dead letters")
+		}
+	}
+	tooFar := c.dead()["too_far"][0]
+	toMail := func(a arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
+	c.publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
+	for late := time.Now().Add(natstest.Patience); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); {
+		if time.Now().After(late) {
+			t.Fatal("nothing waits for its third attempt")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, l := range nextDay(tooFar.ID) {
+		l.check(t, env)
+	}
+
+	var lanes []statusLane
+	for late := time.Now().Add(natstest.Patience); ; time.Sleep(100 * time.Millisecond) {
+		lanes = statusOf(t, probes)
+		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
+		if known && lanes[0].Stream == "DELAY_INTAKE" {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("/status shows %+v, want the intake first, and 10,000 pending in a lane of 300 s", lanes)
+		}
+	}
+}
+
+// firstDay is what is typed where nothing is wrong, and with mistakes. The broker answers probes at this address.
+func firstDay(probes string) []line {
+	return []line{
 		{args: "pub t.t x --level 5m --count 10000", says: []string{"DELAY_5m-1-", "and 9900 more"},
 			never: []string{"no broker answers"}},
 		{args: "levels", says: []string{"10000", "0 unread", "later", "idle lanes; --all shows them"},
@@ -105,35 +152,12 @@ func TestADayAtTheTerminal(t *testing.T) {
 		{args: "dead ls --since 1h --until 2h", code: 2, says: []string{"--since 1h is not before --until 2h"}},
 		{args: "dead ls", says: []string{"no dead letters"}},
 		{args: "--version", says: []string{"delaybroker "}},
-	} {
-		l.check(t, env)
 	}
+}
 
-	nc, err := nats.Connect("nats://" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	c := connected(t, nc)
-	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x",
-		"delayin.1s.$SYS.x"} {
-		c.publish(subject, "")
-	}
-	for late := time.Now().Add(natstest.Patience); len(c.arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("got no dead letters")
-		}
-	}
-	tooFar := c.dead()["too_far"][0]
-	toMail := func(a arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
-	c.publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
-	for late := time.Now().Add(natstest.Patience); !slices.ContainsFunc(c.arrivals("DELAY_RETRY_5s"), toMail); {
-		if time.Now().After(late) {
-			t.Fatal("nothing waits for its third attempt")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	for _, l := range []line{
+// nextDay is what is typed where there are dead letters, one of them due too far ahead, and a target that refuses.
+func nextDay(tooFar string) []line {
+	return []line{
 		{args: "dead ls --by code,target,reason",
 			says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
 		{args: "dead ls --limit 1", says: []string{"1 of 4 dead letters", "Z  "}},
@@ -151,23 +175,9 @@ func TestADayAtTheTerminal(t *testing.T) {
 		{args: "pending ls --most 0", code: 2, says: []string{"--most 0: want 1 or more"}},
 		{args: "where DELAY_1s-1", says: []string{"refused, and tried again in ", "last reason", "nobody listens",
 			"next attempt", " of 20"}},
-		{args: "where " + tooFar.ID, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
+		{args: "where " + tooFar, says: []string{"too_far", "more than 366d ahead"}, never: []string{"\ndue "}},
 		{args: "doctor", code: 1, says: []string{"delaybroker dead ls --by code,target,reason"},
 			never: []string{"critical", "nats stream view"}},
-	} {
-		l.check(t, env)
-	}
-
-	var lanes []statusLane
-	for late := time.Now().Add(natstest.Patience); ; time.Sleep(100 * time.Millisecond) {
-		lanes = statusOf(t, probes)
-		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
-		if known && lanes[0].Stream == "DELAY_INTAKE" {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatalf("/status shows %+v, want the intake first, and 10,000 pending in a lane of 300 s", lanes)
-		}
 	}
 }
 

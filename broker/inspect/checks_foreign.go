@@ -45,7 +45,7 @@ func (f Facts) checkForeign() []Finding {
 	return all
 }
 
-// overlap is one of some subjects on which a message may come that others listen for too; empty for none.
+// overlap is the first of some subjects that overlaps with a subject of others; empty for none.
 func overlap(subjects, others []string) string {
 	for _, subject := range subjects {
 		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
@@ -55,7 +55,8 @@ func overlap(subjects, others []string) string {
 	return ""
 }
 
-// checkMapping looks for clients' messages that never reach us. A mapping of an account is nothing that a stream shows.
+// checkMapping looks for messages of clients that never reach us: the account maps their subjects elsewhere, which no
+// stream shows.
 func (f Facts) checkMapping() []Finding {
 	if f.trial.mapped == "" {
 		return nil

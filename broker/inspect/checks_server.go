@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Exposed is said of an embedded server that others than this host can use, and have to prove nothing.
+	// Exposed is the warning about an embedded server that lets in other hosts without asking who they are.
 	Exposed = "the embedded server listens beyond this host and asks nobody for a password"
 	// CloseIt is what to do about it.
 	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
@@ -73,13 +73,13 @@ func checkReady(f Facts) []Finding {
 	return all
 }
 
-// sameAs are the checks of doctor that have more to say than a check of /readyz.
+// sameAs maps a check of /readyz to the check of doctor that says more about it.
 var sameAs = map[string][]string{
 	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
 
-// toReady is what to do about a check of /readyz where doctor finds no more.
+// toReady is what to do about a failing check of /readyz, if doctor has nothing to add.
 var toReady = map[string]string{
 	"nats": "bring back the server: the broker connects by itself", "serving": "wait until it has stopped",
 }

@@ -167,7 +167,7 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// lettersOld is the age from which a few dead letters are no news, and lettersMany is how many are more than a few.
+	// A few dead letters that are older than lettersOld are no news; lettersMany is more than a few.
 	lettersOld  = 24 * time.Hour
 	lettersMany = 1000
 )

@@ -38,7 +38,7 @@ func checkTargets(f Facts) []Finding {
 	return all
 }
 
-// reach is what to do about a target that nothing is behind. That a service answers with an error is its own affair.
+// reach is the advice for a target that nobody listens on. A service that answers with an error needs none.
 func (f Facts) reach(r message.Request) (do string) {
 	target := Printable(r.Target, mostDetail)
 	switch {

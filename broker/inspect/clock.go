@@ -18,7 +18,7 @@ type clock struct {
 	within time.Duration // how wrong that may be
 }
 
-// lookAtClocks compares our clock with that of each leader. Of several answers, the quickest is the most exact.
+// lookAtClocks compares our clock with the clock of each leader. Of several answers, the quickest is the most exact.
 func (i *Inspector) lookAtClocks(ctx context.Context, v Lanes) []clock {
 	var all []clock
 	seen := make(map[string]bool)

@@ -40,7 +40,7 @@ type Weakness struct {
 	What, Do string
 }
 
-// unseen is said of servers that are not embedded: no answer of the JetStream API has their sync interval.
+// unseen is the remark about servers that are not embedded: the JetStream API does not tell their sync interval.
 const unseen = "what was not synced, which a client cannot see: 2 minutes' worth unless sync_interval says otherwise"
 
 // Words says what an acknowledgement means, by the weakest of the streams, and what could be better.
@@ -90,8 +90,8 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
 }
 
-// meaning describes streams with between fewest and most replicas. Memory and async tell that some are in memory, or
-// acknowledged before they are written.
+// meaning describes streams that have from fewest to most replicas. Memory: some are in memory. Async: some acknowledge
+// before they write.
 func (d Durability) meaning(fewest, most int, memory, async bool) string {
 	replicas := fmt.Sprint(fewest)
 	if most > fewest {

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/journal"
 )
 
-// flushed is how long a record may be on its way into the journal, with some to spare.
+// flushed is how long a record may take to reach the journal, with a margin.
 const flushed = 300 * time.Millisecond
 
 // ending is what the journal says of a message.

@@ -27,8 +27,8 @@ type Finding struct {
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
 
-	// after names checks of which a critical finding has to be mended first: it is the cause of this one, or says the
-	// same with more.
+	// after names other checks. If one of them has a critical finding, that one is mended first: it is the cause of this
+	// finding, or says more about the same.
 	after []string
 }
 

@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// mostCuts is how many counts a forecast asks the server for, to find the places in its levels where buckets begin.
+// mostCuts is how many counts a forecast asks the server for: by them it finds the places in the levels where buckets
+// begin.
 const mostCuts = 300
 
-// An order is how many messages of a level leave it from each cut on. In a level all wait equally long: whatever leaves
-// it from a time on was stored from that time less the delay on, and the server counts what was stored since a time. So
-// a count is exact, deleted messages or not, as far as the clocks of the stream's leaders agreed.
+// An order says how many messages of a level leave it at each cut or later. In a level all messages wait equally long.
+// So a message that leaves at some time was stored at that time minus the delay, and the server can count what was
+// stored since then. Such a count is exact, with deleted messages too, as far as the clocks of the stream's leaders
+// agreed.
 //
 //	from[0]      all of them
 //	from[n+1]    those that leave at cuts[n] or later

@@ -10,14 +10,14 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A sample of a stream is so many messages, or fewer where they are large: the server sends their bodies too.
+// A sample of a stream has this many messages, or fewer if they are large: the server sends their bodies too.
 const (
 	sampleMost  = 2000
 	sampleLeast = 50
 	sampleBytes = 32 << 20
 )
 
-// A sample is messages of one stream that chance has chosen.
+// A sample is messages of one stream, chosen by chance.
 type sample struct {
 	direct  []uint64 // that clients published to a level, by slot, without those that are due when they leave
 	onTime  uint64   // those

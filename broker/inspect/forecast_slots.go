@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slots are what a forecast tells apart: what is due already, each bucket, what is due later, and what no one can read.
+// slots are the places of a forecast: due already, each bucket, due later, and unreadable.
 type slots struct {
 	cuts []time.Time // the beginning of the first bucket, and the end of each
 }
@@ -34,7 +34,7 @@ func (s slots) of(due time.Time) int {
 // A tally adds up the slots, of which each is an estimate.
 type tally []estimate
 
-// estimate is a number with two kinds of error: one of chance, and one that it certainly does not exceed.
+// estimate is a number with two errors: the variance of chance, and a bound that is never exceeded.
 type estimate struct{ number, variance, bound float64 }
 
 // round is off by two standard deviations at most, in 95 of 100 cases. An error below a thousandth of a message is one
@@ -44,7 +44,7 @@ func (e estimate) round() Amount {
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// shares adds a number of messages by the shares that their sample has in the slots. A sample without any says nothing.
+// shares spreads a number of messages over the slots as their sample is spread. An empty sample says nothing.
 func (t tally) shares(messages uint64, sample []uint64) {
 	n, all := sum64(sample), float64(messages)
 	for slot, seen := range sample {
@@ -55,9 +55,9 @@ func (t tally) shares(messages uint64, sample []uint64) {
 	}
 }
 
-// doubt is the variance of a share of which so many were seen in a sample of n, out of so many in all. Two are added to
-// what was seen and to what was not (Agresti and Coull): what none of a sample has, some of the others may have. That
-// shifts the middle of what is likely, so the distance to it counts too.
+// doubt is the variance of a share that was estimated from a sample of n messages, out of all messages. Two are added
+// to those seen in the slot and to those not seen (Agresti and Coull): a slot that no message of the sample is in may
+// have some of the others. That moves the middle of the likely range, so the distance to the middle counts too.
 func doubt(seen, n, all uint64) float64 {
 	if n >= all {
 		return 0 // there are no others

@@ -47,8 +47,8 @@ func (f *forecast) filters(l Lane) []string {
 	return subjectsOf(f.names, l, f.look.Target)
 }
 
-// subjectsOf are the subjects on which a lane has messages for the targets of a pattern. They are several rather than
-// one, which would take another permission to filter by, wherever a lane has more than one.
+// subjectsOf are the subjects on which a lane has messages for the targets of a pattern. Where a lane has more than one
+// subject, there are several filters: a single filter needs another permission.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	var filters []string
 	switch l.Kind {

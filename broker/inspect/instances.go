@@ -36,7 +36,8 @@ const (
 	// twice is how long two instances may own one lane before that is reported. Two that missed each other at their
 	// start find out within ten seconds.
 	twice = 12 * time.Second
-	// begins is how long an owner may not read its lane before that is reported: a new one makes its consumer first.
+	// begins is how long a lane may have an owner that does not read it, before that is reported: a new owner makes its
+	// consumer first.
 	begins = 5 * time.Second
 )
 
@@ -60,7 +61,7 @@ func (n instances) owner(stream string) (who string, as figures.LaneAnswer, ok b
 	return who, as, ok
 }
 
-// double are two instances that both say that they deliver from a lane, and how many lanes there are of which two do.
+// double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim.
 func (n instances) double() (one, other figures.Answer, lanes []string) {
 	first := make(map[string]figures.Answer)
 	for _, a := range n.latest {

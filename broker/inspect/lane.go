@@ -142,7 +142,7 @@ func isFull(info *jetstream.StreamInfo) bool {
 		c.MaxBytes > 0 && float64(s.Bytes) >= FullAt*float64(c.MaxBytes)
 }
 
-// fillHead reads the first message. That it has moved on meanwhile is no error.
+// fillHead reads the first message. It may have moved on meanwhile; that is no error.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in, err := i.Stored(ctx, l.Stream, l.info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

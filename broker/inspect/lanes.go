@@ -39,7 +39,7 @@ type listed struct {
 	away  []string // that are there, and have no leader to describe them
 }
 
-// list lists the streams. Only where one of ours is missing it is worth to ask for those without a leader.
+// list lists the streams. Those without a leader are asked for only if one of ours is missing.
 func (i *Inspector) list(ctx context.Context) (there listed, err error) {
 	there.found, there.all, err = i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil || len(layout.Compare(i.wanted(), there.all).Missing) == 0 {
@@ -73,7 +73,8 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
-// lanesOf are the streams that an instance should own, and say so. What is paused is not read while it is.
+// lanesOf are the streams that an instance should own and report as its own. The lane of a pause is not read while the
+// pause lasts.
 func lanesOf(found []layout.Spec) []string {
 	var all []string
 	for _, s := range found {
@@ -132,7 +133,7 @@ func lanesFound(want, found []layout.Spec) []Lane {
 	return lanes
 }
 
-// lanesNotFound are those that should be there, and are not or are somebody else's.
+// lanesNotFound are the lanes whose stream is missing, or is somebody else's.
 func lanesNotFound(want []layout.Spec, there listed) []Lane {
 	var lanes []Lane
 	c := layout.Compare(want, there.all)

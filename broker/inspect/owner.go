@@ -55,7 +55,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n instances) {
 	}
 }
 
-// ownerAs is what an instance says of a lane that it owns.
+// ownerAs is what an instance says about a lane that it owns.
 func ownerAs(l figures.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
@@ -82,8 +82,8 @@ func (i *Inspector) consumers(
 	return answer.Consumers, err
 }
 
-// isRead reports whether somebody waits for a lane's messages, or was just given some. That there is a consumer proves
-// nothing: it outlives its broker by minutes. And a broker that reads no further for now may have none.
+// isRead reports whether somebody waits for a lane's messages, or was just given some. A consumer alone proves nothing:
+// it outlives its broker by minutes. A broker that rests may have none.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -92,7 +92,7 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table asks which instance owns what; where instances do not share the work there is nothing to ask.
+// table asks which instance owns which lane. Where instances do not share lanes, there is no table.
 func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table, error) {
 	at := slices.IndexFunc(found, func(s layout.Spec) bool {
 		return s.Kind == layout.Owners && s.Format <= layout.Format
@@ -112,8 +112,8 @@ func (i *Inspector) table(ctx context.Context, found []layout.Spec) (lease.Table
 	return lease.ParseTable(m.Data)
 }
 
-// settle changes unknown owners to nobody if no lane at all is read: a broker that reads no further in some lanes for
-// now, and may not answer, would read others.
+// settle changes unknown owners to nobody if no lane is read at all. A broker that may not answer can rest in some
+// lanes, but it would read others.
 func settle(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

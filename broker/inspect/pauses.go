@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// tellPatience is how long the instances may take to say that they act by a new list: long enough for one that has
-	// died to be noticed by the others.
+	// tellPatience is how long the instances may take to confirm a new list. In this time the others notice one that has
+	// died.
 	tellPatience = 12 * time.Second
 	// changeTries is how often a change of the list is tried while others change it.
 	changeTries = 10
@@ -185,7 +185,7 @@ func (i *Inspector) changePauses(
 	return result, nil
 }
 
-// telling is what is known of the instances while they are told of a list.
+// telling is the state of the round in which the instances are told of a list.
 type telling struct {
 	*Inspector
 	found  []layout.Spec

@@ -143,8 +143,8 @@ func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) 
 	return lanes, silent, bare
 }
 
-// reading is the policy by which messages are read. Where targets may stand in headers, any may: for which the broker
-// takes them a person's shell seldom says.
+// reading is the policy by which messages are read. If targets may stand in headers, all are allowed: a person's shell
+// seldom has the broker's list.
 func (i *Inspector) reading(bare bool) message.Policy {
 	p := i.Policy()
 	if bare && len(p.HeaderTargets) == 0 {

@@ -68,7 +68,7 @@ func (m *merge) stop() {
 	}
 }
 
-// leaves is the earliest place of a message that was stored at a time, or later.
+// leaves is the earliest place that a message can have which was stored at this time or later.
 func (s *source) leaves(stored time.Time) time.Time {
 	if s.Kind != layout.Level {
 		return time.Time{}

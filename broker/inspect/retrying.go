@@ -189,8 +189,8 @@ func (c *retryCount) add(in message.Incoming) {
 	}
 }
 
-// nearer reports whether a message is nearer to its last attempt than the one that a group shows. What an older broker
-// stored does not say how many it has.
+// nearer reports whether a message has fewer attempts left than the one that a group shows. Messages of an older broker
+// do not say how many attempts they may have.
 func nearer(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts

@@ -216,7 +216,7 @@ func (f Facts) unheard(names message.Names) []string {
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// unanswered is what the user lacks to answer operators. A broker works without.
+// unanswered is what the user lacks to answer questions of operators. A broker works without it.
 func (f Facts) unanswered(names message.Names) []string {
 	var all []string
 	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {

@@ -24,8 +24,8 @@ const (
 	searchBatch = 1000
 	// ProgressEvery is how often progress is reported.
 	ProgressEvery = 2 * time.Second
-	// leaderSkew bounds how far the clocks of two leaders differ: by so much, a message may seem to be stored in the
-	// next lane before it was accepted.
+	// leaderSkew is how far the clocks of two leaders may differ. A message can seem to be stored in the next lane before
+	// it was accepted, by as much.
 	leaderSkew = time.Minute
 )
 

@@ -31,7 +31,7 @@ type benchOptions struct {
 	compare string
 }
 
-// benchFlags are the scenarios that have a use for a flag; the others of bench are good for all.
+// benchFlags are the scenarios that a flag is for. A flag that is not listed is for all of them.
 var benchFlags = map[string][]bench.Scenario{
 	"rate":       {bench.Steady, bench.Chain},
 	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle},

@@ -29,7 +29,7 @@ type benchParts struct {
 	http   string // address of the broker's probes: by it, one that was killed is known when it is back
 }
 
-// command is the process of a part. It gets our environment but for what would lead it elsewhere.
+// command is the process of a part. It gets our environment, without the settings that are withheld.
 func (b benchParts) command(part bench.Part) *exec.Cmd {
 	cmd := exec.Command(b.self, "bench-part", string(part))
 	for _, variable := range os.Environ() {
@@ -44,8 +44,8 @@ func (b benchParts) command(part bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// withheld are the settings of one broker, which another cannot have too, and what restricts targets. With a server of
-// the run's own it is all that says how to reach one.
+// withheld reports whether a process of the run does not get a setting: one that two brokers cannot share, and one that
+// restricts targets. If the run has a server of its own, all settings that name a server are withheld too.
 func (b benchParts) withheld(name string) bool {
 	switch name {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",

@@ -96,7 +96,7 @@ func (c letterChoice) chosen() error {
 	return nil
 }
 
-// deadLetters are the dead letters of a broker, and the filter for those that a person means.
+// deadLetters are the dead letters of a broker, and the filter that chooses among them.
 type deadLetters struct {
 	*inspect.Letters
 	policy message.Policy

@@ -79,6 +79,29 @@ func TestDeadListAndShow(t *testing.T) {
 		first.Due.IsZero() || first.Unreadable != "" {
 		t.Errorf("got %+v", first)
 	}
+	o.wantDeadChoices(all)
+	o.wantDeadLimits()
+
+	out = o.must("dead", "show", first.ID)
+	for _, want := range []string{
+		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in\n%s", want, out)
+		}
+	}
+	shown := decode[letterView](t, o.must("dead", "show", "3", "--json"))
+	got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"
+	if got != want || shown.Code != "bad_target" || shown.Target != "" {
+		t.Errorf("got %+v with %q", shown, got)
+	}
+	wantVerbError(t, 1, nil, "dead", "show", "99")
+}
+
+// wantDeadChoices chooses among three letters by each flag.
+func (o *operated) wantDeadChoices(all []letterView) {
+	t := o.t
+	t.Helper()
 	for _, test := range []struct {
 		args []string
 		want string // numbers
@@ -86,7 +109,7 @@ func TestDeadListAndShow(t *testing.T) {
 		{[]string{"--code", "bad_time,bad_target"}, "2 3"},
 		{[]string{"--code", "bad_time", "--code", "bad_target"}, "2 3"},
 		{[]string{"--target", "orders.*"}, "1 2"},
-		{[]string{"--id", first.ID}, "1"},
+		{[]string{"--id", all[0].ID}, "1"},
 		{[]string{"--id", "3,1"}, "1 3"},
 		{[]string{"--since", "1h"}, "1 2 3"},
 		{[]string{"--until", "1h"}, ""},
@@ -101,6 +124,12 @@ func TestDeadListAndShow(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.args, got, test.want)
 		}
 	}
+}
+
+// wantDeadLimits lists fewer than the three letters, and reads how many there are.
+func (o *operated) wantDeadLimits() {
+	t := o.t
+	t.Helper()
 	if _, errs, _ := o.run("dead", "ls", "--limit", "2"); !strings.Contains(errs, "2 of 3 dead letters") {
 		t.Errorf("a limit: got %q on stderr", errs)
 	}
@@ -117,21 +146,6 @@ func TestDeadListAndShow(t *testing.T) {
 	if got, want := o.must("dead", "ls", "--code", "expired"), "no such dead letters\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-
-	out = o.must("dead", "show", first.ID)
-	for _, want := range []string{
-		first.ID, "undelivered", "refused all of 1 attempts", "delayin.1ms.orders.expire", "33 bytes: body of delayin.1ms",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("got no %q in\n%s", want, out)
-		}
-	}
-	shown := decode[letterView](t, o.must("dead", "show", "3", "--json"))
-	got, want := string(shown.Payload), "body of delayin.1ms.$SYS.x"
-	if got != want || shown.Code != "bad_target" || shown.Target != "" {
-		t.Errorf("got %+v with %q", shown, got)
-	}
-	wantVerbError(t, 1, nil, "dead", "show", "99")
 }
 
 // What nobody wrote as a letter is shown as far as it goes, and harms no terminal.

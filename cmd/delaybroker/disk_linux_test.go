@@ -68,7 +68,8 @@ func TestDiskFull(t *testing.T) {
 	limit(unix.RLIM_INFINITY)
 	log.await(t, "the disk takes data again: restarting the embedded server")
 	eventually(t, "readiness", func() bool {
-		return strings.Contains(bodyOf(t, probes, "/readyz"), `"ok"`) && !strings.Contains(bodyOf(t, probes, "/readyz"), `false`)
+		body := bodyOf(t, probes, "/readyz")
+		return strings.Contains(body, `"ok"`) && !strings.Contains(body, `false`)
 	})
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")

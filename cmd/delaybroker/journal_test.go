@@ -51,6 +51,26 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 		!one.At.Equal(one.Due.Add(time.Duration(one.Late*float64(time.Second)))) || one.Instance == "" {
 		t.Errorf("got %+v, want the delivery of %s", one, id)
 	}
+	o.wantRecordsChosen(id)
+	out, errs, err := o.run("journal", "--target", "orders.a")
+	if err != nil || !strings.Contains(out, "OUTCOME") || !strings.Contains(out, id) ||
+		!strings.Contains(errs, "complete: no record of that time is missing") {
+		t.Errorf("got %v and\n%s%s", err, out, errs)
+	}
+	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
+		!strings.Contains(errs, "the journal does not go back so far") {
+		t.Errorf("since before it began: got\n%s", errs)
+	}
+
+	o.wantWhereByJournal(one)
+	o.doctor().want("journal", "ok", "kept for 7d")
+	o.wantJournalLeft()
+}
+
+// wantRecordsChosen chooses among two records, that of this id and that of a dead letter.
+func (o *operated) wantRecordsChosen(id string) {
+	t := o.t
+	t.Helper()
 	for args, want := range map[string]int{
 		"--outcome delivered": 1, "--outcome dead": 1, "--outcome bad_time": 1, "--outcome expired": 0,
 		"--target orders.>": 2, "--target orders.b": 1, "--id " + id: 1, "--id DELAY_INTAKE-1": 1, "--late-than 1h": 0,
@@ -65,16 +85,12 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	if worth.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
 		t.Errorf("from %s: got %+v and %+v, want the other one", worth.GoOn, rest, end)
 	}
-	out, errs, err := o.run("journal", "--target", "orders.a")
-	if err != nil || !strings.Contains(out, "OUTCOME") || !strings.Contains(out, id) ||
-		!strings.Contains(errs, "complete: no record of that time is missing") {
-		t.Errorf("got %v and\n%s%s", err, out, errs)
-	}
-	if _, errs, _ := o.run("journal", "--since", "1h"); !strings.Contains(errs, "MISSING: records, from") ||
-		!strings.Contains(errs, "the journal does not go back so far") {
-		t.Errorf("since before it began: got\n%s", errs)
-	}
+}
 
+// wantWhereByJournal finds a message of which only a record is left.
+func (o *operated) wantWhereByJournal(one recordView) {
+	t, id := o.t, one.ID
+	t.Helper()
 	w := o.whereIs(id)
 	if !w.Delivered.Equal(one.At) || w.Stream != "" || w.Target != "orders.a" ||
 		!w.Accepted.Equal(one.Due.Add(-10*time.Millisecond)) || !strings.HasSuffix(w.Answer, "on attempt 1") ||
@@ -88,16 +104,20 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	if w := o.absent(made.String()); !strings.Contains(w.Answer, "not this one: somebody purged it or made the id up") {
 		t.Errorf("where of what never was: got %q", w.Answer)
 	}
-	o.doctor().want("journal", "ok", "kept for 7d")
+}
 
+// wantJournalLeft runs a broker that keeps no journal beside the records of before.
+func (o *operated) wantJournalLeft() {
+	t := o.t
+	t.Helper()
 	t.Setenv("DELAY_JOURNAL", "off")
-	r = start(t)
+	r := start(t)
 	r.log.await(t, "ready")
 	defer r.stop(t)
 	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
 		t.Errorf("switched off: it is not said that the journal is left:\n%s", r.log)
 	}
-	got, worth = o.records()
+	got, worth := o.records()
 	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
 		t.Errorf("switched off: got %+v, worth %+v, want the instance that keeps none", got, worth)
 	}

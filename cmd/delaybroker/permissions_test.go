@@ -63,11 +63,37 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 	}
 }
 
-// operatorWorks looks at everything there is, and tries what is not allowed.
+// operatorWorks looks at everything there is, changes what an operator may, and tries what is not allowed.
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	o := operateAs(t, without...)
 	t.Setenv("DELAY_JOURNAL", "1h")
 	o.must("provision") // and a journal
+	lane, accepted, moved := o.scene()
+	o.user("operator", "a")
+	if err := o.operatorLooks(len(without) == 0, accepted, moved); err != nil {
+		return err
+	}
+	if err := o.operatorActs(); err != nil {
+		return err
+	}
+	for info := range o.js.ListStreams(t.Context()).Info() {
+		if info.Config.Name != lane && info.State.Consumers > 0 {
+			return fmt.Errorf("where left a consumer on %s", info.Config.Name)
+		}
+	}
+	out, _, _ := o.run("doctor", "--json", "--skip", "rights") // it has warnings
+	for _, part := range []string{"as operator in account", "streams, limit none", "a trial was accepted"} {
+		if !strings.Contains(out, part) {
+			return fmt.Errorf("doctor does not say %q", part)
+		}
+	}
+	return o.operatorIsRefused()
+}
+
+// scene has a message in front of a lane with a consumer, one that has moved on, one that was refused, and two dead
+// letters.
+func (o *operated) scene() (lane, accepted, moved string) {
+	t := o.t
 	front := o.publish("delay.5s.orders.front", "")
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
 	if _, err := o.js.CreateConsumer(t.Context(), front.Stream, reader); err != nil {
@@ -81,14 +107,13 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted := fmt.Sprintf("%s-%d-%d", front.Stream, front.Sequence, m.Time.UnixNano())
-	moved := fmt.Sprintf("DELAY_INTAKE-1-%d", m.Time.UnixNano())
+	accepted = fmt.Sprintf("%s-%d-%d", front.Stream, front.Sequence, m.Time.UnixNano())
+	moved = fmt.Sprintf("DELAY_INTAKE-1-%d", m.Time.UnixNano())
 	hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
 	hop.Header.Set("Delay-Id", moved)
 	if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
 		t.Fatal(err)
 	}
-
 	o.waits(1, "5s", "orders.x", "no stock")
 	for n := range 2 {
 		letter := nats.NewMsg("delaydead.undelivered.orders.x")
@@ -103,89 +128,89 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 			t.Fatal(err)
 		}
 	}
+	return front.Stream, accepted, moved
+}
 
+// operatorLooks runs the verbs that change nothing. Those that need no more rights than the others are run with all.
+func (o *operated) operatorLooks(all bool, accepted, moved string) error {
 	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // in place of an instance
 		_ = o.nc.Publish(m.Reply, []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`))
 	})
 	if err != nil {
-		t.Fatal(err)
+		o.t.Fatal(err)
 	}
-	o.user("operator", "a")
-	out, _, err := o.run("levels", "--json")
+	err = o.says("levels --json", `"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`)
 	if err != nil {
-		return fmt.Errorf("levels: %w", err)
-	}
-	for _, part := range []string{`"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`} {
-		if !strings.Contains(out, part) {
-			return fmt.Errorf("levels shows no %s", part)
-		}
+		return err
 	}
 	if err := kitchen.Unsubscribe(); err != nil {
-		t.Fatal(err)
+		o.t.Fatal(err)
 	}
 	for _, id := range []string{accepted, moved} {
-		if out, _, err := o.run("where", id, "--json"); err != nil || !strings.Contains(out, `"found":true`) {
-			return fmt.Errorf("where %s: %v", id, err)
+		if err := o.says("where "+id+" --json", `"found":true`); err != nil {
+			return err
 		}
 	}
-	out, _, err = o.run("retrying", "--json")
-	if err != nil || !strings.Contains(out, `"waiting":1`) || !strings.Contains(out, `"messages":1`) {
-		return fmt.Errorf("retrying: %v", err)
+	if err := o.says("retrying --json", `"waiting":1`, `"messages":1`); err != nil {
+		return err
 	}
-	if len(without) == 0 { // they need no more than the verbs before
-		out, _, err = o.run("ahead", "--json", "--most", "0", "--target", "orders.>")
+	if all {
+		out, _, err := o.run("ahead", "--json", "--most", "0", "--target", "orders.>")
 		if err != nil || !strings.Contains(out, `"exact":true`) || strings.Contains(out, `"pending":0`) {
 			return fmt.Errorf("ahead: %v", err)
 		}
-		out, _, err = o.run("pending", "ls", "--target", "orders.>")
-		if err != nil || !strings.Contains(out, accepted) {
-			return fmt.Errorf("pending ls: %v", err)
+		if err := o.says("pending ls --target orders.>", accepted); err != nil {
+			return err
 		}
 	}
-	if out, _, err = o.run("journal", "--json"); err != nil || !strings.Contains(out, `"kept_seconds":3600`) {
-		return fmt.Errorf("journal: %v", err)
+	if err := o.says("journal --json", `"kept_seconds":3600`); err != nil {
+		return err
 	}
-	if out, _, err := o.run("dead", "show", "DELAY_5s-0-1"); err != nil || !strings.Contains(out, "orders.x") {
-		return fmt.Errorf("dead show: %v", err)
-	}
-	if _, _, err := o.run("dead", "resend", "--id", "DELAY_5s-0-1"); err != nil {
-		return fmt.Errorf("dead resend: %w", err)
-	}
-	if _, _, err := o.run("dead", "rm", "--target", "orders.>"); err != nil {
-		return fmt.Errorf("dead rm: %w", err)
-	}
+	return o.says("dead show DELAY_5s-0-1", "orders.x")
+}
+
+// operatorActs runs the verbs that change something.
+func (o *operated) operatorActs() error {
 	timer := nats.NewMsg("delaytimer.k.orders.x")
 	timer.Header.Set(message.HeaderFor, "1h")
-	if _, err := o.js.PublishMsg(t.Context(), timer); err != nil {
-		t.Fatal(err)
+	if _, err := o.js.PublishMsg(o.t.Context(), timer); err != nil {
+		o.t.Fatal(err)
 	}
-	if out, _, err := o.run("timers", "ls"); err != nil || !strings.Contains(out, "orders.x") {
-		return fmt.Errorf("timers ls: %v", err)
-	}
-	if out, _, err := o.run("timers", "cancel", "k", "orders.x"); err != nil || !strings.Contains(out, "cancelled") {
-		return fmt.Errorf("timers cancel: %v", err)
+	for _, act := range []struct{ verb, says string }{
+		{"dead resend --id DELAY_5s-0-1", ""},
+		{"dead rm --target orders.>", ""},
+		{"timers ls", "orders.x"},
+		{"timers cancel k orders.x", "cancelled"},
+		{"pause orders.paused", ""},
+		{"pause", ""},
+		{"resume orders.paused", ""},
+	} {
+		if err := o.says(act.verb, act.says); err != nil {
+			return err
+		}
 	}
 	if left, resent := o.held("DELAY_DEAD"), o.held("DELAY_RETRY_1s"); left != 0 || resent != 1 {
 		return fmt.Errorf("%d dead letters left and %d resent", left, resent)
 	}
-	for _, words := range [][]string{{"pause", "orders.paused"}, {"pause"}, {"resume", "orders.paused"}} {
-		if _, _, err := o.run(words...); err != nil {
-			return fmt.Errorf("%s: %w", words, err)
-		}
-	}
-	list := o.js.ListStreams(t.Context())
-	for info := range list.Info() {
-		if info.Config.Name != front.Stream && info.State.Consumers > 0 {
-			return fmt.Errorf("where left a consumer on %s", info.Config.Name)
-		}
-	}
-	out, _, _ = o.run("doctor", "--json", "--skip", "rights") // it has warnings
-	for _, part := range []string{"as operator in account", "streams, limit none", "a trial was accepted"} {
-		if !strings.Contains(out, part) {
-			return fmt.Errorf("doctor does not say %q", part)
-		}
-	}
+	return nil
+}
 
+// says runs a verb, and wants parts in what it prints.
+func (o *operated) says(verb string, parts ...string) error {
+	out, _, err := o.run(strings.Fields(verb)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(out, part) {
+			return fmt.Errorf("%s shows no %s", verb, part)
+		}
+	}
+	return nil
+}
+
+// operatorIsRefused publishes and asks what is for others.
+func (o *operated) operatorIsRefused() error {
 	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -197,7 +222,7 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 		"$JS.API.STREAM.PURGE.DELAY_1s", "$JS.API.STREAM.UPDATE.DELAY_1s", "$JS.API.STREAM.MSG.DELETE.DELAY_1s",
 		"$JS.API.STREAM.MSG.GET.ORDERS", "$JS.API.CONSUMER.CREATE.ORDERS.x", "$JS.API.CONSUMER.MSG.NEXT.ORDERS.x",
 	} {
-		if !refuses(t, nc, subject) {
+		if !refuses(o.t, nc, subject) {
 			return fmt.Errorf("it may publish on %s", subject)
 		}
 	}

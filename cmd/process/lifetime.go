@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// oneSignal is the time in which a repeated signal is the same one: timeout(1) and others send it to the process and to
-// its group.
+// Signals within oneSignal of each other count as one: timeout(1) and others send it to the process and to its group.
 const oneSignal = 250 * time.Millisecond
 
 // lifetime is the time from the start to the end of everything that a broker's process runs. A signal ends it, or the

@@ -16,7 +16,7 @@ const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
 	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
 
-// bcrypted is what nats-server takes for the hash of a password, and not for the password.
+// bcrypted matches what nats-server takes for the hash of a password.
 var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
 // embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It

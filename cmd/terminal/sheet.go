@@ -87,7 +87,7 @@ func (s *Sheet) Print() {
 	t.Render()
 }
 
-// all returns the columns that are shown where the width has no limit. A width of zero means that.
+// all returns the columns that are shown where the width has no limit. Their widths are zero: no limit.
 func (s *Sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Out {

@@ -204,25 +204,36 @@ func TestCompose(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no service %s", name)
 		}
-		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
-			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
-			t.Errorf("%s: want a read-only root and no privileges", name)
-		}
-		if least := grace(t); s.StopGracePeriod <= least {
-			t.Errorf("%s is killed after %s, and a drain takes up to %s", name, s.StopGracePeriod, least)
-		}
-		if got := strings.Join(s.Healthcheck.Test, " "); got != "CMD /delaybroker healthcheck --ready" {
-			t.Errorf("%s: the health check is %q", name, got)
-		}
-		if err := reachable(linked["defaultHTTPAddr"], containerPort(s.Ports[len(s.Ports)-1])); err != nil {
-			t.Errorf("%s: the published HTTP port: %v", name, err)
-		}
-		if _, err := os.Stat(filepath.Join(s.Build.Context, "Dockerfile")); err != nil {
-			t.Errorf("%s: there is nothing to build: %v", name, err)
-		}
+		checkBrokerService(t, name, s, linked["defaultHTTPAddr"])
 	}
+	checkBesideNATS(t, c)
+	checkWithNATSInside(t, c, linked)
+}
 
-	// Beside NATS.
+// checkBrokerService looks at a service that runs the broker, with HTTP at this address in the container.
+func checkBrokerService(t *testing.T, name string, s service, address string) {
+	t.Helper()
+	if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
+		!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+		t.Errorf("%s: want a read-only root and no privileges", name)
+	}
+	if least := grace(t); s.StopGracePeriod <= least {
+		t.Errorf("%s is killed after %s, and a drain takes up to %s", name, s.StopGracePeriod, least)
+	}
+	if got := strings.Join(s.Healthcheck.Test, " "); got != "CMD /delaybroker healthcheck --ready" {
+		t.Errorf("%s: the health check is %q", name, got)
+	}
+	if err := reachable(address, containerPort(s.Ports[len(s.Ports)-1])); err != nil {
+		t.Errorf("%s: the published HTTP port: %v", name, err)
+	}
+	if _, err := os.Stat(filepath.Join(s.Build.Context, "Dockerfile")); err != nil {
+		t.Errorf("%s: there is nothing to build: %v", name, err)
+	}
+}
+
+// checkBesideNATS looks at the broker and the NATS server that start by default.
+func checkBesideNATS(t *testing.T, c compose) {
+	t.Helper()
 	host, port, _ := strings.Cut(strings.TrimPrefix(c.Services["broker"].Environment["NATS_URL"], "nats://"), ":")
 	if _, ok := c.Services[host]; !ok || port != "4222" {
 		t.Errorf("the broker looks for NATS at %s:%s, which is no service", host, port)
@@ -244,8 +255,11 @@ func TestCompose(t *testing.T) {
 	if !mountsAt(nats.Volumes, options.StoreDir) {
 		t.Errorf("NATS has its data in %s, which is not a volume: %v", options.StoreDir, nats.Volumes)
 	}
+}
 
-	// With NATS inside.
+// checkWithNATSInside looks at the broker with an embedded server.
+func checkWithNATSInside(t *testing.T, c compose, linked map[string]string) {
+	t.Helper()
 	embedded := c.Services["embedded"]
 	if !slices.Equal(embedded.Profiles, []string{"embedded"}) || len(embedded.DependsOn) > 0 ||
 		embedded.Environment["NATS_URL"] != "" {
