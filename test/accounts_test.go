@@ -122,15 +122,7 @@ func accountsWork(s *stage) error {
 	heard := make(map[string]func() map[string]int)
 	for tenant, name := range names {
 		js := s.JetStream(s.as(tenant, tenant[:1]))
-		for _, c := range []jetstream.StreamConfig{
-			{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},
-			{Name: "FULL", Subjects: []string{tenant + ".full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew},
-		} {
-			if _, err := js.CreateStream(ctx, c); err != nil {
-				return err
-			}
-		}
-		if _, err := js.Publish(ctx, tenant+".full.x", nil); err != nil {
+		if err := targets(ctx, js, tenant); err != nil {
 			return err
 		}
 		if heard[tenant], err = s.listen(js.Conn(), tenant+".core.>", "delaydead.>"); err != nil {
@@ -213,6 +205,22 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
 		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return fmt.Errorf("%s may publish between the lanes: %v", tenant, err)
+	}
+	return nil
+}
+
+// targets makes a stream that stores what comes, and one that is full.
+func targets(ctx context.Context, js jetstream.JetStream, tenant string) error {
+	for _, c := range []jetstream.StreamConfig{
+		{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},
+		{Name: "FULL", Subjects: []string{tenant + ".full.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew},
+	} {
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			return err
+		}
+	}
+	if _, err := js.Publish(ctx, tenant+".full.x", nil); err != nil {
+		return err
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 // laneIn is a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) Lane {
 	return Lane{
-		Stream: cfg.Name, Kind: layout.Level, Reader: Reader{Owner: OwnerRead}, info: &jetstream.StreamInfo{Config: cfg},
+		Stream: cfg.Name, Kind: layout.Level, Reader: Reader{Owner: OwnerRead},
+		seen: seen{info: &jetstream.StreamInfo{Config: cfg}},
 	}
 }
 

@@ -54,6 +54,11 @@ type Lane struct {
 	State State    `json:"state"`
 	Error string   `json:"error,omitempty"` // why less is known
 
+	seen
+}
+
+// seen is what was read about a lane, and is not shown.
+type seen struct {
 	spec       layout.Spec
 	info       *jetstream.StreamInfo   // nil when its leader did not answer
 	unknownKey bool                    // the message in front is sealed with a secret that we do not have
@@ -78,7 +83,7 @@ type Reader struct {
 }
 
 func newLane(s layout.Spec, state State) Lane {
-	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
+	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, seen: seen{spec: s}}
 }
 
 // enter fills in the instance from the table that the instances keep, if none said that it owns the lane.

@@ -80,9 +80,9 @@ func TestIsFull(t *testing.T) {
 func TestRates(t *testing.T) {
 	now := time.Now()
 	look := func(at time.Duration, last, held uint64) Lanes {
-		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, info: &jetstream.StreamInfo{
+		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, seen: seen{info: &jetstream.StreamInfo{
 			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
-		}}}}
+		}}}}}
 	}
 	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
 	after.Since(before)
