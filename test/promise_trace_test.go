@@ -71,9 +71,9 @@ func said(s sdk.ReadOnlySpan, began time.Time) string {
 	for _, a := range s.Attributes() {
 		switch a.Key {
 		case "messaging.destination.name", "error.type":
-			fmt.Fprintf(&b, " %s", a.Value.Emit())
+			fmt.Fprintf(&b, " %s", a.Value.String())
 		case "delaybroker.hops", "delaybroker.attempts", "delaybroker.late":
-			fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "delaybroker."), a.Value.Emit())
+			fmt.Fprintf(&b, " %s=%s", strings.TrimPrefix(string(a.Key), "delaybroker."), a.Value.String())
 		}
 	}
 	for _, e := range s.Events() {

@@ -147,7 +147,7 @@ func wantAttributes(t *testing.T, got []attribute.KeyValue, want string) {
 	t.Helper()
 	var all []string
 	for _, a := range got {
-		all = append(all, string(a.Key)+"="+a.Value.Emit())
+		all = append(all, string(a.Key)+"="+a.Value.String())
 	}
 	if got := strings.Join(all, " "); got != want {
 		t.Errorf("attributes:\n got %s\nwant %s", got, want)
