@@ -44,7 +44,7 @@ func TestPageTokens(t *testing.T) {
 	clearEnv(t)
 	t.Setenv("DELAY_HTTP_ACTIONS", "on")
 	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken+","+pageToken+"b")
-	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token 2", Secret: pageToken + "b"}}
+	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token-2", Secret: pageToken + "b"}}
 	if got := mustRead(t).page.Tokens; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -75,7 +75,7 @@ func TestServePage(t *testing.T) {
 	defer r.stop(t)
 	ready := r.log.await(t, "ready")
 	address := fmt.Sprint("http://", ready["http"])
-	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "DELAY_", "idle lanes")
+	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "idle lanes")
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 		res, err := http.Post(address+path, "application/json", nil)
