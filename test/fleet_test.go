@@ -33,6 +33,9 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		c := newClient(t, s)
+		if _, err := c.nc.SubscribeSync("x"); err != nil {
+			t.Fatal(err)
+		}
 		for range 7 {
 			c.publish("delay.1s.x", "x")
 		}

@@ -17,10 +17,10 @@ const (
 	linger = 5 * time.Second
 	// lookShare and lookLeast bound what looking at the streams costs: the pause behind a look is so many times as long as
 	// the look took, and at least so long.
-	lookShare = 50
-	lookLeast = 15 * time.Second
-	// aheadRead is how many headers a forecast reads. Beyond it estimates, by a sample of each large lane: each message of
-	// it is a question, and with two thousand of them the page cost 7 % of a broker at 10,000 messages a second.
+	lookShare = 100
+	lookLeast = time.Minute
+	// aheadRead is how many headers a forecast reads. Beyond it estimates, by a sample of each large lane, of which each
+	// message is a question.
 	aheadRead, aheadSample = 2000, 200
 	// lookTime is how long a look may take.
 	lookTime = 20 * time.Second

@@ -24,7 +24,7 @@ func TestServePage(t *testing.T) {
 	defer r.stop(t)
 	ready := r.log.await(t, "ready")
 	address := fmt.Sprint("http://", ready["http"])
-	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "DELAY_", "idle lanes")
+	wantBody(t, ready["http"], "/", "delaybroker ", ": ready\n", "fsync every 1s", "idle lanes")
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 		res, err := http.Post(address+path, "application/json", nil)

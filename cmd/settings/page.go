@@ -61,7 +61,7 @@ func (p *problems) tokens(name, value string) []page.Token {
 	for i, word := range message.Words(value) {
 		who, secret, named := strings.Cut(word, ":")
 		if !named {
-			who, secret = fmt.Sprintf("token %d", i+1), word
+			who, secret = fmt.Sprintf("token-%d", i+1), word
 		}
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		switch {

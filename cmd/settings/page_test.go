@@ -41,7 +41,7 @@ func TestPageTokens(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("DELAY_HTTP_ACTIONS", "on")
 	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken+","+pageToken+"b")
-	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token 2", Secret: pageToken + "b"}}
+	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token-2", Secret: pageToken + "b"}}
 	if got := mustRead(t).Page.Tokens; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
