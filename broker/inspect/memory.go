@@ -47,11 +47,11 @@ func (m Memory) Hold(embedded bool) int {
 	return int(most)
 }
 
-// Collect says to what limit the runtime keeps, and by how many per cent of what is in use garbage may grow before it is
-// collected. To collect often costs a healthy target more than anything else does beside busy ones. Where there is no
-// limit, the process keeps to what it would take if garbage took as much as the messages that it may hold. Beside a
-// small limit there is nothing to gain: full lanes and as much garbage nearly take it. And what a server in the process
-// needs nobody knows: without a limit it gets the runtime's defaults.
+// Collect says to what limit the runtime keeps, and by how many per cent of what is in use garbage may grow before it
+// is collected. To collect seldom makes a busy level up to a fifth faster. Where there is no limit, the process keeps
+// to what it would take if garbage took as much as the messages that it may hold. Beside a small limit there is nothing
+// to gain: full lanes and as much garbage nearly take it. And what a server in the process needs nobody knows: without
+// a limit it gets the runtime's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const seldom, usual = 400, 100
 	switch limit := m.Soft(); {

@@ -161,8 +161,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilencesOverlap: silence tells linger after a publish, also while earlier publishes are lingered after. What comes
-// close behind a flush is flushed with the next one.
+// TestSilencesOverlap: silence tells linger after a publish, also while earlier publishes are lingered after. What
+// comes close behind a flush is flushed with the next one.
 func TestSilencesOverlap(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
