@@ -66,7 +66,9 @@ func attacksOn(c *client, generation uint64) {
 func (c *client) evil() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	st, err := c.js.CreateStream(ctx, jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true})
+	st, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+	})
 	if err != nil {
 		return
 	}

@@ -17,8 +17,9 @@ import (
 )
 
 // TestUpgradeWithoutRoomForTimers: a broker of a version without named timers is replaced by one that has them, where
-// its account has room for no more streams, or its user may not make this one. It starts and works as before, and nobody
-// answers who sets a timer. If timers were asked for, it does not start. With room, or the right, it makes the stream.
+// its account has room for no more streams, or its user may not make this one. It starts and works as before, and
+// nobody answers who sets a timer. If timers were asked for, it does not start. With room, or the right, it makes the
+// stream.
 func TestUpgradeWithoutRoomForTimers(t *testing.T) {
 	t.Parallel()
 	const conf = `

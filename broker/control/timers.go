@@ -152,7 +152,7 @@ func (a *attempt) ended(answer timer.Answer, err error) (timer.Answer, error) {
 }
 
 func noStream() *Refusal {
-	return refusef(codeNone, "there is no stream of timers here: a broker makes it with DELAY_TIMERS=on")
+	return refusef(codeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
 }
 
 // look reads the last entry of the subject from the leader.

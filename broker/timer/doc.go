@@ -27,6 +27,25 @@
 //     after it. (What has a later entry behind it may go at any time.)
 //   - The cursor is an optimisation, the stream is the truth. Whatever is lost besides the stream makes a timer late,
 //     and never loses it: the sweep finds what is overdue.
+//   - The sweep looks at what is overdue by a minute, at a take-over and then as often as it costs a hundredth of a
+//     core: each minute up to 200,000 timers, each five minutes at a million, hourly at most. So arming anew what was in a
+//     level that somebody purged would gain minutes, for a pass through all timers and a second marker for each.
+//
+// # Where it may crash
+//
+//	after                          who goes on                              test
+//	set stored, not read           the lane's worker, from the cursor       TestTimerSetWhileNobodyReads
+//	marker stored, cursor not      a second marker, which finds nothing     TestTimerWithTwoMarkers
+//	firing stored, not delivered   its marker's lane, after the lease       TestTimerFiredAndNotDelivered
+//	and its marker is lost         the sweep                                TestTimerFoundAtTakeOver
+//	delivered, not removed         once more, under one id; then removed    TestTimerDeliveredAndNotRemoved
+//	removed, marker not committed  the marker finds nothing, and goes       TestTimerRemovedAndMarkerNot
+//	cancel stored                  likewise                                 TestTimerCancelledWhileItsMarkerWaits
+//	set by a client over a firing  nobody delivers the old one              TestTimerSetOverItsFiring
+//	two owners for a moment        one is refused, and waits                TestTimerWithTwoOwners
+//	no room                        late, never lost, still to be cancelled  TestTimerWithoutRoom
+//	a pass that is cut short       the next, a minute later                 TestSweepAfterTrouble
+//	the server is killed           what came after stands, too              TestTimersOnKill, test/fault
 //
 // # What was tried and rejected
 //

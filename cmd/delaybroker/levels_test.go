@@ -52,7 +52,8 @@ func TestLevelsUnread(t *testing.T) {
 	for _, l := range v.Lanes {
 		order = append(order, l.Stream)
 	}
-	want := "DELAY_INTAKE DELAY_TIMERS DELAY_1s DELAY_5s DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED DELAY_DEAD"
+	want := "DELAY_INTAKE DELAY_TIMERS DELAY_1s DELAY_5s " +
+		"DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s DELAY_PAUSED DELAY_DEAD"
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("order: got %s, want %s", got, want)
 	}

@@ -1,0 +1,110 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	asking "delaybroker/broker/client"
+	"delaybroker/test/clients/snippets"
+	"delaybroker/test/natstest"
+)
+
+// TestAlarmClock: the alarm clock of the snippets rings at its time and no other, through restarts, changes, cancels
+// and refusals.
+func TestAlarmClock(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		ctx := context.Background()
+		delays, err := asking.New(c.js, asking.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := &snippets.Alarms{Delays: delays, Tries: 3}
+		start, rung := time.Now(), make(map[string][]time.Duration)
+		_, err = c.nc.Subscribe("alarms.ring", func(m *nats.Msg) {
+			go func() { // it asks for the next one
+				if err := clock.Handle(ctx, m, func(a snippets.Alarm) error {
+					rung[a.ID] = append(rung[a.ID], time.Since(start))
+					if a.ID == "deaf" {
+						return errors.New("nobody gets up")
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := func(id string, after, latest time.Duration) {
+			t.Helper()
+			a := snippets.Alarm{App: "kitchen", ID: id, At: start.Add(after), Latest: start.Add(latest)}
+			if err := clock.Set(ctx, a); err != nil {
+				t.Error(err)
+			}
+		}
+		const hour = time.Hour
+		for range 2 { // what is asked for twice is there once
+			set("egg", hour, 2*hour)
+			set("cancelled", hour, 2*hour)
+			set("changed", hour, 3*hour)
+			set("now", hour, 2*hour)
+			set("deaf", hour, hour+5*time.Minute) // which leaves no time for the third try
+			set("missed", hour+10*time.Minute, hour+20*time.Minute)
+		}
+		time.Sleep(30 * time.Minute)
+		b.stop()
+		did := func(ok bool, err error) bool {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+			return ok
+		}
+		clock = &snippets.Alarms{Delays: delays, Tries: 3} // as after a restart
+		if !did(clock.Cancel(ctx, "kitchen", "cancelled")) || did(clock.Cancel(ctx, "kitchen", "nothing")) ||
+			!did(clock.Change(ctx, "kitchen", "changed", start.Add(2*hour), start.Add(3*hour))) {
+			t.Error("with the broker down, alarms cannot be cancelled or changed, or one that is none can")
+		}
+		b = startBroker(t, s, timersOn(t))
+		if !did(clock.RingNow(ctx, "kitchen", "now")) {
+			t.Error("it cannot be rung")
+		}
+		time.Sleep(time.Until(start.Add(hour + 4*time.Minute)))
+		synctest.Wait()
+		b.stop()
+		if did(clock.Cancel(ctx, "kitchen", "egg")) {
+			t.Error("it is cancelled after it has rung")
+		}
+		time.Sleep(time.Until(start.Add(hour + 30*time.Minute)))
+		startBroker(t, s, timersOn(t))
+		time.Sleep(2 * hour)
+		synctest.Wait()
+		want := map[string][]time.Duration{
+			"egg": {hour}, "changed": {2 * hour}, "now": {hour / 2},
+			"deaf": {hour, hour + time.Minute, hour + 3*time.Minute},
+		}
+		for id, at := range want {
+			if got := rung[id]; len(got) != len(at) {
+				t.Errorf("%s rang at %v, want %v", id, got, at)
+				continue
+			}
+			for n := range at {
+				if late := rung[id][n] - at[n]; late < 0 || late > time.Second {
+					t.Errorf("%s rang at %v, want %v", id, rung[id], at)
+				}
+			}
+		}
+		if len(rung) != len(want) {
+			t.Errorf("rung: %v, want %v", rung, want)
+		}
+	})
+}
