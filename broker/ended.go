@@ -34,7 +34,7 @@ func (w *worker) record(f *flight, as *message.Request, r journal.Record) {
 	}
 	if w.shared.ended != nil {
 		w.shared.ended(Ended{
-			Record: r, Accepted: as.Accepted, Header: as.User, Size: len(f.Data), Hops: as.Hop,
+			Ending: message.Ending(r), Accepted: as.Accepted, Header: as.User, Size: len(f.Data), Hops: as.Hop,
 			Lane: w.lane.Stream, Stored: f.At, First: as.FirstFailure, Last: as.LastFailure,
 		})
 	}

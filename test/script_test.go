@@ -136,7 +136,7 @@ func firstDay(probes string) []line {
 		{args: "sub a..b", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"* for one token"}},
 		{args: "where nothing", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"<stream>-"}},
 		{args: "dead ls --code x", code: 2, env: []string{"NATS_URL=nats://127.0.0.1:1"}, says: []string{"want one of"}},
-		{args: "provision", says: []string{"all 39 streams are there; nothing to do"}},
+		{args: "provision", says: []string{"all 40 streams are there; nothing to do"}},
 		{args: "healthcheck --ready", says: []string{"ok"}},
 		{args: "serve", code: 1, says: []string{"a delaybroker already runs here (pid ", probes}},
 		{args: "levels",
@@ -232,7 +232,7 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
 	line{args: "where LATER_7s-1", says: []string{"nobody reads its lane at the moment"}}.check(t, bare)
-	line{args: "doctor", code: 2, says: []string{"all 10 are there", "nobody reads any of the 7 lanes"},
+	line{args: "doctor", code: 2, says: []string{"all 11 are there", "nobody reads any of the 8 lanes"},
 		never: []string{"missing"}}.check(t, bare)
 	line{args: "pub orders.x y --in 5s", code: 1,
 		says: []string{"there are streams of the prefix later: set DELAY_PREFIX"}}.check(t, bare)

@@ -3,14 +3,13 @@ package conf
 import (
 	"time"
 
-	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
 )
 
-// Ended is how a message ended: its record, and what is known of its way. The message may have come here from another
+// Ended is how a message ended: its ending, and what is known of its way. The message may have come here from another
 // instance, so it is only what travelled with the message.
 type Ended struct {
-	journal.Record
+	message.Ending
 	Accepted time.Time      // when the first stream stored it
 	Header   message.Header // the client's own headers; nobody may change them
 	Size     int            // bytes of the body

@@ -11,31 +11,14 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Record is how one message ended: it was delivered, or became a dead letter.
-type Record struct {
-	ID     string // Delay-Id
-	Target string // empty where a dead letter has none
-	// At is when the broker knew it, by the clock of the leader of the message's lane.
-	At time.Time
-	// Due is zero where the request was not understood.
-	Due time.Time
-	// Late is how long after due that was or, where the target's rate gave the message a later turn, after that turn.
-	Late    time.Duration
-	Refused int          // deliveries that the target refused
-	Code    message.Code // of a dead letter; empty for a delivery
-	Reason  string       // of a dead letter; otherwise why the target refused last, if it did
-}
+// Record is how one message ended.
+type Record message.Ending
 
 // mostReason is how much of a reason is kept, in bytes.
 const mostReason = 256
 
 // Attempts is how many deliveries there were that the target answered.
-func (r Record) Attempts() int {
-	if r.Code == "" {
-		return r.Refused + 1
-	}
-	return r.Refused
-}
+func (r Record) Attempts() int { return message.Ending(r).Attempts() }
 
 // line is a record as it is stored: see the package comment.
 type line struct {

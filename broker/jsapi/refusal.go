@@ -39,9 +39,9 @@ func Forbidden(err error) (subject string, ok bool) {
 // glance is how often a question that waits for its answer looks for a refusal.
 const glance = 10 * time.Millisecond
 
-// Watched is a context for a question on a subject, of a connection whose error handler is somebody else's. It ends when
-// the server refuses the question, with the refusal as its cause. The returned function ends the watching, and waits for
-// that.
+// Watched is a context for a question on a subject, of a connection whose error handler is somebody else's. It ends
+// when the server refuses the question, with the refusal as its cause. The returned function ends the watching, and
+// waits for that.
 func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Context, func()) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	before := conn.LastError() // of an earlier try, perhaps in the same words

@@ -14,11 +14,7 @@ import (
 )
 
 const (
-	// pullBatch is how many messages are asked for at a time. A request takes some milliseconds on its way to a busy
-	// server, in which half of the last one must keep the owner busy.
-	pullBatch = 2000
-	// inARow is how many messages are taken in before the reader looks at all else.
-	inARow = 64
+	pullBatch = 500 // messages asked for at a time
 	// behindFor is how long a consumer may lack a message that the leader has before it is replaced. nats-server places
 	// consumers without replicas on random servers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
@@ -145,7 +141,7 @@ func (p *pull) run(ctx context.Context) error {
 				return p.r.forget()
 			}
 		case m := <-p.msgs:
-			if err := p.receiveSome(ctx, m); err != nil {
+			if err := p.receive(ctx, m); err != nil {
 				return err
 			}
 			heard = time.Now() // after receive, which may have waited for the owner
@@ -208,21 +204,6 @@ func (p *pull) bytes() int {
 		return max(p.largest, p.r.cfg.Buffer)
 	}
 	return p.r.cfg.Buffer
-}
-
-// receiveSome takes a message from the inbox, and those that are there behind it, up to a bound.
-func (p *pull) receiveSome(ctx context.Context, m *nats.Msg) error {
-	for range inARow - 1 {
-		if err := p.receive(ctx, m); err != nil {
-			return err
-		}
-		select {
-		case m = <-p.msgs:
-		default:
-			return nil
-		}
-	}
-	return p.receive(ctx, m)
 }
 
 // receive takes a message from the inbox: a stored one, or a control message.

@@ -243,12 +243,6 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 			items = nil
 		}
 		select {
-		case items <- it: // most of the time there is room, and no need to look at all else
-			r.bytes.Add(int64(it.Size))
-			return nil
-		default:
-		}
-		select {
 		case items <- it:
 			r.bytes.Add(int64(it.Size))
 			return nil

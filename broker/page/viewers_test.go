@@ -31,7 +31,7 @@ func TestOneProducerForAll(t *testing.T) {
 		if n := asked.Load(); n != 0 {
 			t.Fatalf("without a viewer it asked %d times", n)
 		}
-		frames := make([]int, 5)
+		frames := make([]string, 5) // the last of each
 		var all []*viewer
 		for n := range frames {
 			one := p.viewers.add()
@@ -40,7 +40,9 @@ func TestOneProducerForAll(t *testing.T) {
 				for {
 					select {
 					case <-one.wake:
-						frames[n] += len(one.take()["state"])
+						if state := one.take()["state"]; len(state) > 0 {
+							frames[n] = string(state)
+						}
 					case <-ctx.Done():
 						return
 					}
@@ -54,8 +56,8 @@ func TestOneProducerForAll(t *testing.T) {
 			t.Errorf("with five viewers it asked %d times in ten seconds", n)
 		}
 		for n := range frames {
-			if frames[n] == 0 || frames[n] != frames[0] {
-				t.Errorf("viewer %d got %d bytes, another %d", n, frames[n], frames[0])
+			if frames[n] == "" || frames[n] != frames[0] {
+				t.Errorf("viewer %d was shown %q last, another %q", n, frames[n], frames[0])
 			}
 			p.viewers.remove(all[n])
 		}

@@ -17,7 +17,6 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"delaybroker/broker"
-	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
 )
 
@@ -81,7 +80,7 @@ func ending(headers ...string) broker.Ended {
 		h[pair[0]] = []string{pair[1]}
 	}
 	return broker.Ended{
-		Record:   journal.Record{ID: "DELAY_1s-1-5", Target: "orders.a", At: now.Add(time.Second), Due: now.Add(time.Second)},
+		Ending:   message.Ending{ID: "DELAY_1s-1-5", Target: "orders.a", At: now.Add(time.Second), Due: now.Add(time.Second)},
 		Accepted: now, Header: h, Size: 3, Lane: "DELAY_1s", Stored: now,
 	}
 }

@@ -18,7 +18,7 @@ func TestTimersVerbs(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_MAX_DELAY", "3650d")
-	wantVerbError(t, 1, []string{"DELAY_TIMERS=on"}, "timers", "show", "order-1", "orders.x")
+	wantVerbError(t, 1, []string{"unless DELAY_TIMERS=off"}, "timers", "show", "order-1", "orders.x")
 	t.Setenv("DELAY_PROVISION", "create")
 	r := start(t)
 	r.log.await(t, "ready")

@@ -213,7 +213,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	// What no setting leads to, or the command sees to.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
-		"History",
+		"History", "Ended",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {
@@ -434,7 +434,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 49; got != want {
+	if got, want := len(names), 55; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -57,6 +57,21 @@ func TestTimersRaced(t *testing.T) {
 	if len(r.Violations) > 0 || r.Timers != want {
 		t.Fatalf("counted %+v, want %+v: %v", r.Timers, want, r.Violations)
 	}
+	overtaken := func(expects int64) []Event {
+		e := without(raced(), func(e Event) bool { return e.Op == Stored && e.ID == "t0-2.0" })
+		return append(e, Event{
+			At: e[len(e)-1].At + 2*ms, Op: Timer, ID: "t0-2", Target: "orders.timers", Delay: time.Second, Sum: "sum-t0-2.1",
+			Sequence: 6, Timer: &TimerOp{
+				Kind: linear.Set, Expects: expects, Result: linear.Done, Call: e[len(e)-1].At + ms, Body: "t0-2.1",
+			},
+		})
+	}
+	if r := Check(overtaken(-1)); r.Count(Lost) > 0 {
+		t.Errorf("replaced by somebody who expected nothing: %v", r.Violations)
+	}
+	if r := Check(overtaken(5)); r.Count(Lost) == 0 {
+		t.Errorf("replaced by somebody who expected it: %v", r.Violations)
+	}
 	for name, tt := range map[string]struct {
 		change func([]Event) []Event
 		want   Kind

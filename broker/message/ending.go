@@ -1,0 +1,26 @@
+package message
+
+import "time"
+
+// Ending is how one message ended: it was delivered, or became a dead letter.
+type Ending struct {
+	ID     string // Delay-Id
+	Target string // empty where a dead letter has none
+	// At is when the broker knew it, by the clock of the leader of the message's lane.
+	At time.Time
+	// Due is zero where the request was not understood.
+	Due time.Time
+	// Late is how long after due that was or, where the target's rate gave the message a later turn, after that turn.
+	Late    time.Duration
+	Refused int    // deliveries that the target refused
+	Code    Code   // of a dead letter; empty for a delivery
+	Reason  string // of a dead letter; otherwise why the target refused last, if it did
+}
+
+// Attempts is how many deliveries there were that the target answered.
+func (e Ending) Attempts() int {
+	if e.Code == "" {
+		return e.Refused + 1
+	}
+	return e.Refused
+}
