@@ -93,12 +93,7 @@ func (p Process) Run(parent context.Context) (err error) {
 		return p.notAccepted(err)
 	}
 	defer set.Close()
-	cfg.Broker.Log, cfg.Broker.Place = log, p.place()
-	if listener != nil {
-		cfg.Broker.History = new(history.Book) // the page shows it; without a page, nothing is kept
-	}
-	p.Config = cfg
-	b, err := broker.New(set.ForBroker(), cfg.Broker)
+	b, err := broker.New(set.ForBroker(), p.engine(listener != nil))
 	if err != nil {
 		return err
 	}
@@ -118,6 +113,15 @@ func (p Process) Run(parent context.Context) (err error) {
 	return life.run(b, func() {
 		p.announce(ctx, b, set.ForBroker().Control, addressOf(listener), &durability)
 	})
+}
+
+// engine completes the configuration of the broker. The page shows its history; without a page, nothing is kept.
+func (p *Process) engine(page bool) broker.Config {
+	p.Config.Broker.Log, p.Config.Broker.Place = p.Log, p.place()
+	if page {
+		p.Config.Broker.History = new(history.Book)
+	}
+	return p.Config.Broker
 }
 
 // run runs the broker until ctx ends, and calls announce when it is ready.
