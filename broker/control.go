@@ -46,7 +46,7 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
 		API: b.jetstream.API, Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
 		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
-		Patience: b.patience, ReadKeys: func(since, local time.Time) { keys.ReadSince(since, local) },
+		Patience: b.patience, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }
 

@@ -60,17 +60,19 @@
 //
 // # A new kind of lane
 //
-// A kind is known to these places, and to no others of the engine:
+// A kind is known to these places:
 //
 //	layout      Kind and Spec: its stream, its delay, whether it is read in order (IsLane), its drift
 //	message     Names: its subjects and stream name; Request: whether its messages need our seal
 //	provision   wanted.go: its stream for a configuration; build.go: that it is served
-//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; committer.go:
-//	            where they stay after they have arrived, unless a purge is right
+//	            streams.go: when a message should have left
+//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; committer.go,
+//	            worker.go: where they stay after they have arrived, unless a purge is right
 //	figures     tally.go and lane.go: its lateness, its place among the lanes
 //	inspect     what an operator sees of it: lanes, search, rights, adopt
 //
-// The loop, the flights and the reading know no kinds.
+// Timers are known to worker.go, reading.go, timers.go, report.go and control.go besides, retries to overdue.go, pauses
+// to status.go and pauses.go. The flights know no kinds.
 //
 // The lanes of pauses are parts of one stream. Its owner reads one only while it drains: pauses.go. So serve.go has two
 // ways to work a stream that is ours.

@@ -27,7 +27,7 @@ func (s *Stream) LastEntry(ctx context.Context, subject string, generation uint6
 func (s *Stream) Examined(a *Alarm, see Sight, now leader.Time, local time.Time) Step {
 	found := see.Found
 	if found.Entry.Kind == message.UnprovenEntry {
-		s.ReadKeys(now.Stamp(), local)
+		s.ReadKeys(local)
 	}
 	firing := a.firing(s.Instance)
 	switch behind := found.Behind(firing); {

@@ -23,9 +23,9 @@ type Config struct {
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
-	Scan     lane.Scan                            // with the connection to read on
-	Patience func(instance string) time.Duration  // how long what an instance has fired is left to it
-	ReadKeys func(since time.Time, now time.Time) // makes sure that the secrets are read after a time
+	Scan     lane.Scan                           // with the connection to read on
+	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
+	ReadKeys func(local time.Time)               // makes sure that the secrets are read soon
 }
 
 // Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.

@@ -6,7 +6,8 @@
 //
 // # Invariants
 //
-//   - The zero value of a field is its default. Config.Complete fills it in; nobody else knows a default.
+//   - The zero value of a field is its default. Config.Complete fills it in. The command writes the
+//     defaults out once more, for its help, and a test holds the two together (TestDefaultsAreTheBrokers).
 //   - All problems are reported at once, as FieldErrors.
 //   - A complete configuration has been checked. Parts of the engine get it complete, and check nothing again.
 //

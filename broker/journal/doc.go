@@ -44,7 +44,7 @@
 //	c  code of the dead letter that it became; none: it was delivered
 //	e  why it is a dead letter, or why the target refused last, 256 bytes at most
 //
-// All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package broker, clock.go).
+// All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package leader).
 // Names may be added without a new version.
 //
 // # How a reader knows what is missing

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// reserve is what the levels keep free of max_payload (broker/lanes.go): whatever a level took must fit max_payload as
+// reserve is what the levels keep free of max_payload (LevelReserve in broker/provision): whatever a level took must fit max_payload as
 // a dead letter and, as far as the intake took it, a level as a hop.
 const reserve = 4096
 
@@ -105,7 +105,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	}
 	worst := message.Problemf(message.UntilEarly, "%s", strings.Repeat("s", 9999))
 	h := seal(r.DeadHeader(worst))
-	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // broker/append.go, after a duplicate that was none of ours
+	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // publish.renew in package broker, after another's duplicate
 	if got := len(encode(t, h)) - len(b); got > reserve {
 		t.Errorf("a dead letter adds %d bytes, want at most %d", got, reserve)
 	} else {

@@ -67,6 +67,7 @@ func TestOneProducerForAll(t *testing.T) {
 		if n := asked.Load(); n != before {
 			t.Errorf("after the last viewer it asked %d times", n-before)
 		}
+		synctest.Wait()
 		if len(p.viewers.last) != 0 {
 			t.Error("it keeps frames that grow old")
 		}

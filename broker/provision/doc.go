@@ -8,7 +8,8 @@
 //
 //   - A broker starts when JetStream answers, however long that takes. It ends at once for what time does not heal.
 //   - Streams that messages can do without hold up no message: the broker goes on without the journal, without pauses,
-//     or without sharing the work, and says so. It does without as few as possible.
+//     without named timers if nobody insists on them, or without sharing the work, and says so. It does without as few
+//     as possible.
 //   - A user without the right to create or change streams can run a broker on those that are there.
 //   - Where streams are to have three copies and there is no room, new ones get one, unless a number was asked for.
 //   - Keys are looked for in the streams again when a message has the seal of an unknown one, at most every ten

@@ -110,7 +110,7 @@ func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
 	}
 }
 
-// Owners is the stream in which instances agree on the owners of lanes.
+// ownersSpec is the stream in which instances agree on the owners of lanes.
 func (s Streams) ownersSpec(replicas int) layout.Spec {
 	return layout.Spec{
 		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},
