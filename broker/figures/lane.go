@@ -77,8 +77,8 @@ type Moves struct {
 	Repeats   uint64 `json:"repeats"` // publishes that were not answered, or found no room
 }
 
-// ByWay orders lanes as messages pass them: the intake, the timers, the levels from the shortest to the longest, retries,
-// what is paused.
+// ByWay orders lanes as messages pass them: the intake, the timers, the levels from the shortest to the longest,
+// retries, what is paused.
 func ByWay(a, b LaneStatus) int {
 	kinds := layout.Lanes()
 	return cmp.Or(
