@@ -71,11 +71,8 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 // admitLocked finds the target and the group of a delivery. It reports false, and the result, for a delivery that must
 // not even wait.
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
-	if d.closed {
-		return Result{Outcome: Unknown, Err: ErrDraining}, false
-	}
-	if d.halted != nil && d.halted(dl.Target) {
-		return Result{Outcome: Unknown, Err: ErrHalted}, false
+	if err := d.stoppedLocked(dl.Target); err != nil {
+		return Result{Outcome: Unknown, Err: err}, false
 	}
 	dl.target = d.targetLocked(dl.Target)
 	dl.group = dl.target.group
@@ -84,6 +81,17 @@ func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	}
 	r, later := d.targets.pace(dl.target, dl.Paced, dl.Expires)
 	return r, !later
+}
+
+// stoppedLocked is why nothing is sent to a target any more, or nil.
+func (d *Deliverer) stoppedLocked(target string) error {
+	switch {
+	case d.closed:
+		return ErrDraining
+	case d.halted != nil && d.halted(target):
+		return ErrHalted
+	}
+	return nil
 }
 
 // targetLocked finds a target, and the group that it belongs to now. A target of which something waits stays in its

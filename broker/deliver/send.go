@@ -46,14 +46,11 @@ func (d *Deliverer) sendReady() {
 	}
 	d.sending = true
 	for dl := d.groups.next(); dl != nil; dl = d.groups.next() {
-		closed, halted := d.closed, d.halted != nil && d.halted(dl.Target)
+		stopped := d.stoppedLocked(dl.Target)
 		d.mu.Unlock()
-		switch {
-		case closed:
-			d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrDraining}))
-		case halted:
-			d.finish(dl, decided(Result{Outcome: Unknown, Err: ErrHalted}))
-		default:
+		if stopped != nil {
+			d.finish(dl, decided(Result{Outcome: Unknown, Err: stopped}))
+		} else {
 			d.send(dl)
 		}
 		d.mu.Lock()
