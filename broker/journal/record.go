@@ -92,9 +92,9 @@ func parseRecord(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("decode a record: %w", err)
 	}
 	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
-		At: time.Unix(0, l.Due+l.Wait).UTC(), Late: time.Duration(l.Wait)}
+		At: at(l.Due + l.Wait), Late: time.Duration(l.Wait)}
 	if l.Due != 0 {
-		r.Due = time.Unix(0, l.Due).UTC()
+		r.Due = at(l.Due)
 	}
 	if l.Late != nil {
 		r.Late = time.Duration(*l.Late)
