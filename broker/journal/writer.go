@@ -53,7 +53,7 @@ type WriterConfig struct {
 }
 
 // Writer collects records, and stores them in batches. Add never waits for anything but a moment's turn, and drops what
-// finds no room: no delivery depends on the journal. A nil Writer keeps nothing.
+// finds no room: no delivery depends on the journal.
 type Writer struct {
 	cfg          WriterConfig
 	most, joined int // bytes of a batch
@@ -126,7 +126,8 @@ func (w *Writer) ring() {
 	}
 }
 
-// Stopping says that the broker stops: the grace period begins.
+// Stopping says that the broker stops: the grace period begins. A nil Writer, of a broker that keeps no journal, does
+// nothing.
 func (w *Writer) Stopping() {
 	if w == nil {
 		return
