@@ -85,7 +85,12 @@ func (k *kit) put(h head, records ...Record) {
 		at := r.At.UnixNano()
 		b.lines, b.span = r.append(b.lines), b.span.add(lost{1, at, at})
 	}
-	body := b.body(h, nil)
+	k.store(b.body(h, nil))
+}
+
+// store stores a sealed message.
+func (k *kit) store(body []byte) {
+	k.Helper()
 	subject := k.policy.Names.JournalSubject()
 	if _, err := k.js.PublishMsg(context.Background(), &nats.Msg{
 		Subject: subject, Header: nats.Header{sealHeader: {k.policy.Keys.Seal(subject, body)}}, Data: body,

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -193,12 +191,7 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
-		body := `{"v":2,"b":"newer"}`
-		subject := k.policy.Names.JournalSubject()
-		if _, err := k.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Data: []byte(body),
-			Header: nats.Header{sealHeader: {k.policy.Keys.Seal(subject, []byte(body))}}}); err != nil {
-			t.Fatal(err)
-		}
+		k.store([]byte(`{"v":2,"b":"newer"}`))
 		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Why, "newer") {
 			t.Errorf("holes %+v", r.Holes)
 		}
