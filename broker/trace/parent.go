@@ -20,14 +20,7 @@ const (
 // JetStream's clients write Traceparent or traceparent. What stands there twice, or is not well-formed, does not count:
 // the message has no parent then.
 func parentOf(h message.Header) (parent trace.SpanContext, state string) {
-	if len(h) == 0 {
-		return parent, ""
-	}
-	text := value(h, parentHeader)
-	if text == "" {
-		return parent, ""
-	}
-	if parent = parse(text); !parent.IsValid() {
+	if parent = parse(value(h, parentHeader)); !parent.IsValid() {
 		return parent, ""
 	}
 	if state = value(h, stateHeader); len(state) > mostState {
