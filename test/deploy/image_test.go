@@ -76,15 +76,12 @@ func TestLinkedVariablesExist(t *testing.T) {
 	if len(linked) != 5 {
 		t.Errorf("%d variables are linked in, want two of the version and three defaults", len(linked))
 	}
-	values := make(map[string]string)
 	for _, x := range linked {
-		pkg, name := x[1], x[2]
-		values[name] = x[3]
-		if !declares(t, pkg, name) {
+		if pkg, name := x[1], x[2]; !declares(t, pkg, name) {
 			t.Errorf("the Dockerfile links in %s.%s, and there is no such variable", pkg, name)
 		}
 	}
-	known := settings(t)
+	known, values := settings(t), linkedVariables(t)
 	for name, setting := range map[string]string{
 		"defaultHTTPAddr": "DELAY_HTTP_ADDR", "defaultEmbeddedListen": "DELAY_EMBEDDED_LISTEN",
 		"defaultEmbeddedDir": "DELAY_EMBEDDED_DIR",

@@ -280,22 +280,20 @@ func checkAccess(t *testing.T, c container) {
 // checkEmbedded: an embedded server has its data on a volume that stays, and asks for a password.
 func checkEmbedded(t *testing.T, d workload, c container) {
 	t.Helper()
-	env := c.env()
+	env, linked := c.env(), linkedVariables(t)
 	if env["NATS_URL"] != "" || env["DELAY_EMBEDDED_USER"] == "" || env["DELAY_EMBEDDED_PASSWORD"] == "" {
 		t.Errorf("want no NATS_URL, a user and a password, got %v", env)
 	}
 	if len(d.Spec.Claims) != 1 || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].ReadOnly ||
 		c.VolumeMounts[0].Name != d.Spec.Claims[0].Metadata.Name ||
-		c.VolumeMounts[0].MountPath != linkedVariables(t)["defaultEmbeddedDir"] {
-		t.Errorf("the data is in %s; claimed is %v, mounted %v", linkedVariables(t)["defaultEmbeddedDir"], d.Spec.Claims,
-			c.VolumeMounts)
+		c.VolumeMounts[0].MountPath != linked["defaultEmbeddedDir"] {
+		t.Errorf("the data is in %s; claimed is %v, mounted %v", linked["defaultEmbeddedDir"], d.Spec.Claims, c.VolumeMounts)
 	}
 	port := slices.IndexFunc(c.Ports, func(p port) bool { return p.Name == "nats" })
 	if port < 0 {
 		t.Fatal("clients have no port")
 	}
-	listens, goesTo := linkedVariables(t)["defaultEmbeddedListen"], strconv.Itoa(c.Ports[port].ContainerPort)
-	if err := reachable(listens, goesTo); err != nil {
+	if err := reachable(linked["defaultEmbeddedListen"], strconv.Itoa(c.Ports[port].ContainerPort)); err != nil {
 		t.Errorf("the port of NATS: %v", err)
 	}
 }
