@@ -22,7 +22,6 @@ type (
 	workload struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
-		Metadata   metadata
 		Spec       struct {
 			Replicas    int
 			Strategy    struct{ Type string }
@@ -56,7 +55,6 @@ type (
 			SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
 		} `yaml:"securityContext"`
 		TopologySpread []struct {
-			MaxSkew           int           `yaml:"maxSkew"`
 			TopologyKey       string        `yaml:"topologyKey"`
 			WhenUnsatisfiable string        `yaml:"whenUnsatisfiable"`
 			LabelSelector     labelSelector `yaml:"labelSelector"`
@@ -81,7 +79,7 @@ type (
 				FieldRef struct {
 					FieldPath string `yaml:"fieldPath"`
 				} `yaml:"fieldRef"`
-				SecretKeyRef struct{ Name, Key string } `yaml:"secretKeyRef"`
+				SecretKeyRef struct{ Key string } `yaml:"secretKeyRef"`
 			} `yaml:"valueFrom"`
 		}
 		Ports           []port
@@ -105,10 +103,7 @@ type (
 		ContainerPort int `yaml:"containerPort"`
 	}
 	probe struct {
-		HTTPGet          struct{ Path, Port string } `yaml:"httpGet"`
-		PeriodSeconds    int                         `yaml:"periodSeconds"`
-		TimeoutSeconds   int                         `yaml:"timeoutSeconds"`
-		FailureThreshold int                         `yaml:"failureThreshold"`
+		HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 	}
 
 	compose struct {
@@ -158,10 +153,15 @@ func environments(t *testing.T) map[string]map[string]string {
 	return all
 }
 
+// containers are all of a pod's, sidecars first.
+func (d workload) containers() []container {
+	return slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers)
+}
+
 // brokerIn is the broker's container.
 func brokerIn(t *testing.T, d workload) container {
 	t.Helper()
-	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+	for _, c := range d.containers() {
 		if strings.Contains(c.Image, "/delaybroker:") {
 			return c
 		}

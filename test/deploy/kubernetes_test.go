@@ -342,7 +342,7 @@ func TestServicesReachPods(t *testing.T) {
 // portsOf are the ports of all containers, by name.
 func portsOf(d workload) map[string]int {
 	all := make(map[string]int)
-	for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+	for _, c := range d.containers() {
 		for _, p := range c.Ports {
 			all[p.Name] = p.ContainerPort
 		}
