@@ -13,9 +13,8 @@ import (
 // MaxRate is the largest rate, in messages per second. No target is faster, so a larger rate would limit nothing.
 const MaxRate = 1_000_000
 
-// Rates bounds how many messages a second each target gets. A target that
-// no rule matches has no bound. The rate is that of one subject, so a flood for one subject delays no other subject of
-// the same pattern.
+// Rates bounds how many messages a second each target gets. A target that no rule matches has no bound. The rate is
+// that of one subject, so a flood for one subject delays no other subject of the same pattern.
 type Rates message.Rules[int]
 
 // ParseRates reads rules such as "shop.mail=50,reports.*=5".
