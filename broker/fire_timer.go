@@ -145,16 +145,6 @@ func (w *worker) lookOn() {
 	}
 }
 
-// ask asks something of JetStream. The answer is an event.
-func (w *worker) ask(question func(context.Context) event) {
-	w.flights.underway++
-	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-		defer cancel()
-		w.mail.Put(question(ctx))
-	})
-}
-
 func (e examined) takeIn(w *worker, m moment) {
 	f := e.flight
 	w.timers.looking--
