@@ -165,7 +165,6 @@ func (b *Broker) Run(ctx context.Context) error {
 func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
 	cfg := b.cfg
 	return &instance{
-		id:    b.id,
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),
