@@ -52,7 +52,7 @@ const (
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
 
-	maxTimerHistory = 366 * 24 * time.Hour
+	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
 // Config says how a broker works. The zero value of every field is its default.
