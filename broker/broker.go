@@ -152,8 +152,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer closeJournal() // after the workers, before the outbox
 	release := context.AfterFunc(ctx, func() { b.drain(deliverer, records) })
 	defer release()
-	answered := b.control(ctx, lanes, write)
-	err = b.work(ctx, lanes, room, b.instance(write, deliverer, records))
+	i := b.instance(write, deliverer, records)
+	answered := b.control(ctx, lanes, i.timers)
+	err = b.work(ctx, lanes, room, i)
 	answered()
 	if why := (stopped{}); errors.As(context.Cause(ctx), &why) {
 		err = errors.Join(why.error, err)
@@ -165,7 +166,6 @@ func (b *Broker) Run(ctx context.Context) error {
 func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, records *journal.Writer) *instance {
 	cfg := b.cfg
 	return &instance{
-		id:    b.id,
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
 		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),

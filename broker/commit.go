@@ -79,7 +79,7 @@ func (w *worker) drain() error {
 // lastCommit leaves in the lane the messages that have not arrived, and no others.
 func (w *worker) lastCommit(ctx context.Context) error {
 	cursor := &w.reading.cursor
-	if cursor.Arrived() <= w.commits.done && (cursor.Ahead() == 0 || w.commits.keep != nil) {
+	if w.commits.nothing(cursor) {
 		return nil
 	}
 	select {
@@ -92,11 +92,10 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	if !w.safeToCommit() {
 		return fmt.Errorf("%w: %s cannot be committed, what arrived will come again", ErrGrace, w.lane.Stream)
 	}
-	todo := commit{upTo: cursor.Arrived(), known: w.reading.history(), judge: new(lane.Judge)}
-	if w.commits.keep == nil {
-		todo.ahead = cursor.TakeAhead(cursor.Ahead())
-	}
-	a := w.commits.carryOut(ctx, todo)
+	a := w.commits.carryOut(ctx, commit{
+		upTo: cursor.Arrived(), ahead: cursor.TakeAhead(w.commits.ahead(cursor)), known: w.reading.history(),
+		judge: new(lane.Judge),
+	})
 	if errors.Is(a.err, lane.ErrHistory) {
 		cursor.Reset() // no message in it is ours to remove, and a successor must not start where we stopped
 		return nil

@@ -87,7 +87,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 	case c.running:
 		return false, forever
 	case cursor.Arrived() > c.done:
-	case cursor.Ahead() > 0 && c.keep == nil:
+	case c.ahead(cursor) > 0:
 		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
 			due = stuck
 		}
@@ -102,8 +102,8 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 // begin returns the next commit to carry out.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local}
-	if todo.upTo <= c.done && c.keep == nil {
-		todo.ahead = r.cursor.TakeAhead(takeOut)
+	if todo.upTo <= c.done {
+		todo.ahead = r.cursor.TakeAhead(min(takeOut, c.ahead(&r.cursor)))
 	}
 	c.running = true
 	if len(todo.ahead) < takeOut { // otherwise there are more, and no reason to wait
@@ -134,12 +134,25 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 
 // waiting is since when there is something to commit, zero when there is nothing.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
-	if cursor.Arrived() <= c.done && (cursor.Ahead() == 0 || c.keep != nil) {
+	if c.nothing(cursor) {
 		c.since = time.Time{}
 	} else if c.since.IsZero() {
 		c.since = local
 	}
 	return c.since
+}
+
+// nothing reports whether there is nothing to commit.
+func (c *committer) nothing(cursor *lane.Cursor) bool {
+	return cursor.Arrived() <= c.done && c.ahead(cursor) == 0
+}
+
+// ahead is how many messages have arrived behind one that stays, and are to be taken out one by one.
+func (c *committer) ahead(cursor *lane.Cursor) int {
+	if c.keep != nil {
+		return 0 // they stay
+	}
+	return cursor.Ahead()
 }
 
 // carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history
@@ -157,12 +170,7 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 		a.err = lane.ErrUnsure
 		return a
 	}
-	if c.keep != nil {
-		a.err = c.keep(ctx, todo)
-		a.took = time.Since(start)
-		return a
-	}
-	if a.err = c.purge(ctx, todo.upTo+1); a.err != nil {
+	if a.err = c.commitUpTo(ctx, todo); a.err != nil {
 		return a
 	}
 	a.took = time.Since(start)
@@ -170,12 +178,15 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// purge removes the messages of the lane below a sequence.
-func (c *committer) purge(ctx context.Context, below uint64) error {
-	if c.filter != "" {
-		return c.api.PurgeBelow(ctx, c.stream, c.filter, below)
+// commitUpTo commits up to a sequence: it removes the messages of the lane up to there, or stores the cursor.
+func (c *committer) commitUpTo(ctx context.Context, todo commit) error {
+	switch {
+	case c.keep != nil:
+		return c.keep(ctx, todo)
+	case c.filter != "":
+		return c.api.PurgeBelow(ctx, c.stream, c.filter, todo.upTo+1)
 	}
-	return c.api.Purge(ctx, c.stream, below)
+	return c.api.Purge(ctx, c.stream, todo.upTo+1)
 }
 
 // confirm returns lane.ErrHistory when the stream is not the one that was read. It returns lane.ErrUnsure when that

@@ -18,9 +18,9 @@ import (
 	"delaybroker/broker/provision"
 )
 
-// control answers requests about timers until ctx ends. The returned function waits for those underway then, while the
-// lanes drain, too. Without a stream of timers there is nothing to ask for.
-func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox.Outbox) (wait func()) {
+// control answers requests about timers until ctx ends, with what the lanes use. The returned function waits for those
+// underway then, while the lanes drain, too. Without a stream of timers there is nothing to ask for.
+func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stream) (wait func()) {
 	if !slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers }) {
 		return func() {}
 	}
@@ -28,11 +28,7 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, write *outbox
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: &control.Timers{
-			Policy: b.keys.Policy, API: b.jetstream.API,
-			Publish: verdictPublisher(write, b.names.TimersStream()),
-			Scan:    lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: cfg.APIPrefix},
-		},
+		Timers: &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan},
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })

@@ -80,19 +80,24 @@ func (w *worker) claim(f *flight) {
 	if w.stopped.Load() {
 		return // the successor fires it
 	}
-	if !w.timers.take(f) {
-		w.wait(f, alarm.OtherFlight)
+	if !w.take(f) {
 		return
 	}
 	w.publish(w.timers.stream.Name(), w.timers.stream.Firing(f.timer, f.request, f.Data),
 		func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
-// wait looks at a timer again after a while.
-func (w *worker) wait(f *flight, d time.Duration) {
+// take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
+// again later.
+func (w *worker) take(f *flight) (ours bool) {
+	if t := w.timers; t.stream.Take(f.timer, f) {
+		t.mine[f] = f.timer.Generation
+		return true
+	}
 	f.timer.Stage = alarm.Doubt
 	now, _ := w.clock.Now(time.Now())
-	w.flights.hold(f, now.Add(d))
+	w.flights.hold(f, now.Add(alarm.OtherFlight))
+	return false
 }
 
 func (e claimAnswered) takeIn(w *worker, m moment) {
@@ -145,16 +150,6 @@ func (w *worker) lookOn() {
 	}
 }
 
-// ask asks something of JetStream. The answer is an event.
-func (w *worker) ask(question func(context.Context) event) {
-	w.flights.underway++
-	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-		defer cancel()
-		w.mail.Put(question(ctx))
-	})
-}
-
 func (e examined) takeIn(w *worker, m moment) {
 	f := e.flight
 	w.timers.looking--
@@ -173,8 +168,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
 	case alarm.Deliver:
-		if !w.timers.take(f) {
-			w.wait(f, alarm.OtherFlight)
+		if !w.take(f) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.see.In.Data

@@ -31,8 +31,6 @@ const (
 	closeLeast = time.Second
 	// drainTurn is how long one lane may drain while others wait for it.
 	drainTurn = 10 * time.Second
-	// closeMost is how long it may take: what becomes due meanwhile is held in memory.
-	closeMost = pause.CloseMost
 	// sweepSoon, sweepEvery and sweepRarely are how often the owner looks for what came too late into the lanes of pauses
 	// that are over: in the first minute, in the first hour, and after.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
@@ -246,7 +244,7 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	case empty && local.Sub(*closing) >= closeLeast:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Over)
 		return true
-	case p.State == pause.Closing && local.Sub(*closing) > closeMost:
+	case p.State == pause.Closing && local.Sub(*closing) > pause.CloseMost:
 		l.pauses.Move(ctx, id, pause.Closing, pause.Resuming)
 	}
 	return false

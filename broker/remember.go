@@ -14,14 +14,13 @@ func (b *Broker) remember(ctx context.Context) {
 	if book == nil {
 		return
 	}
-	book.Add(time.Now(), b.Status().Kept())
 	for {
 		now := time.Now()
+		book.Add(now, b.Status().Kept())
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(now.Truncate(history.Fine).Add(history.Fine).Sub(now)):
-			book.Add(time.Now(), b.Status().Kept())
 		}
 	}
 }

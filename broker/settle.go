@@ -248,17 +248,24 @@ func (w *worker) check(f *flight) {
 		return
 	}
 	w.flights.checking++
-	w.flights.underway++
 	sent := f.sent
-	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-		defer cancel()
+	w.ask(func(ctx context.Context) event {
 		found, err := w.shared.jetstream.API.Message(ctx, sent.stream, sent.found)
 		ours := err == nil && w.shared.keys.Wrote(sent.header, found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		w.mail.Put(checked{f, ours, err})
+		return checked{f, ours, err}
+	})
+}
+
+// ask asks something of JetStream. The answer is an event.
+func (w *worker) ask(question func(context.Context) event) {
+	w.flights.underway++
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+		defer cancel()
+		w.mail.Put(question(ctx))
 	})
 }
 

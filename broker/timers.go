@@ -94,15 +94,6 @@ func (w *worker) endTimer(f *flight) {
 	f.timer.End()
 }
 
-// take claims the firing of a timer within this process.
-func (t *timers) take(f *flight) bool {
-	if !t.stream.Take(f.timer, f) {
-		return false
-	}
-	t.mine[f] = f.timer.Generation
-	return true
-}
-
 // release gives up all firings.
 func (t *timers) release() {
 	for f, generation := range t.mine {

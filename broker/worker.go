@@ -44,7 +44,6 @@ const (
 // instance holds the parts that all workers of a running broker share.
 type instance struct {
 	names     message.Names
-	id        string // among the instances that run
 	keys      *provision.Keyring
 	jetstream *link.JetStream
 	write     *outbox.Outbox

@@ -81,10 +81,6 @@ func (c Config) checkRanges(all *FieldErrors) {
 	if c.MaxPendingBytes < 0 {
 		all.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
-	if c.TimerHistory > 0 && (c.TimerHistory < time.Second || c.TimerHistory > maxTimerHistory) {
-		all.refuse("TimerHistory", c.TimerHistory, "want %s to %s", levels.FormatDuration(time.Second),
-			levels.FormatDuration(maxTimerHistory))
-	}
 	for _, f := range []struct {
 		field       string
 		value       int
@@ -103,19 +99,18 @@ func (c Config) checkRanges(all *FieldErrors) {
 	for _, f := range []struct {
 		field              string
 		value, least, most time.Duration
+		off                bool // which has no bounds
 	}{
-		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow},
-		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay},
-		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace)},
-		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace},
+		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow, false},
+		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay, false},
+		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace), false},
+		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace, false},
+		{"TimerHistory", c.TimerHistory, minTimerHistory, maxTimerHistory, c.TimerHistory < 0},
+		{"Journal", c.Journal, minJournal, maxMaxDelay, c.Journal == 0},
 	} {
-		if f.value < f.least || f.value > f.most {
+		if !f.off && (f.value < f.least || f.value > f.most) {
 			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.least), levels.FormatDuration(f.most))
 		}
-	}
-	if c.Journal != 0 && (c.Journal < minJournal || c.Journal > maxMaxDelay) {
-		all.refuse("Journal", c.Journal, "want %s to %s",
-			levels.FormatDuration(minJournal), levels.FormatDuration(maxMaxDelay))
 	}
 	if c.JournalBytes < minJournalBytes {
 		all.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -52,7 +53,7 @@ const (
 	// Less grace than a second breaks off healthy acknowledgements; more than an hour is a mistake.
 	minShutdownGrace, maxShutdownGrace = time.Second, time.Hour
 
-	maxTimerHistory = 366 * 24 * time.Hour
+	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
 // Config says how a broker works. The zero value of every field is its default.
@@ -162,7 +163,7 @@ type Place struct {
 
 // Complete fills what was left open, and checks the result. Its error is a [FieldErrors].
 func (c Config) Complete() (Config, error) {
-	orString(&c.Prefix, message.DefaultPrefix)
+	or(&c.Prefix, message.DefaultPrefix)
 	or(&c.Attempts, DefaultAttempts)
 	or(&c.DedupWindow, DefaultDedupWindow)
 	or(&c.MaxDelay, DefaultMaxDelay)
@@ -181,7 +182,7 @@ func (c Config) Complete() (Config, error) {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
-	orString(&c.APIPrefix, APIPrefix(c.JSDomain))
+	or(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -214,17 +215,8 @@ func (c Config) Validate() error {
 	return err
 }
 
-func or[T int | int64 | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
-}
-
-func orString(field *string, value string) {
-	if *field == "" {
-		*field = value
-	}
-}
+// or fills in a field that was left open.
+func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies is the number of copies of a new stream.
 func (c Config) Copies(clustered bool) int {

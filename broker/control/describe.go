@@ -14,37 +14,26 @@ const (
 	description    = "Looks at named timers, cancels them, moves them, fires them"
 )
 
-var serviceVerbs = []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb}
-
-// questions are the subjects on which every instance is asked.
-func (s *Service) questions() []string {
-	var all []string
-	for _, verb := range serviceVerbs {
-		all = append(all, s.subjectsOf(verb)...)
+// questionsTo are the subjects on which every instance is asked: all services, those of this name, and the one.
+func questionsTo(id string) map[string]micro.Verb {
+	all := make(map[string]micro.Verb)
+	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
+		root := micro.APIPrefix + "." + verb.String()
+		all[root], all[root+"."+serviceName], all[root+"."+serviceName+"."+id] = verb, verb, verb
 	}
 	return all
 }
 
-// subjectsOf are the subjects of one question: to all services, to those of this name, and to this one.
-func (s *Service) subjectsOf(verb micro.Verb) []string {
-	root := micro.APIPrefix + "." + verb.String()
-	return []string{root, root + "." + serviceName, root + "." + serviceName + "." + s.id}
-}
-
 // describe answers such a question, and reports whether it is one.
 func (s *Service) describe(m *nats.Msg) bool {
-	for _, verb := range serviceVerbs {
-		for _, subject := range s.subjectsOf(verb) {
-			if m.Subject == subject {
-				body, err := encode(s.description(verb))
-				if err == nil {
-					_ = s.Conn.Publish(m.Reply, body) // it fails without a connection; the operator asks again
-				}
-				return true
-			}
-		}
+	verb, ok := s.questions[m.Subject]
+	if !ok {
+		return false
 	}
-	return false
+	if body, err := encode(s.description(verb)); err == nil {
+		_ = s.Conn.Publish(m.Reply, body) // it fails without a connection; the operator asks again
+	}
+	return true
 }
 
 func (s *Service) description(verb micro.Verb) any {

@@ -53,9 +53,10 @@ type Service struct {
 	id        string // unique among all services
 	started   time.Time
 	endpoints []*endpoint
-	msgs      chan *nats.Msg // closed by nobody
-	one, many chan request   // closed when nothing is received any more
-	notes     ratelog.Limit  // of the loop that receives
+	questions map[string]micro.Verb // by subject
+	msgs      chan *nats.Msg        // closed by nobody
+	one, many chan request          // closed when nothing is received any more
+	notes     ratelog.Limit         // of the loop that receives
 }
 
 // endpoint is what requests on some subjects are for.
@@ -78,8 +79,9 @@ type request struct {
 
 // NewService starts nothing.
 func NewService(cfg Config) *Service {
+	id := rand.Text()
 	s := &Service{
-		Config: cfg, names: cfg.Timers.Policy.Names, id: rand.Text(),
+		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
 		msgs: make(chan *nats.Msg, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
 	}
 	for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Move, timer.Fire} {
@@ -167,7 +169,7 @@ func (s *Service) listen() (stop func(), err error) {
 			subs = append(subs, sub)
 		}
 	}
-	for _, subject := range s.questions() {
+	for subject := range s.questions {
 		sub, err := s.Conn.ChanSubscribe(subject, s.msgs)
 		if err != nil {
 			stop()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -253,12 +254,9 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		answer.Outcome = timer.Pending
 	}
 	// The server's clock decides when it is due: it is asked. The answer is only told.
-	if m, err := a.API.Last(ctx, a.Policy.Names.TimersStream(), a.subject); err == nil && m.Sequence == sequence {
-		header, _ := m.Header()
-		e := a.Policy.ParseTimer(message.Incoming{
-			Sequence: sequence, At: m.Time, Subject: a.subject, Header: message.Header(header), Data: m.Data,
-		})
-		answer.Due = e.Request.Due
+	stream := a.Policy.Names.TimersStream()
+	if m, err := a.API.Last(ctx, stream, a.subject); err == nil && m.Sequence == sequence {
+		answer.Due = a.Policy.ParseTimer(m.Incoming(stream)).Request.Due
 	}
 	return answer
 }
@@ -289,9 +287,7 @@ func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
 
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
-	for k, v := range a.Header {
-		header[k] = v
-	}
+	maps.Copy(header, a.Header)
 	header[message.HeaderWord] = []string{a.Word}
 	if a.Conditional {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}

@@ -50,7 +50,7 @@ func sealRank(s Spec) int {
 }
 
 // sealMarks adds the marks of seals.
-func (s Spec) sealMarks(metadata map[string]string) {
+func (s Seals) sealMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
 	}
@@ -68,7 +68,7 @@ func (p Provisioner) seal(
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
 	for _, s := range found {
-		if s.Format > Format || s.Broken != nil || !lacks(s, marks) {
+		if s.Format > Format || s.Broken != nil || !s.lacks(marks) {
 			continue
 		}
 		now, err := p.look(ctx, s)
@@ -83,8 +83,8 @@ func (p Provisioner) seal(
 			continue
 		}
 		// The marks that another instance has just made are as good.
-		say := Spec{Seals: Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}}
-		if lacks(has, marks) {
+		say := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
+		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)
 			say.sealMarks(now.Metadata)
 			if err := p.update(ctx, *now); err != nil {
@@ -99,21 +99,21 @@ func (p Provisioner) seal(
 	}
 	sealed = slices.Clone(want)
 	for i := range sealed {
-		sealed[i].Secret, sealed[i].Sealed = marks.Secret, marks.Sealed
+		sealed[i].Seals = marks
 	}
 	return sealed, changed, nil
 }
 
 // lacks reports whether a stream lacks one of the marks.
-func lacks(s, marks Spec) bool {
+func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
 }
 
 // sealOf returns the marks that all streams should have, given the streams found. If none of them has the time from
 // which messages are sealed, there may be older brokers, and messages of theirs.
-func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Spec {
+func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Seals {
 	secrets, sealed := Secrets(found)
-	marks := Spec{Seals: Seals{Sealed: sealed}}
+	marks := Seals{Sealed: sealed}
 	switch {
 	case p.OwnSecret: // it is configured, not kept in streams
 	case len(secrets) > 0:
@@ -166,7 +166,7 @@ func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	}
 	marks := p.sealOf(found, all)
 	for i := range want {
-		want[i].Secret, want[i].Sealed = marks.Secret, marks.Sealed
+		want[i].Seals = marks
 	}
 	return nil
 }

@@ -22,14 +22,6 @@ const (
 	mostRecords = 10_000
 	// mostForeign is how many messages of others stay there. A few may be of a broker with another secret.
 	mostForeign = 64
-	// sealHeader carries the seal of the record.
-	sealHeader = "Delay-Seal"
-)
-
-// Error codes of nats-server's JetStream (server/errors.json).
-const (
-	codeWrongSequence = 10071
-	codeConflict      = 10164 // another write of the same subject is in progress
 )
 
 // Store is the record of the list, in the stream of what waits. Everything is read from the stream's leader.
@@ -94,7 +86,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 		if err != nil {
 			header = nil
 		}
-		switch l := s.Open(Record{m.Data, header.Get(sealHeader)}); {
+		switch l := s.Open(Record{m.Data, header.Get(message.HeaderSeal)}); {
 		case l == nil, found.List != nil && l.Version <= found.List.Version:
 			found.foreign = append(found.foreign, m.Sequence)
 		default:
@@ -116,7 +108,7 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 		jetstream.ExpectedStreamHeader:      {stream},
 	}}
 	if r.Seal != "" {
-		m.Header.Set(sealHeader, r.Seal)
+		m.Header.Set(message.HeaderSeal, r.Seal)
 	}
 	answer, err := s.Conn.RequestMsgWithContext(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -130,7 +122,7 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 		return 0, fmt.Errorf("write the list of pauses: the answer is none of %s: %.60q", stream, answer.Data)
 	case ack.Code == 503:
 		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
-	case ack.Code == codeWrongSequence, ack.Code == codeConflict:
+	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight:
 		return 0, ErrConflict
 	case ack.Refused():
 		return 0, fmt.Errorf("%s takes nothing: %s (%d)", stream, ack.Description, ack.Code)
@@ -145,13 +137,15 @@ func (s Store) Announce(l *List, reply string) error {
 	r := s.Seal(l)
 	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
 	if r.Seal != "" {
-		m.Header.Set(sealHeader, r.Seal)
+		m.Header.Set(message.HeaderSeal, r.Seal)
 	}
 	return s.Conn.PublishMsg(m)
 }
 
 // Announced is the record in an announcement.
-func Announced(m *nats.Msg) Record { return Record{Body: m.Data, Seal: m.Header.Get(sealHeader)} }
+func Announced(m *nats.Msg) Record {
+	return Record{Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
+}
 
 // untidy reports whether there is much on the subject that nobody needs.
 func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > mostForeign }

@@ -67,9 +67,9 @@ func TestRecordAmongForgeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := store.Seal(first)
-		put(nats.Header{sealHeader: {old.Seal}}, old.Body)                                      // an earlier list
-		put(nats.Header{sealHeader: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // with another's seal
-		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                 // without one
+		put(nats.Header{message.HeaderSeal: {old.Seal}}, old.Body)                                      // an earlier list
+		put(nats.Header{message.HeaderSeal: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // with another's seal
+		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                         // without one
 		for range mostForeign {
 			put(nil, []byte(`{"stream":"DELAY_1m","seq":7}`))
 		}

@@ -21,9 +21,16 @@ const (
 // journalDuplicates is longer than a batch of records waits between two tries.
 const journalDuplicates = time.Minute
 
+// base is what our streams have in common, unless their own specification says otherwise.
+func (s Streams) base(replicas int) layout.Spec {
+	return layout.Spec{
+		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
+	}
+}
+
 // specs are the streams that a configuration wants.
 func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
-	base := layout.Spec{Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow}
+	base := s.base(replicas)
 	var all []layout.Spec
 	for _, l := range s.cfg.Ladder.Levels() {
 		level := base
@@ -50,11 +57,11 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 		}
 	}
 	dead := base
-	dead.Kind, dead.Stream, dead.MaxMsgSize = layout.Dead, s.names.DeadStream(), -1
+	dead.Kind, dead.Stream = layout.Dead, s.names.DeadStream()
 	dead.Subjects = []string{s.names.DeadFilter()}
 	all = append(all, intake, dead)
 	if s.cfg.Timers && !s.cfg.TimersSpare {
-		all = append(all, s.timersSpec(base, maxPayload))
+		all = append(all, s.timersSpec(maxPayload, replicas))
 	}
 	if s.cfg.MaxOwners > 0 {
 		all = append(all, s.ownersSpec(replicas))
@@ -64,7 +71,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []layout.Spec {
 	}
 	all = append(all, s.pausedSpec(maxPayload, replicas)) // late: if there is room for no more, all others are there
 	if s.cfg.Timers && s.cfg.TimersSpare {
-		all = append(all, s.timersSpec(base, maxPayload))
+		all = append(all, s.timersSpec(maxPayload, replicas))
 	}
 	return all
 }
@@ -75,10 +82,11 @@ const timersWindow = 100 * time.Millisecond
 
 // timersSpec is the stream of the named timers. DELAY_MAX_PENDING is no limit of it: a full stream would refuse
 // verdicts.
-func (s Streams) timersSpec(base layout.Spec, maxPayload int64) layout.Spec {
-	base.Kind, base.Stream, base.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-LevelReserve)
-	base.Subjects, base.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow
-	return base
+func (s Streams) timersSpec(maxPayload int64, replicas int) layout.Spec {
+	timers := s.base(replicas)
+	timers.Kind, timers.Stream, timers.MaxMsgSize = layout.Timers, s.names.TimersStream(), int32(maxPayload-LevelReserve)
+	timers.Subjects, timers.Duplicates = []string{s.names.TimerFilter(), s.names.Armed()}, timersWindow
+	return timers
 }
 
 // clientSubjects are the subjects on which clients publish for one level or plain duration.
@@ -102,28 +110,25 @@ func tooFewServers(err error) bool {
 
 // pausedSpec is the stream in which what is due waits while its target is paused.
 func (s Streams) pausedSpec(maxPayload int64, replicas int) layout.Spec {
-	return layout.Spec{
-		Kind: layout.Paused, Stream: s.names.PausedStream(),
-		Subjects: []string{s.names.PausedFilter(), s.names.PausesRecord()},
-		Prefix:   s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow,
-		MaxMsgSize: int32(maxPayload - LevelReserve),
-	}
+	paused := s.base(replicas)
+	paused.Kind, paused.Stream, paused.MaxMsgSize = layout.Paused, s.names.PausedStream(), int32(maxPayload-LevelReserve)
+	paused.Subjects = []string{s.names.PausedFilter(), s.names.PausesRecord()}
+	return paused
 }
 
 // ownersSpec is the stream in which instances agree on the owners of lanes.
 func (s Streams) ownersSpec(replicas int) layout.Spec {
-	return layout.Spec{
-		Kind: layout.Owners, Stream: s.names.OwnersStream(), Subjects: []string{s.names.OwnersFilter()},
-		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
-	}
+	owners := s.base(replicas)
+	owners.Kind, owners.Stream, owners.Subjects = layout.Owners, s.names.OwnersStream(), []string{s.names.OwnersFilter()}
+	return owners
 }
 
 // journalSpec is the stream of the records of deliveries.
 func (s Streams) journalSpec(replicas int) layout.Spec {
-	return layout.Spec{
-		Kind: layout.Journal, Stream: s.names.JournalStream(), Subjects: []string{s.names.JournalSubject()},
-		Prefix: s.cfg.Prefix, Format: layout.Format, Replicas: replicas, MaxMsgSize: -1,
-		MaxAge: s.cfg.Journal, MaxBytes: s.cfg.JournalBytes,
-		Duplicates: min(s.cfg.Journal, journalDuplicates), // the server refuses a window that is longer than max_age
-	}
+	journal := s.base(replicas)
+	journal.Kind, journal.Stream = layout.Journal, s.names.JournalStream()
+	journal.Subjects = []string{s.names.JournalSubject()}
+	journal.MaxAge, journal.MaxBytes = s.cfg.Journal, s.cfg.JournalBytes
+	journal.Duplicates = min(s.cfg.Journal, journalDuplicates) // the server refuses a window that is longer than max_age
+	return journal
 }
