@@ -192,3 +192,9 @@ func (i *Inspector) askAll(
 	}
 	return nil
 }
+
+// proven reports whether a broker wrote an answer, as far as the secrets are known that would tell.
+func (i *Inspector) proven(answer *nats.Msg) bool {
+	keys, seal := i.streams.Policy().Keys, answer.Header.Get(message.HeaderSeal)
+	return keys.Empty() || seal != "" && keys.Sealed(answer.Subject, answer.Data, seal)
+}

@@ -15,7 +15,6 @@ import (
 
 	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
-	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 )
 
@@ -244,7 +243,7 @@ func (t *telling) tell(ctx context.Context, l *pause.List) error {
 
 // round asks all instances once; with a list, it tells them of it.
 func (t *telling) round(ctx context.Context, l *pause.List) error {
-	keys, answered := t.streams.Policy().Keys, make(map[string]bool)
+	answered := make(map[string]bool)
 	table, err := t.Inspector.table(ctx, t.found)
 	if err != nil {
 		return err
@@ -256,11 +255,10 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 	}
 	err = t.askAll(ctx, send, func(m *nats.Msg, a figures.Answer) (more bool) {
 		answered[a.Instance], t.heard[a.Instance] = true, true
-		seal := m.Header.Get(message.HeaderSeal)
-		switch proven := keys.Empty() || seal != "" && keys.Sealed(m.Subject, m.Data, seal); {
+		switch {
 		case a.Pauses == nil:
 			t.older = append(t.older, a.Instance)
-		case !proven:
+		case !t.proven(m):
 			return true
 		case l == nil:
 			if known := t.pauseStore().Open(a.Pauses.Record); known != nil &&
