@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/figures"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/pause"
 )
@@ -98,20 +98,12 @@ func pausesOf(l *pause.List) []Pause {
 	return all
 }
 
-// waiting is how many messages wait for one pause. A consumer knows, and needs to read none.
+// waiting is how many messages wait for one pause.
 func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	stream, name := i.names.PausedStream(), "pauses-"+rand.Text()
-	c, err := i.JetStream.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
-		Name: name, Description: "delaybroker pauses", FilterSubjects: []string{i.names.PauseFilter(id)},
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
-	})
-	if err != nil {
-		return 0, err
-	}
-	n := c.CachedInfo().NumPending
-	return n, i.JetStream.DeleteConsumer(ctx, stream, name)
+	return lane.Scan{
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Stream: i.names.PausedStream(), For: "pauses",
+		Filters: []string{i.names.PauseFilter(id)}, HeadersOnly: true,
+	}.Count(ctx)
 }
 
 // Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from
