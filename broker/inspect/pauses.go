@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/figures"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/pause"
 )
@@ -100,10 +99,9 @@ func pausesOf(l *pause.List) []Pause {
 
 // waiting is how many messages wait for one pause.
 func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
-	return lane.Scan{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Stream: i.names.PausedStream(), For: "pauses",
-		Filters: []string{i.names.PauseFilter(id)}, HeadersOnly: true,
-	}.Count(ctx)
+	scan := i.headers(i.names.PausedStream(), "pauses")
+	scan.Filters = []string{i.names.PauseFilter(id)}
+	return scan.Count(ctx)
 }
 
 // Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from
