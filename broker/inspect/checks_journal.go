@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 	"delaybroker/levels"
 )
@@ -22,9 +23,9 @@ func checkJournal(f Facts) []Finding {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
 	}
 	var all []Finding
-	without := f.instances.withoutJournal()
-	switch running := len(f.instances.answers) > 0; {
-	case running && len(without) == len(f.instances.names()):
+	running, without := f.instances.names(func(figures.Answer) bool { return true }), f.instances.withoutJournal()
+	switch {
+	case len(running) > 0 && len(without) == len(running):
 		all = verdict(name, Fine, "nats stream rm "+stream+", or wait until it is empty",
 			"no instance keeps one: %s is left as it is, and empties itself within %s", stream, kept)
 	case len(without) > 0:
@@ -41,14 +42,4 @@ func checkJournal(f Facts) []Finding {
 		all = verdict(name, Fine, "", "kept for %s, holds %d%s bytes", kept, info.State.Bytes, limit)
 	}
 	return all
-}
-
-// names are the instances that answered.
-func (n instances) names() []string {
-	var all []string
-	for _, a := range n.answers {
-		all = append(all, a.Instance)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
