@@ -33,9 +33,8 @@ func checkJournal(f Facts) []Finding {
 			"what some instances deliver is not in it, since they keep none: %s", few(without))
 	}
 	goesBack := info.TimeStamp.Sub(info.State.FirstTime)
-	full := info.Config.MaxBytes > 0 && float64(info.State.Bytes) >= FullAt*float64(info.Config.MaxBytes)
 	switch {
-	case full && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
+	case isFullOfBytes(info) && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
 		all = append(all, verdict(name, Warn, "raise DELAY_JOURNAL_BYTES, or ask for less with DELAY_JOURNAL",
 			"it is full, and goes back %s of the %s asked for", Span(goesBack), kept)...)
 	case len(all) == 0:

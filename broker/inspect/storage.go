@@ -65,8 +65,7 @@ func checkStorage(f Facts) []Finding {
 
 // makeRoom is what to do about a stream that is full: raise the bound, where it was set.
 func (f Facts) makeRoom(l Lane) string {
-	c := l.info.Config
-	bytes := c.MaxBytes > 0 && float64(l.Bytes) >= FullAt*float64(c.MaxBytes)
+	bytes := isFullOfBytes(l.info)
 	at := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == l.Stream })
 	switch {
 	case at >= 0 && bytes && f.want[at].MaxBytes > 0:
