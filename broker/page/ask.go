@@ -28,7 +28,6 @@ type answer struct {
 // ask asks in its turn, on a connection of its own.
 func (p *Page) ask(f asks) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		give(w, questionTime+waitTime)
 		p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 			return f(ctx, i, r.URL.Query())
 		})
@@ -40,11 +39,12 @@ func give(w http.ResponseWriter, while time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // a test's writer has no bound
 }
 
-// seated waits for a turn and a connection, and answers.
+// seated waits for a turn and a connection, and answers. The answer may take the most, after its turn has come.
 func (p *Page) seated(
 	w http.ResponseWriter, r *http.Request, most time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
+	give(w, most+waitTime)
 	turn := time.NewTimer(waitTime)
 	defer turn.Stop()
 	select {
@@ -58,8 +58,7 @@ func (p *Page) seated(
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
-	var by seat
-	by.open = p.cfg.Open
+	by := seat{open: p.cfg.Open}
 	defer by.close()
 	i, err := by.take(ctx)
 	if err != nil {
