@@ -81,10 +81,8 @@ func codeOf(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &refused):
 		return refused.Code
-	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor), errors.Is(err, inspect.ErrNoRetryLane):
+	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor):
 		return http.StatusBadRequest
-	case errors.Is(err, errTicket):
-		return http.StatusConflict
 	case ctx.Err() != nil:
 		return http.StatusGatewayTimeout
 	}

@@ -28,7 +28,7 @@ type done struct {
 }
 
 // workFor finds how a verb is done.
-func (p *Page) workFor(verb string) (work, error) {
+func workFor(verb string) (work, error) {
 	switch verb {
 	case "cancel", "move", "fire":
 		return work{planTimers, actTimers}, nil

@@ -3,10 +3,10 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"delaybroker/broker/control"
@@ -153,7 +153,7 @@ type Target struct {
 // targets shows those of which there is something to say: what is paused, what refuses, what has a rate.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	paused, err := i.Pauses(ctx)
-	if err != nil && !strings.Contains(err.Error(), inspect.ErrNoPauses.Error()) {
+	if err != nil && !errors.Is(err, inspect.ErrNoPauses) {
 		return nil, err
 	}
 	r, err := i.Retrying(ctx, inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}})
