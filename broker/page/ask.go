@@ -92,10 +92,17 @@ func codeOf(ctx context.Context, err error) int {
 // target reads a pattern of targets; empty is all.
 func target(v url.Values) (string, error) {
 	t := v.Get("target")
-	if t != "" && !message.ValidPattern(t) {
-		return "", fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, t)
+	if t == "" {
+		return "", nil
 	}
-	return t, nil
+	return t, checkPattern(t)
+}
+
+func checkPattern(target string) error {
+	if !message.ValidPattern(target) {
+		return fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, target)
+	}
+	return nil
 }
 
 // number reads a number from 1 to most.
