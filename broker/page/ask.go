@@ -13,7 +13,6 @@ import (
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/levels"
 )
 
 // asks answers a question by looking at the streams.
@@ -127,22 +126,20 @@ func whole(v url.Values, name string) (uint64, error) {
 	return n, nil
 }
 
-// moment reads a time, or a duration from now on; ago turns that round.
-func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
-	text := v.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := levels.ParseDuration(text); err == nil {
-		if ago {
-			d = -d
-		}
-		return now.Add(d), nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
+// border reads a time, or a duration from now on.
+func border(v url.Values, name string) (inspect.Border, error) {
+	b, err := inspect.ParseBorder(v.Get(name))
 	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)",
-			errAsked, name, text)
+		err = fmt.Errorf("%w: %s %q: %w", errAsked, name, v.Get(name), err)
 	}
-	return t, nil
+	return b, err
+}
+
+// moment is a border as a time; with ago, a duration counts back.
+func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
+	b, err := border(v, name)
+	if ago && b.In != nil {
+		return now.Add(-*b.In), err
+	}
+	return b.Time(now), err
 }

@@ -33,11 +33,10 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if look.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	if look.After.At, err = moment(v, "due_after", now, false); err != nil {
+	if look.After, err = border(v, "due_after"); err != nil {
 		return nil, err
 	}
-	if look.Before.At, err = moment(v, "due_before", now, false); err != nil {
+	if look.Before, err = border(v, "due_before"); err != nil {
 		return nil, err
 	}
 	if c := v.Get("cursor"); c != "" {
