@@ -1,15 +1,12 @@
 // The views with rows. Each has an address that says what is searched for, and the line of a shell that shows the same.
 
-import { choice, copy, el, facts, row, sheet, verb } from "./dom.js";
-import { access, get } from "./api.js";
+import { choice, copy, el, facts, row, sheet, table, verb } from "./dom.js";
+import { access, get, query } from "./api.js";
 import { buttons } from "./act.js";
 import { bytes, count, moment, span, until } from "./format.js";
 import { listen, now } from "./live.js";
 
-export const link = (view, params = {}) => {
-  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
-  return "#/" + view + (query ? "?" + query : "");
-};
+export const link = (view, params = {}) => "#/" + view + query(params);
 
 const a = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, text);
 const two = (text, sub) => el("span", { class: "wide" }, text, sub ? el("span", { class: "sub" }, sub) : null);
@@ -217,7 +214,7 @@ export function lanes(main) {
   let all = false;
   main.replaceChildren(el("h1", {}, "Lanes"), el("p", { class: "quiet" }, "The streams that messages pass, the busiest first."), verb("delaybroker levels --watch"),
     el("div", { class: "above" }, choice("Which lanes", [["busy", "Busy"], ["all", "All"]], "busy", (v) => { all = v === "all"; if (now.state) draw(now.state); })),
-    el("div", { class: "sheet" }, el("table", {}, el("thead", {}, el("tr", {}, columns.map(([t, k]) => el("th", { scope: "col", class: k }, t)))), body)), rest);
+    table(columns, body), rest);
   function draw(s) {
     const idle = (l) => l.pending === 0 && (l.state === "read" || l.state === "rests");
     const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1));
