@@ -315,6 +315,9 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 	b.run(chromedp.SendKeys(`input[name=pattern]`, "held.>", chromedp.ByQuery))
 	b.press("main .above", "Pause")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
+	if text := value[string](b, `document.querySelector("dialog").textContent`); strings.Contains(text, "null") {
+		t.Errorf("the dialog shows what is not there: %s", text)
+	}
 	b.press("dialog", "Pause")
 	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; 2 of 2 instances act by it")`)
 	b.press("dialog", "Done")

@@ -24,7 +24,7 @@ export function buttons(list, onDone) {
 
 function show(title, ...content) {
   const dialog = $("dialog");
-  dialog.replaceChildren(el("h2", { id: "dialog-title" }, title), ...content);
+  dialog.replaceChildren(el("h2", { id: "dialog-title" }, title), ...content.filter(Boolean)); // null would be a word
   if (!dialog.open) dialog.showModal();
   return dialog;
 }
