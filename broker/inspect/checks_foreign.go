@@ -14,11 +14,10 @@ func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
 	for _, stream := range layout.Compare(f.want, f.all).Foreign {
-		at := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == stream })
-		switch {
-		case slices.ContainsFunc(f.found, func(s layout.Spec) bool { return s.Stream == stream }):
-			// its marks cannot be read: see checkState
-		case overlap(f.all[stream].Config.Subjects, f.want[at].Subjects) != "":
+		want, _ := specOf(f.want, stream)
+		switch _, found := specOf(f.found, stream); {
+		case found: // its marks cannot be read: see checkState
+		case overlap(f.all[stream].Config.Subjects, want.Subjects) != "":
 			all = append(all, verdict(name, Critical, "give it the metadata back that delaybroker streams prints",
 				"%s has lost its marks, and the next broker does not start", stream)...)
 		default:
@@ -30,8 +29,8 @@ func (f Facts) checkForeign() []Finding {
 			"not ours, with our names: %s", few(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.all)) {
-		ours := func(s layout.Spec) bool { return s.Stream == stream }
-		if slices.ContainsFunc(f.want, ours) || slices.ContainsFunc(f.found, ours) {
+		_, wanted := specOf(f.want, stream)
+		if _, found := specOf(f.found, stream); wanted || found {
 			continue
 		}
 		for _, s := range f.want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 	"delaybroker/levels"
 )
@@ -22,9 +23,9 @@ func checkJournal(f Facts) []Finding {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)
 	}
 	var all []Finding
-	without := f.instances.withoutJournal()
-	switch running := len(f.instances.answers) > 0; {
-	case running && len(without) == len(f.instances.names()):
+	running, without := f.instances.names(func(figures.Answer) bool { return true }), f.instances.withoutJournal()
+	switch {
+	case len(running) > 0 && len(without) == len(running):
 		all = verdict(name, Fine, "nats stream rm "+stream+", or wait until it is empty",
 			"no instance keeps one: %s is left as it is, and empties itself within %s", stream, kept)
 	case len(without) > 0:
@@ -32,23 +33,12 @@ func checkJournal(f Facts) []Finding {
 			"what some instances deliver is not in it, since they keep none: %s", few(without))
 	}
 	goesBack := info.TimeStamp.Sub(info.State.FirstTime)
-	full := info.Config.MaxBytes > 0 && float64(info.State.Bytes) >= FullAt*float64(info.Config.MaxBytes)
 	switch {
-	case full && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
+	case isFullOfBytes(info) && info.Config.MaxAge > 0 && goesBack < info.Config.MaxAge:
 		all = append(all, verdict(name, Warn, "raise DELAY_JOURNAL_BYTES, or ask for less with DELAY_JOURNAL",
 			"it is full, and goes back %s of the %s asked for", Span(goesBack), kept)...)
 	case len(all) == 0:
 		all = verdict(name, Fine, "", "kept for %s, holds %d%s bytes", kept, info.State.Bytes, limit)
 	}
 	return all
-}
-
-// names are the instances that answered.
-func (n instances) names() []string {
-	var all []string
-	for _, a := range n.answers {
-		all = append(all, a.Instance)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

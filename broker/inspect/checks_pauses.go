@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
 )
 
@@ -13,15 +14,7 @@ func checkPauses(f Facts) []Finding {
 	if f.all == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
-	var older []string
-	seen := make(map[string]bool)
-	for _, a := range f.instances.answers {
-		if a.Pauses == nil && !seen[a.Instance] {
-			seen[a.Instance] = true
-			older = append(older, a.Instance)
-		}
-	}
-	if len(older) > 0 {
+	if older := f.instances.names(func(a figures.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
 		return verdict(name, Critical, "upgrade it, or stop it until nothing is paused",
 			"an older broker runs that delivers to paused targets: %s", few(older))
 	}

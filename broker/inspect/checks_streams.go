@@ -84,8 +84,7 @@ func checkDrift(f Facts) []Finding {
 	}
 	drift := layout.Compare(f.want, f.all).Drift
 	for _, s := range f.found { // a retiring level must keep the promises too
-		wanted := slices.ContainsFunc(f.want, func(w layout.Spec) bool { return w.Stream == s.Stream })
-		if !wanted && s.Format <= layout.Format && s.Broken == nil {
+		if _, wanted := specOf(f.want, s.Stream); !wanted && s.Format <= layout.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.all[s.Stream].Config)...)
 		}
 	}

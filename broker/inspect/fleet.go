@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/control"
 	"delaybroker/broker/lane"
-	"delaybroker/broker/message"
 )
 
 // Member is a running instance, by what it says of itself.
@@ -27,7 +26,7 @@ type Member struct {
 func (i *Inspector) Fleet(ctx context.Context, history string) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
-	keys, members := i.streams.Policy().Keys, make(map[string]Member)
+	members := make(map[string]Member)
 	err := i.askAll(asking, func(reply string) error {
 		m := &nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: nats.Header{}}
 		if history != "" {
@@ -35,8 +34,7 @@ func (i *Inspector) Fleet(ctx context.Context, history string) ([]Member, error)
 		}
 		return i.Conn.PublishMsg(m)
 	}, func(m *nats.Msg, a broker.Answer) (more bool) {
-		seal := m.Header.Get(message.HeaderSeal)
-		proven := keys.Empty() || seal != "" && keys.Sealed(m.Subject, m.Data, seal)
+		proven := i.proven(m)
 		if before, known := members[a.Instance]; !known || proven || !before.Proven {
 			members[a.Instance] = Member{a, proven}
 		}

@@ -25,9 +25,8 @@ type AheadLook struct {
 	Most   uint64        // messages to read; where there are more, they are counted by their order and sampled
 	Sample uint64        // messages in the sample of a stream at most; zero for sampleMost
 
-	draw   func(n uint64) uint64 // a number below n; nil for chance
-	sample uint64                // as Sample, of tests
-	cuts   int                   // questions for the places of buckets at most; zero for mostCuts
+	draw func(n uint64) uint64 // a number below n; nil for chance
+	cuts int                   // questions for the places of buckets at most; zero for mostCuts
 }
 
 // Forecast says how many messages are due when. It is of the messages that were pending at Time.
@@ -85,7 +84,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	if look.draw == nil {
 		look.draw = rand.Uint64N
 	}
-	look.sample, look.cuts = cmp.Or(look.sample, look.Sample, sampleMost), cmp.Or(look.cuts, mostCuts)
+	look.Sample, look.cuts = cmp.Or(look.Sample, sampleMost), cmp.Or(look.cuts, mostCuts)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
 		samples: make(map[string]sample),

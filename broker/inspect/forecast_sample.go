@@ -91,7 +91,7 @@ func (f *forecast) sample(ctx context.Context, l Lane) error {
 		return nil
 	}
 	first, span := l.info.State.FirstSeq, l.info.State.LastSeq-l.info.State.FirstSeq+1
-	n := min(max(sampleBytes/(l.Bytes/l.Pending+1), sampleLeast), f.look.sample, span)
+	n := min(max(sampleBytes/(l.Bytes/l.Pending+1), sampleLeast), f.look.Sample, span)
 	drawn := make([]uint64, n)
 	for k := range n {
 		low, high := share(span, k, n), share(span, k+1, n)

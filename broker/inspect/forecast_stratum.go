@@ -90,10 +90,9 @@ func (f *forecast) count(ctx context.Context, strata []*stratum) error {
 }
 
 func (f *forecast) scan(s *stratum) lane.Scan {
-	return lane.Scan{
-		Conn: f.Conn, JetStream: f.JetStream, APIPrefix: f.api.API, Stream: s.Stream, For: "ahead",
-		To: s.info.State.LastSeq, Filters: s.filters, HeadersOnly: true,
-	}
+	scan := f.headers(s.Stream, "ahead")
+	scan.To, scan.Filters = s.info.State.LastSeq, s.filters
+	return scan
 }
 
 // read reads the headers of a stratum, of the messages that were there when the lanes were looked at.

@@ -150,7 +150,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 		time.Sleep(30 * time.Second) // nothing fires at the border of a minute
 		look := AheadLook{For: 90 * time.Minute, By: time.Minute, Most: 1_000_000}
 		whole := ahead(t, i, look)
-		look.Most, look.sample = 0, 150
+		look.Most, look.Sample = 0, 150
 		rough := ahead(t, i, look)
 		arrived.forget()
 		time.Sleep(91 * time.Minute)
@@ -306,7 +306,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 		}
 
 		store(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
-		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", sample: 50})
+		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
 			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
 		}

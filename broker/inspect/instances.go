@@ -81,6 +81,18 @@ func (n instances) double() (one, other figures.Answer, lanes []string) {
 	return one, other, slices.Compact(lanes)
 }
 
+// names are the instances that say something of themselves, each once.
+func (n instances) names(say func(figures.Answer) bool) []string {
+	var all []string
+	for _, a := range n.answers {
+		if say(a) {
+			all = append(all, a.Instance)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // stopped are the streams whose owner says that it does not read.
 func (n instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
@@ -191,4 +203,10 @@ func (i *Inspector) askAll(
 		}
 	}
 	return nil
+}
+
+// proven reports whether a broker wrote an answer, as far as the secrets are known that would tell.
+func (i *Inspector) proven(answer *nats.Msg) bool {
+	keys, seal := i.streams.Policy().Keys, answer.Header.Get(message.HeaderSeal)
+	return keys.Empty() || seal != "" && keys.Sealed(answer.Subject, answer.Data, seal)
 }

@@ -2,9 +2,9 @@ package inspect
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 )
 
@@ -66,12 +66,5 @@ func (i *Inspector) withoutJournal(ctx context.Context) []string {
 }
 
 func (n instances) withoutJournal() []string {
-	var without []string
-	for _, a := range n.answers {
-		if !a.Journal {
-			without = append(without, a.Instance)
-		}
-	}
-	slices.Sort(without)
-	return slices.Compact(without)
+	return n.names(func(a figures.Answer) bool { return !a.Journal })
 }

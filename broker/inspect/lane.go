@@ -142,9 +142,13 @@ func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
 
 // isFull reports whether a stream is at a limit of its own.
 func isFull(info *jetstream.StreamInfo) bool {
-	c, s := info.Config, info.State
-	return c.MaxMsgs > 0 && float64(s.Msgs) >= FullAt*float64(c.MaxMsgs) ||
-		c.MaxBytes > 0 && float64(s.Bytes) >= FullAt*float64(c.MaxBytes)
+	most := info.Config.MaxMsgs
+	return most > 0 && float64(info.State.Msgs) >= FullAt*float64(most) || isFullOfBytes(info)
+}
+
+func isFullOfBytes(info *jetstream.StreamInfo) bool {
+	most := info.Config.MaxBytes
+	return most > 0 && float64(info.State.Bytes) >= FullAt*float64(most)
 }
 
 // fillHead reads the first message. It may have moved on meanwhile; that is no error.

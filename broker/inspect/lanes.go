@@ -120,7 +120,7 @@ func lanesFound(want, found []layout.Spec) []Lane {
 			continue
 		}
 		l := newLane(s, Serving)
-		switch wanted := slices.ContainsFunc(want, func(w layout.Spec) bool { return w.Stream == s.Stream }); {
+		switch _, wanted := specOf(want, s.Stream); {
 		case s.Broken != nil:
 			l.State, l.Error = Broken, s.Broken.Error()
 		case s.Format > layout.Format:
@@ -133,11 +133,21 @@ func lanesFound(want, found []layout.Spec) []Lane {
 	return lanes
 }
 
+// specOf is the stream of a name among some.
+func specOf(specs []layout.Spec, stream string) (s layout.Spec, there bool) {
+	i := slices.IndexFunc(specs, func(s layout.Spec) bool { return s.Stream == stream })
+	if i < 0 {
+		return s, false
+	}
+	return specs[i], true
+}
+
 // lanesNotFound are the lanes whose stream is missing, or is somebody else's.
 func lanesNotFound(want []layout.Spec, there listed) []Lane {
 	var lanes []Lane
 	c := layout.Compare(want, there.all)
 	for _, w := range want {
+		_, found := specOf(there.found, w.Stream)
 		switch {
 		case slices.Contains(there.away, w.Stream):
 			l := newLane(w, Silent)
@@ -145,8 +155,7 @@ func lanesNotFound(want []layout.Spec, there listed) []Lane {
 			lanes = append(lanes, l)
 		case slices.Contains(c.Missing, w.Stream):
 			lanes = append(lanes, newLane(w, Missing))
-		case slices.Contains(c.Foreign, w.Stream) &&
-			!slices.ContainsFunc(there.found, func(s layout.Spec) bool { return s.Stream == w.Stream }):
+		case slices.Contains(c.Foreign, w.Stream) && !found:
 			lanes = append(lanes, newLane(w, Foreign))
 		}
 	}

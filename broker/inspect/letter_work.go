@@ -44,6 +44,28 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
+// Resending is the work of resending letters. Dry does nothing, and says what would be done.
+func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
+	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: dry}, Did: "resent"}
+	w.Do = func(ctx context.Context, one deadletter.Letter) error { return l.Resend(ctx, one, c, l.Time()) }
+	if dry {
+		w.Do = func(_ context.Context, one deadletter.Letter) error {
+			_, err := one.Again(l.policy, c, l.Time())
+			return err
+		}
+	}
+	return w
+}
+
+// Removing is the work of removing letters, likewise.
+func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
+	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Did: "removed", Do: l.Remove}
+	if dry {
+		w.Do = func(context.Context, deadletter.Letter) error { return nil }
+	}
+	return w
+}
+
 // LetterOutcome is what happened to some letters, for one reason.
 type LetterOutcome struct {
 	Did     string `json:"did"` // resent, removed, left or gone

@@ -16,7 +16,8 @@ type Letters struct {
 	*deadletter.Store
 	Asked time.Time // when they were opened, by the server's clock
 
-	ours time.Time // likewise, by ours
+	ours   time.Time // likewise, by ours
+	policy message.Policy
 }
 
 // Letters reads the secrets of the streams, which prove that a broker wrote a letter, and asks the server for the time.
@@ -24,7 +25,7 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
 	}
-	l := &Letters{Store: i.store()}
+	l := &Letters{Store: i.store(), policy: i.Policy()}
 	var err error
 	if l.Asked, err = l.Now(ctx); err != nil {
 		return nil, err

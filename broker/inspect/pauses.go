@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,6 @@ import (
 
 	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
-	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 )
 
@@ -99,20 +97,11 @@ func pausesOf(l *pause.List) []Pause {
 	return all
 }
 
-// waiting is how many messages wait for one pause. A consumer knows, and needs to read none.
+// waiting is how many messages wait for one pause.
 func (i *Inspector) waiting(ctx context.Context, id string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	stream, name := i.names.PausedStream(), "pauses-"+rand.Text()
-	c, err := i.JetStream.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
-		Name: name, Description: "delaybroker pauses", FilterSubjects: []string{i.names.PauseFilter(id)},
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute,
-	})
-	if err != nil {
-		return 0, err
-	}
-	n := c.CachedInfo().NumPending
-	return n, i.JetStream.DeleteConsumer(ctx, stream, name)
+	scan := i.headers(i.names.PausedStream(), "pauses")
+	scan.Filters = []string{i.names.PauseFilter(id)}
+	return scan.Count(ctx)
 }
 
 // Pause pauses the targets of a pattern. It returns when all instances that run have said that they act by it: from
@@ -244,7 +233,7 @@ func (t *telling) tell(ctx context.Context, l *pause.List) error {
 
 // round asks all instances once; with a list, it tells them of it.
 func (t *telling) round(ctx context.Context, l *pause.List) error {
-	keys, answered := t.streams.Policy().Keys, make(map[string]bool)
+	answered := make(map[string]bool)
 	table, err := t.Inspector.table(ctx, t.found)
 	if err != nil {
 		return err
@@ -256,11 +245,10 @@ func (t *telling) round(ctx context.Context, l *pause.List) error {
 	}
 	err = t.askAll(ctx, send, func(m *nats.Msg, a figures.Answer) (more bool) {
 		answered[a.Instance], t.heard[a.Instance] = true, true
-		seal := m.Header.Get(message.HeaderSeal)
-		switch proven := keys.Empty() || seal != "" && keys.Sealed(m.Subject, m.Data, seal); {
+		switch {
 		case a.Pauses == nil:
 			t.older = append(t.older, a.Instance)
-		case !proven:
+		case !t.proven(m):
 			return true
 		case l == nil:
 			if known := t.pauseStore().Open(a.Pauses.Record); known != nil &&

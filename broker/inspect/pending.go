@@ -12,10 +12,15 @@ import (
 
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
+	"delaybroker/levels"
 )
 
-// ErrCursor is returned for text that is no cursor of a list.
-var ErrCursor = errors.New("this is not where a list stopped")
+var (
+	// ErrCursor is returned for text that is no cursor of a list.
+	ErrCursor = errors.New("this is not where a list stopped")
+	// ErrBorder is returned for text that is no border of a list.
+	ErrBorder = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
+)
 
 // Border is a time, or a duration from now on by the server's clock. The zero value is no border.
 type Border struct {
@@ -23,7 +28,23 @@ type Border struct {
 	In *time.Duration
 }
 
-func (b Border) time(now time.Time) time.Time {
+// ParseBorder reads a duration from now on, or a time with a zone. Empty text is no border.
+func ParseBorder(text string) (Border, error) {
+	if text == "" {
+		return Border{}, nil
+	}
+	if ahead, err := levels.ParseDuration(text); err == nil {
+		return Border{In: &ahead}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return Border{}, ErrBorder
+	}
+	return Border{At: at}, nil
+}
+
+// Time is the border as a time; the zero time is no border.
+func (b Border) Time(now time.Time) time.Time {
 	if b.In != nil {
 		return now.Add(*b.In)
 	}
@@ -109,7 +130,7 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
 	m := merge{
-		Inspector: i, look: look, after: look.After.time(v.Time), before: look.Before.time(v.Time),
+		Inspector: i, look: look, after: look.After.Time(v.Time), before: look.Before.Time(v.Time),
 		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
 	}
 	var lanes []Lane

@@ -48,10 +48,8 @@ type merge struct {
 
 // add makes a lane part of it. No question is asked before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
-	scan := lane.Scan{
-		Conn: m.Conn, JetStream: m.JetStream, APIPrefix: m.api.API, Stream: l.Stream, For: "pending",
-		To: l.info.State.LastSeq, HeadersOnly: true, Batch: listBatch,
-	}
+	scan := m.headers(l.Stream, "pending")
+	scan.To, scan.Batch = l.info.State.LastSeq, listBatch
 	if m.look.Target != "" {
 		scan.Filters = subjectsOf(m.names, l, m.look.Target)
 	}

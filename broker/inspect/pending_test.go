@@ -50,6 +50,22 @@ func pages(t *testing.T, i *Inspector, look PendingLook, between func()) (all []
 // in is a border so long from now.
 func in(d time.Duration) Border { return Border{In: &d} }
 
+func TestParseBorder(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"": {}, "10m": now.Add(10 * time.Minute), "2026-12-24T18:00:00+01:00": time.Date(2026, 12, 24, 17, 0, 0, 0, time.UTC),
+	} {
+		if b, err := ParseBorder(text); err != nil || !b.Time(now).Equal(want) {
+			t.Errorf("%q: got %s, %v, want %s", text, b.Time(now), err, want)
+		}
+	}
+	for _, text := range []string{"soon", "-10m", "2026-12-24T18:00:00", "2026-12-24"} {
+		if _, err := ParseBorder(text); !errors.Is(err, ErrBorder) {
+			t.Errorf("%q: got %v, want %v", text, err, ErrBorder)
+		}
+	}
+}
+
 // pendingWorld stores messages of every kind, some minutes apart: as clients publish them to levels and the intake, on
 // their way in levels, refused, and resent.
 func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
@@ -117,7 +133,7 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 			{"nobody.>", Border{}, Border{}},
 		} {
 			l := list(t, i, PendingLook{Target: tt.target, After: tt.after, Before: tt.before})
-			after, before := tt.after.time(l.Time), tt.before.time(l.Time)
+			after, before := tt.after.Time(l.Time), tt.before.Time(l.Time)
 			var want []Waiting
 			for _, w := range all.Messages {
 				if !w.Due.Before(after) && (before.IsZero() || w.Due.Before(before)) &&

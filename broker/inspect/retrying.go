@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
@@ -91,7 +90,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	c.told.Allow(ProgressEvery)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
-			return Retrying{}, Cause(ctx, fmt.Errorf("look through %s: %w", l.Stream, err))
+			return Retrying{}, Cause(ctx, of(l.Stream, err))
 		}
 		if c.all.GoOn != "" {
 			break
@@ -132,12 +131,10 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
 	}
-	scan := lane.Scan{
-		Conn: c.Conn, JetStream: c.JetStream, APIPrefix: c.api.API, Stream: l.Stream, For: "retrying",
-		To: l.info.State.LastSeq, HeadersOnly: true,
-		// several subjects rather than one, which would take another permission
-		Filters: []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))},
-	}
+	scan := c.headers(l.Stream, "retrying")
+	scan.To = l.info.State.LastSeq
+	// several subjects rather than one, which would take another permission
+	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))}
 	if c.look.From.ID.Stream == l.Stream {
 		scan.From = c.look.From.ID.Sequence
 	}
@@ -149,9 +146,7 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 			c.all.GoOn = fmt.Sprintf("%s-%d", l.Stream, m.Sequence)
 			return nil
 		}
-		c.add(message.Incoming{
-			Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true,
-		})
+		c.add(incoming(l.Stream, m))
 		if c.all.Messages%searchBatch != 0 {
 			continue
 		}

@@ -114,12 +114,12 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 
 // differs reports whether a stream listens on other subjects than it should, or keeps records for another time.
 func (f Facts) differs(stream string) bool {
-	i := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == stream })
-	if i < 0 {
+	want, wanted := specOf(f.want, stream)
+	if !wanted {
 		return false
 	}
 	has := f.all[stream].Config
-	return len(without(f.want[i].Subjects, has.Subjects)) > 0 || f.want[i].MaxAge != has.MaxAge && f.want[i].MaxAge > 0
+	return len(without(want.Subjects, has.Subjects)) > 0 || want.MaxAge != has.MaxAge && want.MaxAge > 0
 }
 
 func checkRights(f Facts) []Finding {

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
@@ -196,13 +195,9 @@ func alongTheWay(a, b Lane) int {
 // scan reads the headers of a lane until one names the message. Only what is stored on our own subjects is looked at:
 // on others, clients write what they like.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
-	var since time.Time
+	scan := s.headers(l.Stream, "where")
 	if !s.Partial {
-		since = s.ID.At.Add(-leaderSkew)
-	}
-	scan := lane.Scan{
-		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: l.Stream, For: "where",
-		Since: since, HeadersOnly: true,
+		scan.Since = s.ID.At.Add(-leaderSkew)
 	}
 	switch l.Kind {
 	case layout.Level: // several subjects rather than one, which would take another permission
@@ -228,9 +223,8 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 			continue
 		}
 		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
-			return &message.Incoming{
-				Stream: l.Stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, BodyLeft: true,
-			}, nil
+			found := incoming(l.Stream, m)
+			return &found, nil
 		}
 		if s.searched >= s.most {
 			return nil, nil

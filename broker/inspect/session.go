@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
 	"delaybroker/broker/message"
 )
@@ -177,4 +178,11 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	in := m.Incoming(stream)
 	in.KeysRead = true
 	return in, nil
+}
+
+// headers is a pass through the headers of a stream. The verb names its consumer.
+func (s *Session) headers(stream, verb string) lane.Scan {
+	return lane.Scan{
+		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,
+	}
 }

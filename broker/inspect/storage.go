@@ -1,11 +1,5 @@
 package inspect
 
-import (
-	"slices"
-
-	"delaybroker/broker/layout"
-)
-
 // storeWarn is the part of a limit from which an operator should know; FullAt is critical.
 const storeWarn = 0.8
 
@@ -65,13 +59,12 @@ func checkStorage(f Facts) []Finding {
 
 // makeRoom is what to do about a stream that is full: raise the bound, where it was set.
 func (f Facts) makeRoom(l Lane) string {
-	c := l.info.Config
-	bytes := c.MaxBytes > 0 && float64(l.Bytes) >= FullAt*float64(c.MaxBytes)
-	at := slices.IndexFunc(f.want, func(s layout.Spec) bool { return s.Stream == l.Stream })
+	bytes := isFullOfBytes(l.info)
+	want, _ := specOf(f.want, l.Stream)
 	switch {
-	case at >= 0 && bytes && f.want[at].MaxBytes > 0:
+	case bytes && want.MaxBytes > 0:
 		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"
-	case at >= 0 && !bytes && f.want[at].MaxMsgs > 0:
+	case !bytes && want.MaxMsgs > 0:
 		return "raise DELAY_MAX_PENDING, and restart the broker"
 	case bytes:
 		return "raise its max_bytes: nats stream edit " + l.Stream

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,8 +67,7 @@ func (i *Inspector) try(ctx context.Context, f *Facts) trial {
 // someLevel is one that this version writes to, and clients publish to; empty when there is none.
 func someLevel(want, found []layout.Spec) (level string) {
 	for _, s := range found {
-		wanted := slices.ContainsFunc(want, func(w layout.Spec) bool { return w.Stream == s.Stream })
-		if wanted && s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
+		if _, wanted := specOf(want, s.Stream); wanted && s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
 			level = s.Name
 		}
 	}

@@ -38,7 +38,14 @@ func (a Access) mayCall(host string) bool {
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 	return net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") ||
-		slices.ContainsFunc(a.Hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
+		a.names(host, name)
+}
+
+// names reports whether a host, with its port or without, is one of Hosts.
+func (a Access) names(host, name string) bool {
+	return slices.ContainsFunc(a.Hosts, func(h string) bool {
+		return strings.EqualFold(h, host) || strings.EqualFold(h, name)
+	})
 }
 
 // who finds the token of a request. All are compared, in a time that does not tell how much of one was right.
@@ -63,10 +70,7 @@ func (a Access) ownOrigin(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) ||
-		slices.ContainsFunc(a.Hosts, func(h string) bool {
-			return strings.EqualFold(h, u.Host) || strings.EqualFold(h, u.Hostname())
-		}))
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || a.names(u.Host, u.Hostname()))
 }
 
 // access tells the page what its viewer may do.

@@ -13,7 +13,6 @@ import (
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
-	"delaybroker/levels"
 )
 
 // asks answers a question by looking at the streams.
@@ -28,7 +27,6 @@ type answer struct {
 // ask asks in its turn, on a connection of its own.
 func (p *Page) ask(f asks) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		give(w, questionTime+waitTime)
 		p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 			return f(ctx, i, r.URL.Query())
 		})
@@ -40,11 +38,12 @@ func give(w http.ResponseWriter, while time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(while + spareTime)) // a test's writer has no bound
 }
 
-// seated waits for a turn and a connection, and answers.
+// seated waits for a turn and a connection, and answers. The answer may take the most, after its turn has come.
 func (p *Page) seated(
 	w http.ResponseWriter, r *http.Request, most time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
+	give(w, most+waitTime)
 	turn := time.NewTimer(waitTime)
 	defer turn.Stop()
 	select {
@@ -58,8 +57,7 @@ func (p *Page) seated(
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
-	var by seat
-	by.open = p.cfg.Open
+	by := seat{open: p.cfg.Open}
 	defer by.close()
 	i, err := by.take(ctx)
 	if err != nil {
@@ -82,10 +80,8 @@ func codeOf(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &refused):
 		return refused.Code
-	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor), errors.Is(err, inspect.ErrNoRetryLane):
+	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor):
 		return http.StatusBadRequest
-	case errors.Is(err, errTicket):
-		return http.StatusConflict
 	case ctx.Err() != nil:
 		return http.StatusGatewayTimeout
 	}
@@ -95,10 +91,17 @@ func codeOf(ctx context.Context, err error) int {
 // target reads a pattern of targets; empty is all.
 func target(v url.Values) (string, error) {
 	t := v.Get("target")
-	if t != "" && !message.ValidPattern(t) {
-		return "", fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, t)
+	if t == "" {
+		return "", nil
 	}
-	return t, nil
+	return t, checkPattern(t)
+}
+
+func checkPattern(target string) error {
+	if !message.ValidPattern(target) {
+		return fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, target)
+	}
+	return nil
 }
 
 // number reads a number from 1 to most.
@@ -123,22 +126,20 @@ func whole(v url.Values, name string) (uint64, error) {
 	return n, nil
 }
 
-// moment reads a time, or a duration from now on; ago turns that round.
-func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
-	text := v.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := levels.ParseDuration(text); err == nil {
-		if ago {
-			d = -d
-		}
-		return now.Add(d), nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
+// border reads a time, or a duration from now on.
+func border(v url.Values, name string) (inspect.Border, error) {
+	b, err := inspect.ParseBorder(v.Get(name))
 	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)",
-			errAsked, name, text)
+		err = fmt.Errorf("%w: %s %q: %w", errAsked, name, v.Get(name), err)
 	}
-	return t, nil
+	return b, err
+}
+
+// moment is a border as a time; with ago, a duration counts back.
+func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
+	b, err := border(v, name)
+	if ago && b.In != nil {
+		return now.Add(-*b.In), err
+	}
+	return b.Time(now), err
 }

@@ -3,7 +3,9 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ type done struct {
 }
 
 // workFor finds how a verb is done.
-func (p *Page) workFor(verb string) (work, error) {
+func workFor(verb string) (work, error) {
 	switch verb {
 	case "cancel", "move", "fire":
 		return work{planTimers, actTimers}, nil
@@ -133,11 +135,8 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, e
 	if err != nil {
 		return plan{}, err
 	}
-	for at, border := range map[*string]time.Time{&d.DueAfter: b.Filter.DueFrom, &d.DueBefore: b.Filter.DueTo} {
-		if !border.IsZero() {
-			*at = border.UTC().Format(time.RFC3339Nano) // a duration counts from now, and not from when it is done
-		}
-	}
+	// A duration counts from now, and not from when it is done.
+	d.DueAfter, d.DueBefore = exactly(b.Filter.DueFrom), exactly(b.Filter.DueTo)
 	b.DryRun = true
 	all, err := eachPage(ctx, i.Timers(), b)
 	if err != nil {
@@ -145,6 +144,14 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, e
 	}
 	d.UpTo, d.Count, d.Shell = all.UpTo, uint64(all.Matched), line.String()
 	return plan{Sentence: d.Verb + " " + counting(d.Count, "timer")}, nil
+}
+
+// exactly is a time as it is read again; empty for none.
+func exactly(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return inspect.Moment(t)
 }
 
 // eachPage goes through all pages.
@@ -201,14 +208,14 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 }
 
 func manyDone(d deed, all control.Done, err error) done {
-	good := map[string]timer.Outcome{"cancel": timer.Cancelled, "move": timer.Moved}[d.Verb]
+	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(d.Verb)]
 	said := done{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(d.Count, "timer"), good),
 		Good:     err == nil && uint64(all.Outcomes[good]) == d.Count,
 	}
-	for what, n := range all.Outcomes {
+	for _, what := range slices.Sorted(maps.Keys(all.Outcomes)) {
 		if what != good {
-			said.Notes = append(said.Notes, fmt.Sprintf("%d %s", n, what))
+			said.Notes = append(said.Notes, fmt.Sprintf("%d %s", all.Outcomes[what], what))
 		}
 	}
 	if all.Refused > 0 {

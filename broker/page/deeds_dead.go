@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"time"
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 )
 
 // letterWork is what a deed does to letters, and which. Dry does nothing, and says what would be done.
-func (d *deed) letterWork(letters *inspect.Letters, policy again, dry bool) (*inspect.LetterWork, shell, error) {
+func (d *deed) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {d.Target}, "code": {d.Code}, "since": {d.Since}}
 	if d.Number > 0 {
 		v.Set("number", strconv.FormatUint(d.Number, 10))
@@ -25,15 +24,8 @@ func (d *deed) letterWork(letters *inspect.Letters, policy again, dry bool) (*in
 		return nil, nil, fmt.Errorf("%w: which letters? a number, a code, a target or since when", errAsked)
 	}
 	f.Until = d.Before
-	change := deadletter.Change{Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry}
-	w := &inspect.LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: dry}}
 	if d.Verb == "remove" {
-		w.Query.HeadersOnly, w.Did = true, "removed"
-		w.Do = letters.Remove
-		if dry {
-			w.Do = func(context.Context, deadletter.Letter) error { return nil }
-		}
-		return w, append(shell{"dead", "rm"}, line...), nil
+		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
 	}
 	line = line.flag("--to", d.To)
 	for _, flag := range []struct {
@@ -44,33 +36,20 @@ func (d *deed) letterWork(letters *inspect.Letters, policy again, dry bool) (*in
 			line = append(line, flag.name)
 		}
 	}
-	w.Did = "resent"
-	w.Do = func(ctx context.Context, l deadletter.Letter) error {
-		return letters.Resend(ctx, l, change, letters.Time())
-	}
-	if dry {
-		w.Do = func(_ context.Context, l deadletter.Letter) error { return policy(l, change, letters.Time()) }
-	}
-	return w, append(shell{"dead", "resend"}, line...), nil
+	change := deadletter.Change{Target: d.To, AtOnce: d.Now, Unsealed: d.Unsealed, DropExpiry: d.DropExpiry}
+	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
-
-// again judges whether a letter can be resent.
-type again func(l deadletter.Letter, c deadletter.Change, now time.Time) error
 
 func planLetters(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
 		return plan{}, err
 	}
-	policy := i.Policy()
-	if problem := policy.CheckTarget(d.To); d.To != "" && problem != nil {
+	if problem := i.Policy().CheckTarget(d.To); d.To != "" && problem != nil {
 		return plan{}, fmt.Errorf("%w: to: %s", errAsked, problem.Sentence)
 	}
 	d.Before = letters.Asked.UTC()
-	w, line, err := d.letterWork(letters, func(l deadletter.Letter, c deadletter.Change, now time.Time) error {
-		_, err := l.Again(policy, c, now)
-		return err
-	}, true)
+	w, line, err := d.letterWork(letters, true)
 	if err != nil {
 		return plan{}, err
 	}
@@ -103,7 +82,7 @@ func actLetters(ctx context.Context, i *inspect.Inspector, d deed) (done, error)
 	if err != nil {
 		return done{}, err
 	}
-	w, _, err := d.letterWork(letters, nil, false)
+	w, _, err := d.letterWork(letters, false)
 	if err != nil {
 		return done{}, err
 	}

@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 )
 
 func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
-	if !message.ValidPattern(d.Target) {
-		return plan{}, fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest",
-			errAsked, d.Target)
+	if err := checkPattern(d.Target); err != nil {
+		return plan{}, err
 	}
 	d.Shell = shell{d.Verb}.word(d.Target).String()
 	all, err := i.Pauses(ctx)

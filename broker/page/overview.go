@@ -95,13 +95,11 @@ type rates map[string]counted
 
 // combine makes an overview of what this instance says of itself, and others of themselves.
 func combine(status broker.Status, own broker.Answer, others []inspect.Member, before rates, now time.Time) Overview {
-	members := append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
-		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}}
-	owners := make(map[string]inspect.Member)
+	owners := make(map[string]string)
 	answers := make(map[string]figures.LaneAnswer)
 	known := make(map[string]bool)
-	for _, m := range members {
+	for _, m := range fleetOf(own, others) {
 		known[m.Instance] = true
 		o.Instances = append(o.Instances, o.Numbers.add(m, before, now))
 		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
@@ -110,7 +108,7 @@ func combine(status broker.Status, own broker.Answer, others []inspect.Member, b
 		}
 		for _, l := range m.Lanes {
 			if as, taken := answers[l.Stream]; !taken || l.Live && !as.Live {
-				owners[l.Stream], answers[l.Stream] = m, l
+				owners[l.Stream], answers[l.Stream] = m.Instance, l
 			}
 		}
 	}
@@ -122,10 +120,16 @@ func combine(status broker.Status, own broker.Answer, others []inspect.Member, b
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
 		as, owned := answers[l.Stream]
-		o.Lanes = append(o.Lanes, laneOf(l, as, owned, owners[l.Stream].Instance))
+		o.Lanes = append(o.Lanes, laneOf(l, as, owned, owners[l.Stream]))
 		o.Numbers.count(l, as)
 	}
 	return o
+}
+
+// fleetOf is what this instance says of itself, and the others of themselves.
+func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
+	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
+		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
 // add takes in an instance.
@@ -155,7 +159,7 @@ func (n *Numbers) add(m inspect.Member, before rates, now time.Time) Instance {
 }
 
 func perSecond(now, before uint64, passed float64) float64 {
-	return float64(now-min(now, before)) / passed
+	return float64(sinceThen(now, before)) / passed
 }
 
 func sum(a, b *float64) *float64 {
@@ -213,13 +217,10 @@ func laneOf(l figures.LaneStatus, as figures.LaneAnswer, owned bool, owner strin
 
 // dead are the dead letters that the fleet has written since its instances started.
 func dead(own broker.Answer, others []inspect.Member) (n uint64) {
-	for _, m := range others {
-		if m.Proven && m.Totals != nil && m.Instance != own.Instance {
+	for _, m := range fleetOf(own, others) {
+		if m.Proven && m.Totals != nil {
 			n += m.Totals.Dead
 		}
-	}
-	if own.Totals != nil {
-		n += own.Totals.Dead
 	}
 	return n
 }

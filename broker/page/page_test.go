@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,10 +16,12 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/control"
 	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/timer"
 )
 
 const secret = "0123456789abcdef0123"
@@ -296,6 +299,21 @@ func TestShellQuotes(t *testing.T) {
 	} {
 		if got := quoted(word); got != want {
 			t.Errorf("%q: got %s, want %s", word, got, want)
+		}
+	}
+}
+
+// The same outcomes are told in the same words, in the same order.
+func TestOutcomesInOrder(t *testing.T) {
+	all := control.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
+		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
+	}}
+	want := done{
+		Sentence: "5 of 11 timers cancelled", Notes: []string{"2 conflict", "2 not_found", "1 too_late", "1 unknown"},
+	}
+	for range 20 {
+		if got := manyDone(deed{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}
 }

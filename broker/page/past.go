@@ -72,11 +72,16 @@ func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
 
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// sendHistory sends the last hour, and keeps how late its last steps were.
-func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
+// lastHour is what the fleet did in it. How late the last steps were is kept.
+func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 	past := pastOf(w.together(historyHour, now, members))
 	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
-	if data, err := json.Marshal(past); err == nil {
+	return past
+}
+
+// sendHistory sends the last hour.
+func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
+	if data, err := json.Marshal(w.lastHour(now, members)); err == nil {
 		w.viewers.send("history", data)
 	}
 }

@@ -80,9 +80,8 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 		return
 	}
 	d.fixed = fixed{}
-	give(w, questionTime+waitTime)
 	p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		work, err := p.workFor(d.Verb)
+		work, err := workFor(d.Verb)
 		if err != nil {
 			return nil, err
 		}
@@ -112,14 +111,13 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		writeError(w, http.StatusConflict, err.Error())
 		return
 	}
-	work, err := p.workFor(d.Verb)
+	work, err := workFor(d.Verb)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", d.Verb, "does", d.Shell, "planned", d.Count)
 	log.Info("the page acts")
-	give(w, actTime+waitTime)
 	// Whoever goes away does not stop what was begun: it is bounded, and would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.seated(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {

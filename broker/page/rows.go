@@ -3,10 +3,10 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"delaybroker/broker/control"
@@ -33,11 +33,10 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if look.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	if look.After.At, err = moment(v, "due_after", now, false); err != nil {
+	if look.After, err = border(v, "due_after"); err != nil {
 		return nil, err
 	}
-	if look.Before.At, err = moment(v, "due_before", now, false); err != nil {
+	if look.Before, err = border(v, "due_before"); err != nil {
 		return nil, err
 	}
 	if c := v.Get("cursor"); c != "" {
@@ -153,7 +152,7 @@ type Target struct {
 // targets shows those of which there is something to say: what is paused, what refuses, what has a rate.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	paused, err := i.Pauses(ctx)
-	if err != nil && !strings.Contains(err.Error(), inspect.ErrNoPauses.Error()) {
+	if err != nil && !errors.Is(err, inspect.ErrNoPauses) {
 		return nil, err
 	}
 	r, err := i.Retrying(ctx, inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}})

@@ -48,8 +48,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	members, trouble := by.fleet(ctx, historyHour)
 	w.others = members
 	w.look(ctx, &by)
-	past := pastOf(w.together(historyHour, time.Now(), members))
-	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
+	past := w.lastHour(time.Now(), members)
 	o := w.overview(time.Now(), members, trouble)
 	o.Numbers.Delivered, o.Numbers.Refused = last(past.Delivered), last(past.Refused)
 	return o

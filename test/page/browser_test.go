@@ -157,6 +157,13 @@ func (b *tab) check() {
 	}
 }
 
+// mayBeRefused lets requests be refused from now on.
+func (b *tab) mayBeRefused() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = true
+}
+
 func (b *tab) run(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {

@@ -22,13 +22,14 @@ export function buttons(list, onDone) {
   }, titles[verb]));
 }
 
-function show(...content) {
+function show(title, ...content) {
   const dialog = $("dialog");
-  dialog.replaceChildren(...content);
+  dialog.replaceChildren(el("h2", { id: "dialog-title" }, title), ...content.filter(Boolean)); // null would be a word
   if (!dialog.open) dialog.showModal();
   return dialog;
 }
 
+const foot = (...buttons) => el("div", { class: "foot" }, buttons);
 const close = (text = "Close") => el("button", { type: "button", onclick: () => $("dialog").close() }, text);
 
 function ask(verb, deed, onDone) {
@@ -47,21 +48,19 @@ function ask(verb, deed, onDone) {
       }
       plan(verb, { ...deed, ...said, verb }, onDone);
     },
-  }, el("h2", { id: "dialog-title" }, titles[verb]), inputs.map((i) => i.node),
-  el("div", { class: "foot" }, close("Leave it"), el("button", { class: "main" }, "Count")));
-  show(form);
+  }, inputs.map((i) => i.node), foot(close("Leave it"), el("button", { class: "main" }, "Count")));
+  show(titles[verb], form);
   inputs[0].input.focus();
 }
 
 const notes = (list) => (list?.length ? el("ul", { class: "notes" }, list.map((n) => el("li", {}, n))) : null);
 
 function failed(verb, err) {
-  show(el("h2", { id: "dialog-title" }, titles[verb]), el("p", { class: "bad wide", role: "alert" }, err.message),
-    el("div", { class: "foot" }, close()));
+  show(titles[verb], el("p", { class: "bad wide", role: "alert" }, err.message), foot(close()));
 }
 
 async function plan(verb, deed, onDone) {
-  show(el("h2", { id: "dialog-title" }, titles[verb]), el("p", { class: "quiet" }, "Counting…"), el("div", { class: "foot" }, close("Leave it")));
+  show(titles[verb], el("p", { class: "quiet" }, "Counting…"), foot(close("Leave it")));
   let p;
   try {
     p = await post("plan", deed);
@@ -70,10 +69,9 @@ async function plan(verb, deed, onDone) {
   }
   if (!$("dialog").open) return;
   const go = el("button", { type: "button", class: "main", id: "do", onclick: () => act(verb, p, onDone) }, titles[verb]);
-  show(el("h2", { id: "dialog-title" }, titles[verb] + "?"),
-    el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes),
+  show(titles[verb] + "?", el("p", { class: "wide", id: "plan" }, p.sentence), notes(p.notes),
     p.shell ? el("p", { class: "verb" }, el("code", {}, p.shell), copy(p.shell)) : null,
-    el("div", { class: "foot" }, close(p.ticket ? "Leave it" : "Close"), p.ticket ? go : null));
+    foot(close(p.ticket ? "Leave it" : "Close"), p.ticket ? go : null));
   (p.ticket ? $("dialog").querySelector(".foot button") : null)?.focus();
 }
 
@@ -81,8 +79,8 @@ async function act(verb, p, onDone) {
   $("do").disabled = true;
   try {
     const done = await post("act", { ticket: p.ticket });
-    show(el("h2", { id: "dialog-title" }, titles[verb]), el("p", { class: done.good ? "wide" : "warn wide", id: "done", role: "status" }, done.sentence), notes(done.notes),
-      el("div", { class: "foot" }, close("Done")));
+    show(titles[verb], el("p", { class: done.good ? "wide" : "warn wide", id: "done", role: "status" }, done.sentence),
+      notes(done.notes), foot(close("Done")));
   } catch (err) {
     failed(verb, err);
   }
@@ -106,10 +104,9 @@ export function unlock(onChange) {
         input.select();
       }
     },
-  }, el("h2", { id: "dialog-title" }, "Token"),
-  el("p", { class: "quiet" }, "DELAY_HTTP_TOKEN of this broker. This tab keeps it until it is closed, and sends it in a header only."),
+  }, el("p", { class: "quiet" }, "DELAY_HTTP_TOKEN of this broker. This tab keeps it until it is closed, and sends it in a header only."),
   el("label", {}, "Token", input), wrong,
-  el("div", { class: "foot" }, close("Leave it"), el("button", { class: "main" }, "Unlock")));
-  show(form);
+  foot(close("Leave it"), el("button", { class: "main" }, "Unlock")));
+  show("Token", form);
   input.focus();
 }

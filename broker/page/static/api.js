@@ -32,10 +32,14 @@ async function call(path, options = {}) {
   return body;
 }
 
+// A query with what is given; empty for nothing.
+export function query(params) {
+  const text = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
+  return text ? "?" + text : "";
+}
+
 export function get(path, params = {}, signal = undefined) {
-  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null));
-  const text = query.toString();
-  return call("api/" + path + (text ? "?" + text : ""), { signal });
+  return call("api/" + path + query(params), { signal });
 }
 
 export function post(path, body) {

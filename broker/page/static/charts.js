@@ -22,7 +22,6 @@ export class Chart {
     this.value = value;
     this.plot = el("div", { class: "plot", role: "img" });
     this.title = title;
-    this.key = el("span", { class: "key" });
     this.keys = series.map(([name, kind]) => {
       const text = el("span", {}, name);
       return { text, node: el("span", { class: "key" }, el("i", { class: kind }), text) };

@@ -51,9 +51,13 @@ export function verb(line) {
 // A table. Columns are [title, class]; rows are arrays of cells, each a node or text.
 export function sheet(columns, rows, nothing) {
   if (rows.length === 0) return el("div", { class: "sheet" }, el("p", { class: "none" }, nothing));
+  return table(columns, el("tbody", {}, rows.map((cells) => row(columns, cells))));
+}
+
+// A table whose body changes in place.
+export function table(columns, body) {
   return el("div", { class: "sheet" }, el("table", {},
-    el("thead", {}, el("tr", {}, columns.map(([title, kind]) => el("th", { scope: "col", class: kind }, title)))),
-    el("tbody", {}, rows.map((cells) => row(columns, cells)))));
+    el("thead", {}, el("tr", {}, columns.map(([title, kind]) => el("th", { scope: "col", class: kind }, title)))), body));
 }
 
 export function row(columns, cells) {

@@ -40,6 +40,9 @@ export function moment(text) {
   return Number.isNaN(t.getTime()) ? text : t.toISOString().replace("T", " ").replace(/\.(\d{3})Z$/, (_, ms) => (ms === "000" ? "Z" : "." + ms + "Z"));
 }
 
+// The same to the second.
+export const second = (text) => moment(text).slice(0, 19) + "Z";
+
 export function until(text, now) {
   if (!text) return "–";
   const seconds = (new Date(text) - new Date(now)) / 1000;

@@ -1,6 +1,6 @@
 // The overview: numbers, charts, instances. It is made once, and changed in place.
 
-import { choice, el, row } from "./dom.js";
+import { choice, el, row, table } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { Chart } from "./charts.js";
 import { get } from "./api.js";
@@ -40,8 +40,7 @@ export function overview(main) {
     el("h1", {}, "Overview"), numbers,
     el("div", { class: "above" }, el("span", { class: "quiet" }, "The past, of all instances"), spans),
     el("div", { class: "charts" }, charts.map((c) => c.node)),
-    el("div", { class: "sheet" }, el("table", {},
-      el("thead", {}, el("tr", {}, columns.map(([t, k]) => el("th", { scope: "col", class: k }, t)))), body))));
+    table(columns, body)));
 
   function draw(p) {
     const t = times(p);

@@ -1,15 +1,12 @@
 // The views with rows. Each has an address that says what is searched for, and the line of a shell that shows the same.
 
-import { choice, copy, el, facts, row, sheet, verb } from "./dom.js";
-import { access, get } from "./api.js";
+import { choice, copy, el, facts, row, sheet, table, verb } from "./dom.js";
+import { access, get, query } from "./api.js";
 import { buttons } from "./act.js";
-import { bytes, count, moment, span, until } from "./format.js";
+import { bytes, count, moment, second, span, until } from "./format.js";
 import { listen, now } from "./live.js";
 
-export const link = (view, params = {}) => {
-  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== "" && v !== undefined && v !== null)).toString();
-  return "#/" + view + (query ? "?" + query : "");
-};
+export const link = (view, params = {}) => "#/" + view + query(params);
 
 const a = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, text);
 const two = (text, sub) => el("span", { class: "wide" }, text, sub ? el("span", { class: "sub" }, sub) : null);
@@ -110,6 +107,8 @@ export const timer = asking("One timer", "What became of it, as long as its hist
   ]), el("div", {}, timerButtons(t, again)))],
 });
 
+const letterButtons = (deed, again) => buttons([["resend", deed], ["remove", deed]], again);
+
 export const retrying = asking("Retrying", "What targets refuse, the most first: why, and when it is tried again.", {
   path: "retrying", fields: [targetField],
   draw: (d, params, again) => [
@@ -129,7 +128,7 @@ export const dead = asking("Dead letters", "What could not be delivered, by code
     sheet([["Letters", "n"], ["Code", "tight"], ["Target", ""], ["Reason", ""], ["Newest", ""], ["", "act"]], d.groups.map((g) => {
       const target = g.target === "-" ? "" : g.target;
       return [a(count(g.letters), "letters", { code: g.code, target }), g.code ?? "–", g.target ?? "–", g.reason ?? "–",
-        a(moment(g.newest).slice(0, 19) + "Z", "letter", { number: g.number }), el("span", {}, g.code && target ? buttons([["resend", { code: g.code, target }], ["remove", { code: g.code, target }]], again) : [])];
+        a(second(g.newest), "letter", { number: g.number }), el("span", {}, g.code && target ? letterButtons({ code: g.code, target }, again) : [])];
     }), "No dead letters."),
     el("p", { class: "quiet" }, `${count(d.letters)} letters of ${count(d.kinds)} kinds` + (d.partial ? ", and more: there was no time to count all." : ".")
       + (access.actions ? " Actions here are on all letters of the code and target, whatever the reason." : "")),
@@ -142,10 +141,10 @@ export const letters = asking("Dead letters, one by one", "The oldest first.", {
     const chosen = { code: params.code, target: params.target, since: params.since };
     return [
       (params.code || params.target || params.since) && access.actions
-        ? el("p", {}, "All that match: ", ...buttons([["resend", chosen], ["remove", chosen]], again)) : null,
+        ? el("p", {}, "All that match: ", ...letterButtons(chosen, again)) : null,
       sheet([["Number", ""], ["Dead since", "tight"], ["Code", "tight"], ["Target", ""], ["Reason", ""], ["", "act"]], d.letters.map((l) => [
-        a(String(l.number), "letter", { number: l.number }), moment(l.dead_since).slice(0, 19) + "Z", l.code, l.target || "–", l.reason || "–",
-        el("span", {}, buttons([["resend", { number: l.number }], ["remove", { number: l.number }]], again)),
+        a(String(l.number), "letter", { number: l.number }), second(l.dead_since), l.code, l.target || "–", l.reason || "–",
+        el("span", {}, letterButtons({ number: l.number }, again)),
       ]), "No such letters."),
       d.more ? el("p", { class: "quiet" }, "There are more. Choose a time, or ask in a shell.") : null,
     ];
@@ -177,7 +176,7 @@ export const letter = asking("One dead letter", "With what it carries.", {
       ["unproven", l.unproven], ["message", l.id], ["published on", l.subject], ["target", l.target], ["accepted", l.accepted && moment(l.accepted)],
       ["due", l.due && moment(l.due)], ["expires", l.expires && moment(l.expires)], ["refused", l.attempts ? `${l.attempts} times` : ""],
       ["size", bytes(l.size)],
-    ]), el("div", {}, buttons([["resend", { number: l.number }], ["remove", { number: l.number }]], again))),
+    ]), el("div", {}, letterButtons({ number: l.number }, again))),
     Object.keys(l.headers).length ? el("div", { class: "card" }, el("h2", {}, "Headers"),
       facts(Object.entries(l.headers).map(([name, values]) => [name, values.join(", ")]))) : null,
     el("div", { class: "card" }, l.body ? body(l.body)
@@ -195,7 +194,7 @@ export const targets = asking("Targets", "Those of which there is something to s
         type: "button", onclick: () => buttons([["pause", { target: input.value.trim() }]], again)[0].click(),
       }, "Pause")) : null,
       sheet([["Pattern", ""], ["State", ""], ["Since", ""], ["Waiting", "n"], ["", "act"]], d.paused.map((p) => [
-        p.pattern, p.state, moment(p.since).slice(0, 19) + "Z", count(p.waiting),
+        p.pattern, p.state, second(p.since), count(p.waiting),
         el("span", {}, p.state === "paused" ? buttons([["resume", { target: p.pattern }]], again) : []),
       ]), "Nothing is paused."),
       el("h2", {}, "Refusing"),
@@ -217,7 +216,7 @@ export function lanes(main) {
   let all = false;
   main.replaceChildren(el("h1", {}, "Lanes"), el("p", { class: "quiet" }, "The streams that messages pass, the busiest first."), verb("delaybroker levels --watch"),
     el("div", { class: "above" }, choice("Which lanes", [["busy", "Busy"], ["all", "All"]], "busy", (v) => { all = v === "all"; if (now.state) draw(now.state); })),
-    el("div", { class: "sheet" }, el("table", {}, el("thead", {}, el("tr", {}, columns.map(([t, k]) => el("th", { scope: "col", class: k }, t)))), body)), rest);
+    table(columns, body), rest);
   function draw(s) {
     const idle = (l) => l.pending === 0 && (l.state === "read" || l.state === "rests");
     const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1));
@@ -245,13 +244,13 @@ export function publish(main) {
   get("lines").then((v) => { known = v; draw(); }, (err) => out.replaceChildren(el("p", { class: "bad" }, err.message)));
   function draw() {
     if (!known) return;
-    const { target, when, body } = Object.fromEntries(new FormData(form));
-    const problem = check(target.trim(), when.trim());
+    const given = new FormData(form);
+    const target = given.get("target").trim(), when = given.get("when").trim(), body = given.get("body");
+    const problem = check(target, when);
     if (problem) return out.replaceChildren(el("p", { class: "bad", role: "alert" }, problem));
-    const subject = subjectOf(known.prefix, target.trim(), when.trim());
-    const quote = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
-    const flag = /^\d{4}/.test(when.trim()) ? "--at" : "--in";
-    const line = `delaybroker pub ${quote(target.trim())} ${quote(body)} ${flag} ${when.trim()}`;
+    const way = isTime(when) ? "at" : "in";
+    const subject = `${known.prefix}${way}.${when}.${target}`;
+    const line = `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}`;
     out.replaceChildren(el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
       ...[{ language: "Shell", line }, ...known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY", () => within(l, body)) }))]
         .map((l) => el("div", { class: "line" }, el("b", {}, l.language), el("code", {}, l.line), copy(l.line))));
@@ -259,10 +258,12 @@ export function publish(main) {
   return () => {};
 }
 
+const inShell = (text) => text.replaceAll("'", "'\\''");
+
 // within is a body inside the quotes of a language.
 function within(l, body) {
   switch (l.language) {
-    case "NATS CLI": return body.replaceAll("'", "'\\''");
+    case "NATS CLI": return inShell(body);
     case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n");
     case "Go": return body.replaceAll("`", "` + \"`\" + `");
     default: return body;
@@ -276,4 +277,4 @@ function check(target, when) {
   return "";
 }
 
-const subjectOf = (prefix, target, when) => (/^\d{4}/.test(when) ? `${prefix}at.${when}.${target}` : `${prefix}in.${when}.${target}`);
+const isTime = (when) => /^\d{4}/.test(when);
