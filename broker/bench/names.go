@@ -74,17 +74,3 @@ func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) 
 
 // stem has no underscore behind it, which those of the broker's own streams have.
 func (n Names) stem() string { return strings.ToUpper(n.prefix) }
-
-// after, at and in are where a broker takes a message for a target.
-func (n Names) after(level, target string) string {
-	return fill(n.broker.LevelFilter(level), "", target)
-}
-func (n Names) in(duration, target string) string { return fill(n.broker.InFilter(), duration, target) }
-func (n Names) at(millis int64, target string) string {
-	return fill(n.broker.AtFilter(), strconv.FormatInt(millis, 10), target)
-}
-
-// fill puts a token and a target into the filter of a stream.
-func fill(filter, token, target string) string {
-	return strings.Replace(strings.TrimSuffix(filter, ">"), "*", token, 1) + target
-}
