@@ -231,7 +231,7 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 		end = host.Server.Stop
 		parts.url, reach = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
-	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Replicas
+	host.Command, host.Prefix, host.Copies = parts.command, parts.prefix, cfg.Broker.Copies
 	host.Dial = a.benchDial(ctx, reach, cfg.Broker)
 	return host, end, nil
 }
