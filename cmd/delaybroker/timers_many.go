@@ -97,9 +97,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
-		ctx, cancel := session.Allowed(ctx)
-		defer cancel()
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
 		return a.listTimers(ctx, timers, f, o)
 	})
 }
@@ -276,9 +274,7 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 		return err
 	}
 	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
-	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
-		ctx, cancel := session.Allowed(ctx)
-		defer cancel()
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
 		return a.changeTimers(ctx, timers, b)
 	})
 }
