@@ -23,9 +23,6 @@ const (
 	PartPipeline Part = "pipeline" // the bare pipeline
 )
 
-// Parts are all of them.
-var Parts = []Part{PartServer, PartBroker, PartLoad, PartPipeline}
-
 const (
 	// startPatience is how long a part may take to be ready: a broker makes some forty streams, each with an election.
 	startPatience = 2 * time.Minute

@@ -10,7 +10,6 @@ import (
 
 // A record is a target of which it is known what arrives, and when.
 type record struct {
-	began    time.Time
 	arrivals []Arrival
 }
 
@@ -37,7 +36,7 @@ func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Durati
 	t.Helper()
 	began := time.Now()
 	due := began.Add(time.Second)
-	r := record{began: began}
+	var r record
 	for number, all := range at {
 		for _, late := range all {
 			r.arrivals = append(r.arrivals, Arrival{Number: number, Due: due, At: due.Add(late)})

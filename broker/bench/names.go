@@ -12,12 +12,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ownPrefix is what a run calls itself. Nothing else is ever removed: see Sweep.
+// ownPrefix is what a run calls itself. Nothing else is ever removed: see site.sweep.
 var ownPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
 // Names are the subjects and streams of a run, all of them from one prefix, which is the broker's too.
 type Names struct {
-	prefix string
+	prefix string // what all begin with; those of streams in upper case
 	broker message.Names
 }
 
@@ -32,9 +32,6 @@ func NewNames(prefix string) (Names, error) {
 
 // NewPrefix returns a prefix that no other run has.
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
-
-// Prefix is what all names begin with; those of streams in upper case.
-func (n Names) Prefix() string { return n.prefix }
 
 // Target is a subject of TargetStream, at which the messages of a broker and of the pipeline arrive.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
@@ -58,7 +55,7 @@ func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
 func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }
 func (n Names) sources() string      { return n.prefix + "-source.*" }
 
-// runStream says that a run is on: see Mark.
+// runStream says that a run is on: see site.mark.
 func (n Names) runStream() string { return n.stem() + "-RUN" }
 func (n Names) run() string       { return n.prefix + "-run" }
 
@@ -74,17 +71,3 @@ func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) 
 
 // stem has no underscore behind it, which those of the broker's own streams have.
 func (n Names) stem() string { return strings.ToUpper(n.prefix) }
-
-// after, at and in are where a broker takes a message for a target.
-func (n Names) after(level, target string) string {
-	return fill(n.broker.LevelFilter(level), "", target)
-}
-func (n Names) in(duration, target string) string { return fill(n.broker.InFilter(), duration, target) }
-func (n Names) at(millis int64, target string) string {
-	return fill(n.broker.AtFilter(), strconv.FormatInt(millis, 10), target)
-}
-
-// fill puts a token and a target into the filter of a stream.
-func fill(filter, token, target string) string {
-	return strings.Replace(strings.TrimSuffix(filter, ">"), "*", token, 1) + target
-}

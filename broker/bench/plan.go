@@ -3,7 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -146,16 +146,10 @@ func (p Plan) longest() time.Duration {
 	return most
 }
 
-func list[T ~string](all []T) string {
-	var words []byte
-	for i, word := range all {
-		if i > 0 {
-			words = append(words, ", "...)
-		}
-		words = append(words, word...)
+func list(all []Scenario) string {
+	var words []string
+	for _, s := range all {
+		words = append(words, string(s))
 	}
-	return string(words)
+	return strings.Join(words, ", ")
 }
-
-// Has reports whether a side is measured.
-func (p Plan) Has(s Side) bool { return slices.Contains(p.Sides, s) }

@@ -23,8 +23,7 @@ type Host struct {
 	Command func(part Part) *exec.Cmd
 	Server  *Child // nil where the server is not ours
 	Prefix  string
-	// Replicas is the number of copies of the run's own streams. Zero means three in a cluster and one on a single server.
-	Replicas int
+	Copies  func(clustered bool) int // of a stream, as many as the broker makes
 	// Show is called with what is going on, several times a second.
 	Show func(Progress)
 }
@@ -65,7 +64,8 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	}
 	r.conn, report.Server = conn, conn.ConnectedServerVersion()
 	r.site = site{
-		js: js, api: jsapi.Client{Conn: conn, API: host.APIPrefix}, names: names, replicas: host.replicas(conn),
+		js: js, api: jsapi.Client{Conn: conn, API: host.APIPrefix}, names: names,
+		replicas: host.Copies(conn.ConnectedClusterName() != ""),
 	}
 	if err := r.sweep(ctx); err != nil {
 		return report, err
@@ -109,17 +109,6 @@ func (r *run) rounds(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// replicas are as many as a broker would make.
-func (h Host) replicas(nc *nats.Conn) int {
-	switch {
-	case h.Replicas > 0:
-		return h.Replicas
-	case nc.ConnectedClusterName() != "":
-		return 3
-	}
-	return 1
 }
 
 // sweep removes what killed runs left.

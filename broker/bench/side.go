@@ -113,12 +113,12 @@ func (l Load) request(n Names, delay time.Duration, i int) string {
 		target = n.core(i)
 	}
 	if !l.Due.IsZero() {
-		return n.at(l.Due.UnixMilli(), target)
+		return n.broker.At(strconv.FormatInt(l.Due.UnixMilli(), 10), target)
 	}
 	if name := levels.FormatDuration(delay); plain()[name] {
-		return n.after(name, target)
+		return n.broker.Level(name, target)
 	}
-	return n.in(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
+	return n.broker.In(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
 }
 
 // ordered reports whether messages are due in the order in which they are published.

@@ -49,8 +49,7 @@ func (g *ground) waiting(ctx context.Context) (Tally, error) {
 
 // pending measures what messages cost that wait, kills the broker, and measures how soon another is ready.
 func (g *ground) pending(ctx context.Context) (result Result, err error) {
-	g.show("at rest")
-	if err := sleep(ctx, restFor); err != nil {
+	if err := g.rest(ctx); err != nil {
 		return Result{}, err
 	}
 	before, err := g.usage()
@@ -61,8 +60,7 @@ func (g *ground) pending(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	g.show("at rest")
-	if err := sleep(ctx, restFor); err != nil {
+	if err := g.rest(ctx); err != nil {
 		return Result{}, err
 	}
 	after, err := g.usage()
@@ -95,12 +93,17 @@ func (g *ground) pending(ctx context.Context) (result Result, err error) {
 
 // idle measures what streams cost in which nothing waits.
 func (g *ground) idle(ctx context.Context) (result Result, err error) {
-	g.show("at rest")
-	if err := sleep(ctx, restFor); err != nil {
+	if err := g.rest(ctx); err != nil {
 		return Result{}, err
 	}
 	result.Rest = new(Rest)
 	return result, g.watch(ctx, result.Rest)
+}
+
+// rest leaves the processes alone.
+func (g *ground) rest(ctx context.Context) error {
+	g.show("at rest")
+	return sleep(ctx, restFor)
 }
 
 // watch measures the CPU of those who have nothing to do.

@@ -44,6 +44,8 @@ func TestConfigIsTheBrokers(t *testing.T) {
 	c := fake.Client()
 	_, err := c.In(t.Context(), "shop.x", time.Hour+1, nil)
 	wantError(t, err, client.ErrTooFar)
+	_, err = c.In(t.Context(), "shop.x", 1<<63-1, nil) // no subject can say it
+	wantError(t, err, client.ErrBadTime)
 	_, err = c.At(t.Context(), "shop.x", fake.Now().Add(time.Hour+1), nil)
 	wantError(t, err, client.ErrTooFar)
 	_, err = c.In(t.Context(), "other.x", time.Hour, nil)

@@ -31,10 +31,14 @@ func (c *Client) in(target string, delay time.Duration) ask {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
 	a := ask{target: target, subject: names.In(written, target), delay: written}
 	a.steady = a.subject
-	if token, ok := usual(written); ok {
+	asked, err := levels.ParseDuration(written) // which is rounded
+	if err != nil {
+		return a // too long to be a level, and the parser says so
+	}
+	if token, ok := plain()[asked]; ok {
 		a.steady = names.Level(token, target)
 	}
-	if token, ok := c.levels.token(written, c.store.Now()); ok {
+	if token, ok := c.levels.token(asked, c.store.Now()); ok {
 		a.subject, a.spare, a.token = names.Level(token, target), a.subject, token
 	}
 	return a

@@ -26,30 +26,35 @@ func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{})
-		nc := s.Connect()
-		c, err := client.New(s.JetStream(nc), client.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		got := &diary{began: began, now: time.Now}
-		if _, err := nc.Subscribe("shop.>", got.arrived); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		scenario(t, c, got, func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		})
-
-		fake := clienttest.NewAt(t, client.Config{}, began)
-		want := &diary{began: began, now: fake.Now}
-		fake.Handle("shop.>", want.arrived)
-		scenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
-
+		got, want := onBoth(t, s, scenario, (*diary).arrived)
 		checkSame(t, got.receipts, want.receipts, 33)
 		checkSame(t, got.arrivals, want.arrivals, 18)
 	})
+}
+
+// onBoth runs a scenario on a real broker and then on the fake, and returns what a program saw of each.
+func onBoth(
+	t *testing.T, s *natstest.Server,
+	scenario func(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)),
+	arrived func(*diary, *nats.Msg),
+) (got, want *diary) {
+	t.Helper()
+	c, nc := newClient(t, s, client.Config{})
+	began := time.Now()
+	got = &diary{began: began, now: time.Now}
+	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) { arrived(got, m) }); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	scenario(t, c, got, func(d time.Duration) {
+		time.Sleep(d)
+		synctest.Wait()
+	})
+	fake := clienttest.NewAt(t, client.Config{}, began)
+	want = &diary{began: began, now: fake.Now}
+	fake.Handle("shop.>", func(m *nats.Msg) { arrived(want, m) })
+	scenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
+	return got, want
 }
 
 func checkSame(t *testing.T, got, want []string, least int) {

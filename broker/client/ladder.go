@@ -15,7 +15,8 @@ import (
 const missedFor = time.Minute
 
 // plain are the names by which a length is most probably a level: the name that the default ladder has for it, or else
-// the largest unit's. A broker takes all of them, those that are no level by its intake.
+// the largest unit's. Some stream of a broker listens on each, whatever its levels are: that of the level, or the
+// intake's.
 var plain = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
 	for _, name := range levels.Whole() {
@@ -57,26 +58,14 @@ func (l *ladder) learn(known levels.Ladder) {
 	clear(l.away)
 }
 
-// token is the name for a delay, written as levels.FormatDuration does; ok is false if it is to go through the intake.
-func (l *ladder) token(written string, now time.Time) (name string, ok bool) {
-	name, ok = usual(written)
+// token is the name for a delay; ok is false if it is to go through the intake.
+func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d, err := levels.ParseDuration(written); err == nil && l.known[d] != "" {
-		name, ok = l.known[d], true
+	if name, ok = l.known[d]; !ok {
+		name, ok = plain()[d]
 	}
 	return name, ok && !now.Before(l.away[name])
-}
-
-// usual is the name of a delay on which some stream of a broker listens whatever its levels are: that of the level, or
-// the intake's.
-func usual(written string) (name string, ok bool) {
-	d, err := levels.ParseDuration(written)
-	if err != nil {
-		return "", false // too long to be a level, and the parser says so
-	}
-	name, ok = plain()[d]
-	return name, ok
 }
 
 // missed notes that no stream took a guess.

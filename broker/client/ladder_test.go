@@ -19,18 +19,18 @@ func TestGuessesAreAsLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guess, ok := l.token(levels.FormatDuration(d), now)
+		guess, ok := l.token(d, now)
 		if as, err := levels.ParseDuration(guess); !ok || err != nil || as != d {
 			t.Errorf("%s: got %q, %t, want a name for %s", name, guess, ok, d)
 		}
 	}
 	for _, level := range levels.Default().Levels() {
-		if guess, _ := l.token(levels.FormatDuration(level.Delay), now); guess != level.Name {
+		if guess, _ := l.token(level.Delay, now); guess != level.Name {
 			t.Errorf("%s: got %q", level.Name, guess)
 		}
 	}
 	for _, d := range []time.Duration{1, 1234 * time.Millisecond, 2500 * time.Second, 1<<63 - 1} {
-		if guess, ok := l.token(levels.FormatDuration(d), now); ok && d != 1 {
+		if guess, ok := l.token(d, now); ok && d != 1 {
 			t.Errorf("%s: got %q, want none", d, guess)
 		}
 	}

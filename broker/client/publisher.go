@@ -16,7 +16,7 @@ const DefaultWindow = 256
 // its calls. It is safe for concurrent use. Close it, or answers are not waited for.
 type Publisher struct {
 	client *Client
-	slots  chan struct{} // one for each message in flight; closing a Publisher keeps all of them
+	slots  chan struct{} // one for each message in flight
 	turn   chan struct{} // of the one who collects all slots; two at a time would wait for each other
 	closed chan struct{} // closed by the first Close
 	once   sync.Once     // of that
@@ -131,45 +131,37 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 // Flush waits until all messages are answered that were published before. Its error tells how many since the last Flush
 // were not acknowledged, and wraps the error of the first: so a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
-	if err := p.collect(ctx); err != nil {
+	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	for range cap(p.slots) {
-		<-p.slots
-	}
-	<-p.turn
 	return p.failures()
 }
 
 // Close refuses further messages, and flushes. After an error that wraps that of ctx it may be called again.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.once.Do(func() { close(p.closed) })
-	if err := p.collect(ctx); err != nil {
-		return err
-	}
-	for range cap(p.slots) {
-		<-p.slots // nobody takes them any more
-	}
-	<-p.turn
-	return p.failures()
+	return p.Flush(ctx)
 }
 
-// collect takes all slots, or none.
-func (p *Publisher) collect(ctx context.Context) error {
+// settle waits until it has had all slots at once: then nothing is in flight.
+func (p *Publisher) settle(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for n := range cap(p.slots) {
+	taken := 0
+	defer func() {
+		for range taken {
+			<-p.slots
+		}
+		<-p.turn
+	}()
+	for ; taken < cap(p.slots); taken++ {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			for range n {
-				<-p.slots
-			}
-			<-p.turn
-			return fmt.Errorf("%d messages are not answered yet: %w", cap(p.slots)-n, ctx.Err())
+			return fmt.Errorf("%d messages are not answered yet: %w", cap(p.slots)-taken, ctx.Err())
 		}
 	}
 	return nil

@@ -60,8 +60,9 @@ func (c *Client) timer(a ask, o *options) ask {
 	case strings.Contains(n.key, "."): // or a part of it would become a part of the target
 		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: a dot splits a subject", ErrBadKey, n.key))
 	default:
-		if o.protocol.Set(message.HeaderFor, a.delay); a.delay == "" {
-			o.protocol.Del(message.HeaderFor)
+		if a.delay != "" {
+			o.protocol.Set(message.HeaderFor, a.delay)
+		} else {
 			o.protocol.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)

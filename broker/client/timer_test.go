@@ -14,7 +14,6 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/client"
-	"delaybroker/broker/client/clienttest"
 	"delaybroker/test/natstest"
 )
 
@@ -29,21 +28,7 @@ func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, timersOn(t))
-		c, nc := newClient(t, s, client.Config{})
-		began := time.Now()
-		got := &diary{began: began, now: time.Now}
-		if _, err := nc.Subscribe("shop.>", got.rang); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		timers(t, c, got, func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		})
-		fake := clienttest.NewAt(t, client.Config{}, began)
-		want := &diary{began: began, now: fake.Now}
-		fake.Handle("shop.>", want.rang)
-		timers(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
+		got, want := onBoth(t, s, timers, (*diary).rang)
 		checkSame(t, got.receipts, want.receipts, 40)
 		checkSame(t, got.arrivals, want.arrivals, 6)
 	})

@@ -164,12 +164,7 @@ func (a *app) sayAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	if f.Unplaced > 0 {
 		said = append(said, fmt.Sprintf("unknown: no sample met any of %d; read more with --most", f.Unplaced))
 	}
-	if len(f.Silent) > 0 {
-		said = append(said, "left out: "+strings.Join(f.Silent, ", "))
-	}
-	if f.Bare && look.Target != "" {
-		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
-	}
+	said = append(said, leftOut(f.Silent, f.Bare && look.Target != "")...)
 	if f.Unread > 0 {
 		said = append(said, terminal.Counted(f.Unread, "lane")+" that nobody reads: what is in there will be late")
 	}

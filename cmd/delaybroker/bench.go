@@ -19,6 +19,7 @@ import (
 	"delaybroker/broker/conf"
 	"delaybroker/cmd/links"
 	"delaybroker/cmd/settings"
+	"delaybroker/cmd/terminal"
 )
 
 // benchOptions are the flags of bench. Those that are not given are as the scenario has them.
@@ -73,7 +74,7 @@ exit codes: 0 done, 1 failed, or a message was lost or early, 2 wrong words or s
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
   delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
   delaybroker bench burst --compare old.json`,
-		ValidArgs: scenarioNames(),
+		ValidArgs: terminal.Words(bench.Scenarios),
 		Args:      argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := o.read(cmd, args)
@@ -102,14 +103,6 @@ func (o *benchOptions) register(c *cobra.Command) {
 	f.StringVar(&o.compare, "compare", "", "compare with an earlier run: a file that --json made")
 	completes(c, "to", "stream", "core")
 	completes(c, "beside", "scheduler", "pipeline", "scheduler,pipeline")
-}
-
-func scenarioNames() []string {
-	var all []string
-	for _, s := range bench.Scenarios {
-		all = append(all, string(s))
-	}
-	return all
 }
 
 // read makes a plan of the arguments and flags.
@@ -231,7 +224,7 @@ func (a *app) benchHost(ctx context.Context) (host bench.Host, end func() error,
 		end = host.Server.Stop
 		parts.url, reach = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
-	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Replicas
+	host.Command, host.Prefix, host.Copies = parts.command, parts.prefix, cfg.Broker.Copies
 	host.Dial = a.benchDial(ctx, reach, cfg.Broker)
 	return host, end, nil
 }

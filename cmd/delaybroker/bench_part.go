@@ -51,9 +51,7 @@ func (b benchParts) withheld(name string) bool {
 	case "DELAY_PREFIX", "DELAY_LOG_FORMAT", "DELAY_LOG_LEVEL", "DELAY_INSTANCE", "DELAY_TARGETS",
 		"DELAY_RATE", "DELAY_PROVISION":
 		return true
-	case "DELAY_EMBEDDED_SYNC":
-		return b.url != ""
-	case "DELAY_JS_DOMAIN", "DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT":
+	case "DELAY_EMBEDDED_SYNC", "DELAY_JS_DOMAIN", "DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT":
 		return b.url != ""
 	}
 	return strings.HasPrefix(name, "DELAY_HTTP_") || strings.HasPrefix(name, "DELAY_EMBEDDED_") ||

@@ -51,12 +51,8 @@ func progressOf(p bench.Progress) string {
 		return ""
 	}
 	const width = 10
-	bar := func(n int) string {
-		filled := min(width, n*width/p.Count)
-		return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
-	}
-	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s",
-		bar(p.Accepted), whole(p.Accepted), bar(p.Arrived), whole(p.Arrived), whole(p.Count))
+	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s", terminal.Part(p.Accepted, p.Count, width),
+		whole(p.Accepted), terminal.Part(p.Arrived, p.Count, width), whole(p.Arrived), whole(p.Count))
 }
 
 // clear removes the line from a terminal.

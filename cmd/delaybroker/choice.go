@@ -8,7 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// This file reads the flags by which several verbs choose what they show.
+// This file reads the flags that several verbs have.
 
 // checkTarget refuses a --target that is no pattern. Without one, all targets are meant.
 func checkTarget(target string) error {
@@ -31,6 +31,15 @@ func period(since, until string, now time.Time) (from, to time.Time, err error) 
 			errUsage, since, until)
 	}
 	return from, to, nil
+}
+
+// zoned reads a time that a flag gives.
+func zoned(flag, value string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, flag, value)
+	}
+	return t, nil
 }
 
 // pastTime is zero for an empty value.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +45,7 @@ type letterChoice struct {
 func (c *letterChoice) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&c.codes, "code", nil, "with this code, or one of several")
-	completes(cmd, "code", strings.Split(terminal.Joined(message.Codes()), ", ")...)
+	completes(cmd, "code", terminal.Words(message.Codes())...)
 	f.StringVar(&c.target, "target", "", "to this target; wildcards as in 'orders.>'")
 	f.StringVar(&c.since, "since", "", "dead since then: a time (RFC 3339), or a duration ago (2h)")
 	f.StringVar(&c.until, "until", "", "dead before then, likewise")

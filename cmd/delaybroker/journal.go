@@ -60,7 +60,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	f.StringVar(&o.until, "until", "", "before then, likewise")
 	f.StringSliceVar(&o.ids, "id", nil, "with this Delay-Id, or one of several; <stream>-<sequence> will do")
 	f.StringSliceVar(&o.outcomes, "outcome", nil, "delivered, dead, or the code of a dead letter; or one of several")
-	completes(c, "outcome", strings.Split(terminal.Joined(journal.Outcomes()), ", ")...)
+	completes(c, "outcome", terminal.Words(journal.Outcomes())...)
 	f.StringVar(&o.lateThan, "late-than", "", "later than this, as in 1s")
 	f.StringVar(&o.from, "from", "", "go on where an earlier search stopped")
 	f.IntVar(&o.limit, "limit", defaultRecords, "stop after so many; 0 for all, with --json")

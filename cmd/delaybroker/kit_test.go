@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +88,18 @@ func decode[T any](t *testing.T, text string) T {
 		t.Fatalf("decode %q: %v", text, err)
 	}
 	return v
+}
+
+// wantRows looks for parts in each row of a table.
+func wantRows(t *testing.T, rows []string, parts [][]string) {
+	t.Helper()
+	for at, want := range parts {
+		for _, part := range want {
+			if !strings.Contains(rows[at], part) {
+				t.Errorf("row %d: got no %q in %q", at+1, part, rows[at])
+			}
+		}
+	}
 }
 
 // eventually waits for what follows from work of the broker.

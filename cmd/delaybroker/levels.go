@@ -170,22 +170,27 @@ func (a *app) sayFolded(idle, hidden int) error {
 }
 
 func cellsOf(l inspect.Lane, now time.Time) []any {
-	delay, due, owner := cmp.Or(l.Level, "-"), "-", cmp.Or(string(l.Owner), "-")
-	switch {
-	case l.HeadDead != "":
-		due = "dead: " + l.HeadDead
-	case !l.HeadDue.IsZero() && l.HeadDue.After(now):
-		due = inspect.Span(l.HeadDue.Sub(now))
-	case !l.HeadDue.IsZero():
-		due = "now"
-	}
+	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	if l.Instance != "" {
 		owner = string(l.Owner) + ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, due, inspect.Seconds(l.Overdue), rate(l.In), rate(l.Out),
-		owner, string(l.State), l.Stream,
+		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), inspect.Seconds(l.Overdue),
+		rate(l.In), rate(l.Out), owner, string(l.State), l.Stream,
 	}
+}
+
+// dueIn is until when a message waits: no time where that is not known, and why instead where it will be dead.
+func dueIn(dead string, due, now time.Time) string {
+	switch {
+	case dead != "":
+		return "dead: " + dead
+	case due.IsZero():
+		return "-"
+	case due.After(now):
+		return inspect.Span(due.Sub(now))
+	}
+	return "now"
 }
 
 func rate(perSecond *float64) string {

@@ -148,15 +148,8 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 		{Name: "lane", Drop: 1, Least: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
 	})
 	for _, w := range l.Messages {
-		due := "now"
-		switch {
-		case w.Problem != "":
-			due = "dead: " + w.Problem
-		case w.Due.After(l.Time):
-			due = inspect.Span(w.Due.Sub(l.Time))
-		}
 		target, id := terminal.OrDash(inspect.Printable(w.Target, 256)), inspect.Printable(w.ID, 256)
-		t.Add(due, target, id, w.Stream, w.Bytes, w.Attempts)
+		t.Add(dueIn(w.Problem, w.Due, l.Time), target, id, w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {
 		t.Print()
@@ -168,17 +161,23 @@ func (a *app) showPending(l inspect.List, o pendingOptions) error {
 func (a *app) sayPending(l inspect.List, o pendingOptions) error {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	said := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	if len(l.Silent) > 0 {
-		said = append(said, "left out: "+strings.Join(l.Silent, ", "))
-	}
-	if l.Bare && o.target != "" {
-		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
-	}
+	said = append(said, leftOut(l.Silent, l.Bare && o.target != "")...)
 	if l.More {
 		said = append(said, "there may be more: "+o.goOn(l))
 	}
 	_, err := fmt.Fprintln(a.Err, strings.Join(said, "\n"))
 	return err
+}
+
+// leftOut says what was not looked at: streams that do not answer and, for a target, messages that may be for it.
+func leftOut(silent []string, bare bool) (said []string) {
+	if len(silent) > 0 {
+		said = append(said, "left out: "+strings.Join(silent, ", "))
+	}
+	if bare {
+		said = append(said, "left out: messages that name their target in a header (DELAY_HEADER_TARGETS)")
+	}
+	return said
 }
 
 // goOn are the flags of the next page. Where too few headers were read, the same number would end at the same place.

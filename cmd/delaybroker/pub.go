@@ -93,11 +93,11 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 		return err
 	}
 	now := time.Now()
-	subject, err := o.when.subject(c.Names, args[0])
+	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {
 		return err
 	}
-	p := publisher.Publisher{Names: c.Names, Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
+	p := publisher.Publisher{Policy: c.Policy, Message: &nats.Msg{Subject: subject, Header: header}}
 	request, problem := p.Parse("", 0, now)
 	if problem != nil {
 		// The broker would say the same, on the dead letter.
@@ -122,7 +122,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err := a.pubAll(ctx, &p, o.count); err != nil {
 		return err
 	}
-	if p.Session.Deserted(ctx, c.Names) {
+	if p.Session.Deserted(ctx, c.Policy.Names) {
 		fmt.Fprintln(a.Err, "no broker answers: it is stored, and delivered when one runs; see delaybroker doctor")
 	}
 	return nil

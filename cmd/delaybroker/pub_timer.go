@@ -44,9 +44,9 @@ func (o pubOptions) wish(target string, header nats.Header) (w control.Wish, err
 		}
 		header.Set(message.HeaderFor, o.when.in)
 	default:
-		at, err := time.Parse(time.RFC3339Nano, o.when.at)
+		at, err := zoned("--at", o.when.at)
 		if err != nil {
-			return w, fmt.Errorf("%w: --at %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, o.when.at)
+			return w, err
 		}
 		header.Set(message.HeaderUntil, at.UTC().Format(time.RFC3339Nano))
 	}

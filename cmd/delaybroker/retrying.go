@@ -127,26 +127,19 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int
 }
 
 func attemptsOf(r inspect.Retrying, g *inspect.RetryGroup) []any {
-	attempts, next := "-", "-"
+	attempts := "-"
 	if g.Attempts > 0 {
 		attempts = fmt.Sprint(g.Attempts)
 	}
 	if g.Allowed > 0 {
 		attempts = fmt.Sprintf("%d of %d", g.Attempts, g.Allowed)
 	}
-	switch {
-	case g.Next.IsZero():
-	case g.Next.After(r.Time):
-		next = inspect.Span(g.Next.Sub(r.Time))
-	default:
-		next = "now"
-	}
 	target := "all others"
 	if g.Target != "" {
 		target = inspect.Printable(g.Target, 256)
 	}
 	reason := terminal.OrDash(inspect.Printable(g.Reason, 600))
-	return []any{g.Messages, target, string(g.State), attempts, next, reason, terminal.OrDash(g.ID)}
+	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
 }
 
 // sayRetrying says the totals, and what the table leaves out.

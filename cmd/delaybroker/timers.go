@@ -99,8 +99,9 @@ func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
 	}
 }
 
-// withTimers connects, and runs what a verb does with timers, until that ends or is interrupted.
-func (a *app) withTimers(ctx context.Context, do func(context.Context, *inspect.Session, *control.Timers) error) error {
+// withTimers connects, and runs what a verb does with timers, until that ends, is interrupted, or the server forbids
+// something.
+func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.Timers) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	c, err := settings.ReadClient()
@@ -113,7 +114,9 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *inspect.
 		return err
 	}
 	defer s.Close()
-	return do(ctx, s, timersOf(s, c))
+	ctx, cancel := s.Allowed(ctx)
+	defer cancel()
+	return do(ctx, timersOf(s, c))
 }
 
 // timersOf asks on a session.
@@ -126,8 +129,8 @@ func timersOf(s *inspect.Session, c settings.Client) *control.Timers {
 
 // oneTimer carries out a wish, and shows the answer.
 func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
-	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
-		answer, err := doTimer(ctx, session, timers, w)
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+		answer, err := doTimer(ctx, timers, w)
 		if err != nil {
 			return err
 		}
@@ -135,12 +138,8 @@ func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
 	})
 }
 
-// doTimer carries out a wish. What the server forbids ends it at once.
-func doTimer(
-	ctx context.Context, s *inspect.Session, timers *control.Timers, w control.Wish,
-) (control.Answer, error) {
-	ctx, cancelAllowed := s.Allowed(ctx)
-	defer cancelAllowed()
+// doTimer carries out a wish.
+func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (control.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
 	answer, err := timers.Do(limited, w)

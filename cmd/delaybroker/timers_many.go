@@ -58,8 +58,8 @@ func (o manyTimers) filter() (f control.Filter, err error) {
 		if t.text == "" {
 			continue
 		}
-		if *t.into, err = time.Parse(time.RFC3339Nano, t.text); err != nil {
-			return f, fmt.Errorf("%w: %s %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, t.flag, t.text)
+		if *t.into, err = zoned(t.flag, t.text); err != nil {
+			return f, err
 		}
 	}
 	return f, nil
@@ -97,9 +97,7 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 	if f.State = timer.Outcome(o.state); o.state == "all" {
 		f.State = ""
 	}
-	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
-		ctx, cancel := session.Allowed(ctx)
-		defer cancel()
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
 		return a.listTimers(ctx, timers, f, o)
 	})
 }
@@ -256,8 +254,8 @@ func (m moveTo) wish(all bool) (w control.Wish, err error) {
 		}
 		w.For = m.in
 	case m.at != "" && m.in == "" && m.by == "":
-		if w.Until, err = time.Parse(time.RFC3339Nano, m.at); err != nil {
-			return w, fmt.Errorf("%w: --at %q: want a time with a zone, such as 2026-12-24T18:00:00Z", errUsage, m.at)
+		if w.Until, err = zoned("--at", m.at); err != nil {
+			return w, err
 		}
 	case m.by != "" && m.in == "" && m.at == "":
 		if w.By, err = control.ParseShift(m.by); err != nil {
@@ -276,9 +274,7 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 		return err
 	}
 	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
-	return a.withTimers(ctx, func(ctx context.Context, session *inspect.Session, timers *control.Timers) error {
-		ctx, cancel := session.Allowed(ctx)
-		defer cancel()
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
 		return a.changeTimers(ctx, timers, b)
 	})
 }

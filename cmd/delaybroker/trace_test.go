@@ -74,13 +74,8 @@ func TestServeWithoutSpans(t *testing.T) {
 		t.Errorf("it says %v", said)
 	}
 	ready := p.log.await(t, "ready")
-	response, err := http.Get("http://" + ready["http"].(string) + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || strings.Contains(string(body), "delaybroker_trace") {
-		t.Errorf("the metrics speak of spans, or %v", err)
+	if strings.Contains(bodyOf(t, ready["http"], "/metrics"), "delaybroker_trace") {
+		t.Error("the metrics speak of spans")
 	}
 	p.stop(t)
 }

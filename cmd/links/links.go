@@ -62,10 +62,7 @@ type Dialer struct {
 func (d Dialer) Dial() (Set, error) {
 	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		access, apart := d.Apart[name]
-		if !apart {
-			access = d.Access
-		}
+		access := d.For(name)
 		nc, err := nats.Connect(access.URL, append(d.options(name), access.Options...)...)
 		if err != nil {
 			all.Close()
@@ -74,6 +71,14 @@ func (d Dialer) Dial() (Set, error) {
 		all = append(all, link{name, nc})
 	}
 	return all, nil
+}
+
+// For is how the link of this name is made.
+func (d Dialer) For(name string) Access {
+	if own, apart := d.Apart[name]; apart {
+		return own
+	}
+	return d.Access
 }
 
 func (d Dialer) options(name string) []nats.Option {

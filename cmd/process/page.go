@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -29,17 +30,10 @@ func (l *lifetime) show(web *http.Server, source probes.Source, shown *page.Page
 // page makes the page. Its connections are opened when somebody looks.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source probes.Source) *page.Page {
 	c := p.Config.Broker
-	prefix := c.Prefix
-	if prefix == "" {
-		prefix = message.DefaultPrefix
-	}
-	access, apart := dialer.Apart["page"]
-	if !apart {
-		access = dialer.Access
-	}
+	access := dialer.For("page")
 	return page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
-		Prefix: prefix, Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
+		Prefix: cmp.Or(c.Prefix, message.DefaultPrefix), Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
 		Open: func(context.Context) (*inspect.Inspector, error) {
 			name := nats.Name(fmt.Sprintf("delaybroker %s page", p.Version))
 			nc, err := nats.Connect(access.URL, append([]nats.Option{

@@ -31,7 +31,6 @@ const (
 // A Publisher publishes one message, once or more often.
 type Publisher struct {
 	Session *inspect.Session
-	Names   message.Names
 	Policy  message.Policy
 	Message *nats.Msg
 
@@ -109,7 +108,7 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	if err != nil {
 		return Published{}, err
 	}
-	if !strings.HasPrefix(ack.Stream, p.Names.LevelStream("")) {
+	if !strings.HasPrefix(ack.Stream, p.Policy.Names.LevelStream("")) {
 		return Published{}, fmt.Errorf("the stream %s took %s, and it is none of the broker's",
 			ack.Stream, p.Message.Subject)
 	}
@@ -162,8 +161,8 @@ func (p *Publisher) untaken(ctx context.Context) error {
 	}
 	err := fmt.Errorf("no stream takes %s: there is no such level or duration,"+
 		" or no broker with the prefix %q has made its streams here",
-		p.Message.Subject, p.Names.Prefix())
-	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Names.Prefix()) {
+		p.Message.Subject, p.Policy.Names.Prefix())
+	if others := p.Session.Prefixes(ctx); len(others) > 0 && !slices.Contains(others, p.Policy.Names.Prefix()) {
 		err = fmt.Errorf("%w; there are streams of the prefix %s: set DELAY_PREFIX", err,
 			inspect.Printable(strings.Join(others, ", "), 200))
 	}

@@ -13,7 +13,6 @@ import (
 // Client is what the settings mean to a verb that only publishes or subscribes.
 type Client struct {
 	Access    links.Access
-	Names     message.Names
 	Policy    message.Policy // what the broker grants, if it has the same settings
 	APIPrefix string
 }
@@ -45,10 +44,11 @@ func ReadClient() (Client, error) {
 	if err := p.err(); err != nil {
 		return c, err
 	}
-	if c.Names, err = message.NewNames(b.Prefix); err != nil {
+	names, err := message.NewNames(b.Prefix)
+	if err != nil {
 		return c, err
 	}
-	c.Policy = message.Policy{Names: c.Names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
+	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	if !others.has("DELAY_ATTEMPTS") {
 		c.Policy.Attempts = func(target string) int {
 			return b.AttemptRules.For(target, cmp.Or(b.Attempts, conf.DefaultAttempts))

@@ -43,9 +43,13 @@ func (b *Bar) Step() {
 	}
 	b.drawn = time.Now()
 	const width = 20
-	filled := min(width, b.done*width/b.total)
-	drawing := strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
-	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", drawing, b.done, b.total, b.what)
+	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", Part(b.done, b.total, width), b.done, b.total, b.what)
+}
+
+// Part draws how much of a total is done, with so many characters.
+func Part(done, total, width int) string {
+	filled := min(width, done*width/total)
+	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
 }
 
 // Stop removes the bar from the terminal. It may be called more than once.

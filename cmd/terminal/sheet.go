@@ -100,10 +100,10 @@ func (s *Sheet) all() (keep, widths []int) {
 // fit returns the columns that are shown in a terminal of this width. A column that is narrowed has a width above zero.
 func (s *Sheet) fit(width int) (keep, widths []int) {
 	keep, widths = s.all()
-	natural := make([]int, len(s.columns))
+	rows, natural := append(slices.Clone(s.rows), s.footer), make([]int, len(s.columns))
 	for i, c := range s.columns {
 		natural[i] = len(c.Name)
-		for _, r := range append(slices.Clone(s.rows), s.footer) {
+		for _, r := range rows {
 			if r != nil {
 				natural[i] = max(natural[i], text.StringWidth(fmt.Sprint(r[i])))
 			}

@@ -22,14 +22,17 @@ func OrDash(s string) string {
 	return s
 }
 
-// Joined are words, with a comma between them.
-func Joined[T ~string](all []T) string {
+// Words are words of a type of their own, as plain ones.
+func Words[T ~string](all []T) []string {
 	var words []string
 	for _, w := range all {
 		words = append(words, string(w))
 	}
-	return strings.Join(words, ", ")
+	return words
 }
+
+// Joined are words, with a comma between them.
+func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
 
 // Milliseconds are those of a duration, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

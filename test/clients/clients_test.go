@@ -48,8 +48,8 @@ func TestSnippets(t *testing.T) {
 		language string
 		prepare  prepare
 	}{
-		{"go", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Publish) }},
-		{"go client", func(*testing.T) func(*testing.T, string) { return publishGo(snippets.Ask) }},
+		{"go", goProgram(snippets.Publish)},
+		{"go client", goProgram(snippets.Ask)},
 		{"javascript", javaScript("publish.mjs")},
 		{"python", python("publish.py")},
 		{"cli", shell("publish.sh")},
@@ -63,6 +63,22 @@ func TestSnippets(t *testing.T) {
 
 // A prepare makes what runs a program on a server. It skips the test if the language is missing.
 type prepare func(t *testing.T) (play func(t *testing.T, url string))
+
+func goProgram(program func(context.Context, jetstream.JetStream) error) prepare {
+	return func(*testing.T) func(*testing.T, string) {
+		return func(t *testing.T, url string) {
+			js, err := jetstream.New(connect(t, url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := program(ctx, js); err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}
+	}
+}
 
 func javaScript(program string) prepare {
 	return func(t *testing.T) func(*testing.T, string) {
@@ -98,7 +114,7 @@ func TestTimerSnippets(t *testing.T) {
 		language string
 		prepare  prepare
 	}{
-		{"go", func(*testing.T) func(*testing.T, string) { return timerGo }},
+		{"go", goProgram(snippets.Timer)},
 		{"javascript", javaScript("timer.mjs")},
 		{"python", python("timer.py")},
 		{"cli", shell("timer.sh")},
@@ -107,18 +123,7 @@ func TestTimerSnippets(t *testing.T) {
 			t.Parallel()
 			play := tt.prepare(t)
 			url := startBroker(t)
-			nc, err := nats.Connect(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			sub, err := nc.SubscribeSync("orders.expire")
-			if err == nil {
-				err = nc.Flush()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			sub := subscribe(t, url)
 			play(t, url)
 			m, err := sub.NextMsg(20 * time.Second)
 			if err != nil || string(m.Data) != `{"id":42}` {
@@ -131,39 +136,11 @@ func TestTimerSnippets(t *testing.T) {
 	}
 }
 
-func timerGo(t *testing.T, url string) {
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := snippets.Timer(ctx, js); err != nil {
-		t.Errorf("Timer: %v", err)
-	}
-}
-
 // checkSnippet expects the three messages of a snippet, in the order of their due times, and none early.
 func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	t.Helper()
 	url := startBroker(t)
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	sub, err := nc.SubscribeSync("orders.expire")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	sub := subscribe(t, url)
 	started := time.Now()
 	publish(t, url)
 	for _, want := range []struct {
@@ -191,25 +168,6 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 			t.Errorf("%s was asked for not before %s, was due %s and came %s", want.body, asked, due, now)
 		}
 		t.Logf("%s: %.1f ms after it was due", want.body, float64(now.Sub(due).Microseconds())/1000)
-	}
-}
-
-func publishGo(publish func(context.Context, jetstream.JetStream) error) func(t *testing.T, url string) {
-	return func(t *testing.T, url string) {
-		nc, err := nats.Connect(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if err := publish(ctx, js); err != nil {
-			t.Errorf("publish: %v", err)
-		}
 	}
 }
 
@@ -334,6 +292,31 @@ func startBroker(t *testing.T) string {
 		t.Fatal("the broker is not ready after a minute")
 	}
 	return ""
+}
+
+// connect connects until the test ends.
+func connect(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// subscribe listens on the target of the snippets.
+func subscribe(t *testing.T, url string) *nats.Subscription {
+	t.Helper()
+	nc := connect(t, url)
+	sub, err := nc.SubscribeSync("orders.expire")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sub
 }
 
 // run runs a client to its end and returns its output.

@@ -119,9 +119,8 @@ func namesOf(all []neighbour) string {
 // beside runs the healthy target beside these neighbours.
 func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates) {
 	b.Helper()
-	s := startServer(b)
-	ps := processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create", "DELAY_ATTEMPTS=3")}
-	l := newLoad(b, s.connect())
+	ps := startBoth(b, "DELAY_ATTEMPTS=3")
+	l := newLoad(b, ps[0].connect())
 	cfg, subject := names.Arrivals(bench.Broker)
 	target := bench.Stored{Stream: l.stream(cfg), Subject: subject}
 	for i, n := range neighbours {
@@ -154,7 +153,7 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 	time.Sleep(7 * time.Second) // what was refused has had both its waits, of 1s and 5s
 	ps[1].kill()
 	others = l.fates(count, isHealthy)
-	s.kill()
+	ps[0].kill()
 	return healthy, others
 }
 

@@ -38,8 +38,7 @@ func BenchmarkJournal(b *testing.B) {
 func withJournal(b *testing.B, kept string, rate, count int) (r result, bytes int) {
 	b.Helper()
 	d := delayer{name: "broker", side: bench.Broker, start: func(b *testing.B) processes {
-		s := startServer(b)
-		return processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create", "DELAY_JOURNAL="+kept)}
+		return startBoth(b, "DELAY_JOURNAL="+kept)
 	}}
 	if kept != "off" {
 		d.over = func(l *load) {
@@ -51,7 +50,6 @@ func withJournal(b *testing.B, kept string, rate, count int) (r result, bytes in
 			bytes = int(journal.CachedInfo().State.Bytes) / count
 		}
 	}
-	order := bench.Load{Rate: rate, Count: count, Delays: []bench.Delay{{Duration: time.Second}}}
-	r = d.run(b, order)
+	r = d.run(b, bench.Load{Rate: rate, Count: count, Delays: []bench.Delay{{Duration: time.Second}}}, 0)
 	return r, bytes
 }

@@ -20,17 +20,17 @@ type delayer struct {
 
 // embedded is the broker with a nats-server in the same process, which "delaybroker bench" does not have.
 var delayers = []delayer{
-	{name: "broker", side: bench.Broker, start: startBoth},
+	{name: "broker", side: bench.Broker, start: func(b *testing.B) processes { return startBoth(b) }},
 	{name: "embedded", side: bench.Broker, start: func(b *testing.B) processes {
 		return processes{startBroker(b, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+b.TempDir())}
 	}},
 	{name: "scheduler", side: bench.Scheduler, start: func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
-// startBoth runs a server, and a broker beside it.
-func startBoth(b *testing.B) processes {
+// startBoth runs a server, and a broker beside it with these settings.
+func startBoth(b *testing.B, env ...string) processes {
 	s := startServer(b)
-	return processes{s, startBroker(b, "NATS_URL="+s.url, "DELAY_PROVISION=create")}
+	return processes{s, startBroker(b, append(env, "NATS_URL="+s.url, "DELAY_PROVISION=create")...)}
 }
 
 // BenchmarkLateness measures the time between a message's due time and its storage in the target's stream: messages of
@@ -52,7 +52,7 @@ func BenchmarkLateness(b *testing.B) {
 				for b.Loop() {
 					r := d.run(b, bench.Load{
 						Rate: rate, Count: rate * int(load/time.Second), Delays: []bench.Delay{{Duration: delay}},
-					})
+					}, 0)
 					t.row(thousands(rate), d.name, millis(r.late.P50), millis(r.late.P99), millis(r.late.Max),
 						millis(r.late.Min), thousands(int(r.rate)), thousands(r.Lost), thousands(r.Twice),
 						r.cpu.String())
@@ -84,9 +84,9 @@ func BenchmarkInstant(b *testing.B) {
 	t.print("BenchmarkInstant: 100,000 messages due at one instant, stored at the target after due")
 }
 
-// run starts the delayer, publishes to it, and measures what arrives. With ahead, all messages are due at one instant,
-// so long after the delayer has started.
-func (d delayer) run(b *testing.B, order bench.Load, ahead ...time.Duration) result {
+// run starts the delayer, publishes to it, and measures what arrives. Unless ahead is zero, all messages are due at one
+// instant, so long after the delayer has started.
+func (d delayer) run(b *testing.B, order bench.Load, ahead time.Duration) result {
 	b.Helper()
 	ps := d.start(b)
 	l := newLoad(b, ps[0].connect())
@@ -96,8 +96,8 @@ func (d delayer) run(b *testing.B, order bench.Load, ahead ...time.Duration) res
 		target.Others = order.Count
 	}
 	order.Side, order.Prefix, order.Size, order.Targets, order.Publishers = d.side, prefix, bodySize, 1, 1
-	for _, d := range ahead {
-		order.Due = time.Now().Add(d).Truncate(time.Millisecond)
+	if ahead > 0 {
+		order.Due = time.Now().Add(ahead).Truncate(time.Millisecond)
 	}
 	before := ps.cpu()
 	var r result

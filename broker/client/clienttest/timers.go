@@ -48,11 +48,11 @@ func (f *Fake) expects(subject string, h message.Header) error {
 // set stores an entry in place of another one, which will not fire.
 func (f *Fake) set(in message.Incoming) message.Entry {
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
-	f.timers[in.Subject] = entry{Incoming: in}
-	e := f.policy.ParseTimer(in)
+	e, stored := f.policy.ParseTimer(in), entry{Incoming: in}
 	if e.Kind == message.CancelEntry {
-		f.timers[in.Subject] = entry{Incoming: in, until: f.now.Add(timerHistory)}
+		stored.until = f.now.Add(timerHistory)
 	}
+	f.timers[in.Subject] = stored
 	return e
 }
 
