@@ -236,6 +236,19 @@ func (s *stage) checkClean(ctx context.Context) error {
 	return list.Err()
 }
 
+// provisionAndRun provisions as the user for that, and runs a broker as runBroker does.
+func (s *stage) provisionAndRun() (stop func() error, err error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
+		return nil, err
+	}
+	_, stop, err = s.runBroker()
+	return stop, err
+}
+
 // runBroker runs a broker as its four users until stop is called. Stop may be called several times.
 func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 	cfg, err := s.config()
