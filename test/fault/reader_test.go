@@ -44,7 +44,7 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead, level := placeApart(t, ctx, js, dir, c, levels)
-	leadCluster(t, c, c[0])
+	leadCluster(t, c[0])
 	proof, err := dead.kill()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func placeApart(
 }
 
 // leadCluster makes a server the leader of the cluster, which alone can make a consumer anew.
-func leadCluster(t *testing.T, c cluster, s *server) {
+func leadCluster(t *testing.T, s *server) {
 	t.Helper()
 	nc, err := nats.Connect(s.url(), nats.UserInfo("sys", "sys"))
 	if err != nil {
@@ -119,27 +119,6 @@ func leadCluster(t *testing.T, c cluster, s *server) {
 			return err
 		}
 		return fmt.Errorf("%s leads", leader)
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// leadStreams makes a server the leader of every stream.
-func leadStreams(t *testing.T, js jetstream.JetStream, s *server) {
-	t.Helper()
-	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-	if err := await(patience, func() error {
-		for info := range js.ListStreams(t.Context()).Info() {
-			if info.Cluster == nil || info.Cluster.Leader == s.name {
-				continue
-			}
-			if _, err := js.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, request,
-				2*time.Second); err != nil {
-				return err
-			}
-			return fmt.Errorf("%s leads %s", info.Cluster.Leader, info.Config.Name)
-		}
-		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +170,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		rounds, count = 6, 6000
 	}
 	dir, c, js := newClusterOf(t)
-	leadCluster(t, c, c[0])
+	leadCluster(t, c[0])
 	seen := newTally(t, js.Conn(), func(m *nats.Msg) string { return m.Header.Get(message.HeaderID) })
 	published := 0
 	for round := range rounds {
@@ -208,7 +187,12 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		<-js.PublishAsyncComplete()
 		published += count + 1
 		seen.await(t, 8*time.Second, published-1)
-		leadStreams(t, js, c[0]) // so that the slow one is missed by nobody
+		lead, cancel := context.WithTimeout(t.Context(), patience)
+		err := leadFrom(lead, js, c[0]) // so that the slow one is missed by nobody
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
 		s, err := js.Stream(t.Context(), intake)
 		if err != nil {
 			t.Fatal(err)
