@@ -4,9 +4,7 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -126,17 +124,12 @@ func leadCluster(t *testing.T, s *server) {
 
 // clusterLeader is the leader of the cluster, as this server knows it.
 func (s *server) clusterLeader() (string, error) {
-	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/jsz")
-	if err != nil {
-		return "", err
-	}
-	defer r.Body.Close()
 	var js struct {
 		Cluster struct {
 			Leader string `json:"leader"`
 		} `json:"meta_cluster"`
 	}
-	err = json.NewDecoder(r.Body).Decode(&js)
+	err := s.monitored("jsz", &js)
 	return js.Cluster.Leader, err
 }
 

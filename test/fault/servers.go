@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -304,16 +303,11 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 
 // readConnections counts the connections on which brokers read.
 func (s *server) readConnections() (int, error) {
-	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/connz")
-	if err != nil {
-		return 0, err
-	}
-	defer r.Body.Close()
 	var connz struct {
 		Connections []struct{ Name string }
 	}
-	if err := json.NewDecoder(r.Body).Decode(&connz); err != nil {
-		return 0, fmt.Errorf("connections of %s: %w", s.name, err)
+	if err := s.monitored("connz", &connz); err != nil {
+		return 0, err
 	}
 	n := 0
 	for _, c := range connz.Connections {
