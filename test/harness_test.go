@@ -343,8 +343,8 @@ func streams(i *instance) string {
 	return strings.Join(names, " ")
 }
 
-// keys returns the keys of a broker, read from the metadata of its streams.
-func (c *client) keys(prefix string) *message.Keys {
+// policy is that of a broker with a prefix and no other settings, with the keys from the metadata of its streams.
+func (c *client) policy(prefix string) message.Policy {
 	c.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
 	if err == nil {
@@ -353,7 +353,13 @@ func (c *client) keys(prefix string) *message.Keys {
 	if err != nil {
 		c.t.Fatalf("read the keys: %v", err)
 	}
-	return streams.Policy().Keys
+	return streams.Policy()
+}
+
+// keys are those of a broker.
+func (c *client) keys(prefix string) *message.Keys {
+	c.t.Helper()
+	return c.policy(prefix).Keys
 }
 
 // publishSealed stores a message with a seal made by these keys.

@@ -26,14 +26,7 @@ const journalStream = "DELAY_JOURNAL"
 // journaled searches the journal.
 func (c *client) journaled(q journal.Query) ([]journal.Entry, journal.Report) {
 	c.t.Helper()
-	streams, err := broker.StreamsOf(broker.Config{})
-	if err == nil {
-		err = streams.ReadKeys(context.Background(), c.js)
-	}
-	if err != nil {
-		c.t.Fatalf("read the keys: %v", err)
-	}
-	j := journal.Open(journal.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: streams.Policy()})
+	j := journal.Open(journal.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: c.policy("delay")})
 	var all []journal.Entry
 	report, err := j.Search(context.Background(), q, func(e journal.Entry) error {
 		all = append(all, e)

@@ -23,25 +23,18 @@ import (
 // it delivers. It returns the entry's sequence.
 func (c *client) fire(subject, instance string) uint64 {
 	c.t.Helper()
-	streams, err := broker.StreamsOf(broker.Config{})
-	if err == nil {
-		err = streams.ReadKeys(context.Background(), c.js)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	m := c.last(subject)
+	policy, m := c.policy("delay"), c.last(subject)
 	for name := range m.Header { // of the answer
 		if strings.HasPrefix(name, "Nats-") {
 			delete(m.Header, name)
 		}
 	}
-	e := streams.Policy().ParseTimer(message.Incoming{
+	e := policy.ParseTimer(message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
 		Data: m.Data,
 	})
 	h := e.Request.FiredHeader(m.Sequence, instance)
-	streams.Policy().Keys.SealMessage(subject, h, m.Data, time.Now())
+	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
 	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 	if err != nil {
 		c.t.Fatal(err)
