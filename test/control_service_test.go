@@ -21,13 +21,9 @@ import (
 // request asks the control service, and returns the code of its refusal; empty for none.
 func (c *client) request(into any, subject, body string, headers ...string) (refused string) {
 	c.t.Helper()
-	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
-	for i := 0; i < len(headers); i += 2 {
-		m.Header.Set(headers[i], headers[i+1])
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	answer, err := c.nc.RequestMsgWithContext(ctx, m)
+	answer, err := c.nc.RequestMsgWithContext(ctx, newMsg(subject, body, headers...))
 	if err != nil {
 		c.t.Errorf("ask %s: %v", subject, err)
 		return "none"

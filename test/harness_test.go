@@ -162,14 +162,19 @@ func (c *client) target(name string, subjects ...string) jetstream.Stream {
 	return s
 }
 
-// publish stores a message and returns the server's acknowledgement.
-func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
-	c.t.Helper()
+// newMsg is a message with headers, of which each name is before its value.
+func newMsg(subject, body string, headers ...string) *nats.Msg {
 	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
 	for h := range slices.Chunk(headers, 2) {
 		m.Header.Add(h[0], h[1])
 	}
-	ack, err := c.js.PublishMsg(context.Background(), m)
+	return m
+}
+
+// publish stores a message and returns the server's acknowledgement.
+func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
+	c.t.Helper()
+	ack, err := c.js.PublishMsg(context.Background(), newMsg(subject, body, headers...))
 	if err != nil {
 		c.t.Fatalf("publish on %s: %v", subject, err)
 	}

@@ -24,10 +24,8 @@ const victimKey, victimTarget = "order-42", "orders.core.x"
 func attacksOn(c *client, generation uint64) {
 	timer := "delaytimer." + victimKey + "." + victimTarget
 	publish := func(subject, reply, body string, headers ...string) {
-		m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(body), Header: nats.Header{}}
-		for i := 0; i < len(headers); i += 2 {
-			m.Header.Set(headers[i], headers[i+1])
-		}
+		m := newMsg(subject, body, headers...)
+		m.Reply = reply
 		_ = c.nc.PublishMsg(m)
 	}
 	is := fmt.Sprint(generation)
@@ -148,10 +146,8 @@ func TestNeighboursTimers(t *testing.T) {
 	}{
 		"all that its grants refuse": {attack: func(t *testing.T, payments *client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
-				m := &nats.Msg{Subject: subject, Reply: reply, Header: nats.Header{}}
-				for i := 0; i < len(headers); i += 2 {
-					m.Header.Set(headers[i], headers[i+1])
-				}
+				m := newMsg(subject, "", headers...)
+				m.Reply = reply
 				if err := payments.nc.PublishMsg(m); err != nil {
 					t.Error(err)
 				}
