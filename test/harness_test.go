@@ -155,11 +155,7 @@ func connected(t testing.TB, nc *nats.Conn) *client {
 // target creates a stream for these subjects.
 func (c *client) target(name string, subjects ...string) jetstream.Stream {
 	c.t.Helper()
-	s, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects})
-	if err != nil {
-		c.t.Fatalf("create stream %s: %v", name, err)
-	}
-	return s
+	return c.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
 }
 
 // newMsg is a message with headers, of which each name is before its value.
@@ -194,15 +190,11 @@ type arrival struct {
 // arrivals returns all messages of a stream.
 func (c *client) arrivals(stream string) []arrival {
 	c.t.Helper()
-	ctx := context.Background()
-	s, err := c.js.Stream(ctx, stream)
-	if err != nil {
-		c.t.Fatalf("stream %s: %v", stream, err)
-	}
+	s := c.stream(stream)
 	var all []arrival
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		m, err := s.GetMsg(ctx, seq)
+		m, err := s.GetMsg(context.Background(), seq)
 		if err != nil {
 			continue // deleted
 		}

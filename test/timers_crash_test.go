@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
@@ -45,13 +46,9 @@ func (c *client) fire(subject, instance string) uint64 {
 // forgetCursor removes the cursor of the timers' stream.
 func (c *client) forgetCursor() {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), "DELAY_TIMERS")
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	if m := c.last("delaysys.armed"); m == nil {
 		c.t.Error("there is no cursor")
-	} else if err := s.DeleteMsg(context.Background(), m.Sequence); err != nil {
+	} else if err := c.stream("DELAY_TIMERS").DeleteMsg(context.Background(), m.Sequence); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -358,13 +355,5 @@ func TestTimerWithoutRoom(t *testing.T) {
 // bound sets the bytes that a stream may have.
 func (c *client) bound(stream string, bytes int64) {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	cfg.MaxBytes = bytes
-	if _, err := c.js.UpdateStream(context.Background(), cfg); err != nil {
-		c.t.Fatal(err)
-	}
+	c.reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })
 }

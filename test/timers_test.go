@@ -49,11 +49,7 @@ func (c *client) ask(m *nats.Msg) uint64 {
 // last is the last entry of a timer's subject, nil if there is none.
 func (c *client) last(subject string) *jetstream.RawStreamMsg {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), "DELAY_TIMERS")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	m, err := s.GetLastMsgForSubject(context.Background(), subject)
+	m, err := c.stream("DELAY_TIMERS").GetLastMsgForSubject(context.Background(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
