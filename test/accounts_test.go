@@ -104,14 +104,7 @@ func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err
 func accountsWork(s *stage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
-	cfg, err := s.config()
-	if err != nil {
-		return err
-	}
-	if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
-		return err
-	}
-	_, stop, err := s.runBroker()
+	stop, err := s.provisionAndRun()
 	if err != nil {
 		return err
 	}
@@ -219,8 +212,6 @@ func targets(ctx context.Context, js jetstream.JetStream, tenant string) error {
 			return err
 		}
 	}
-	if _, err := js.Publish(ctx, tenant+".full.x", nil); err != nil {
-		return err
-	}
-	return nil
+	_, err := js.Publish(ctx, tenant+".full.x", nil)
+	return err
 }

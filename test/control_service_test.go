@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +21,9 @@ import (
 // request asks the control service, and returns the code of its refusal; empty for none.
 func (c *client) request(into any, subject, body string, headers ...string) (refused string) {
 	c.t.Helper()
-	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
-	for i := 0; i < len(headers); i += 2 {
-		m.Header.Set(headers[i], headers[i+1])
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	answer, err := c.nc.RequestMsgWithContext(ctx, m)
+	answer, err := c.nc.RequestMsgWithContext(ctx, newMsg(subject, body, headers...))
 	if err != nil {
 		c.t.Errorf("ask %s: %v", subject, err)
 		return "none"
@@ -221,8 +215,8 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := timersOn(t)
 		cfg.ReplyPrefixes = []string{"_INBOX_orders"}
-		var log logged
-		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		log := newLineLog("DELAY_REPLY_PREFIXES")
+		cfg.Log = log.logger()
 		startBroker(t, s, cfg)
 		c := newClient(t, s)
 		set := func() uint64 { return c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
@@ -262,8 +256,8 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 		if n := pending(c, "DELAY_10m"); n == 0 {
 			t.Error("the level has been purged")
 		}
-		if !strings.Contains(log.String(), "DELAY_REPLY_PREFIXES") {
-			t.Errorf("the log does not say why: %s", log.String())
+		if len(log.all()) == 0 {
+			t.Error("the log does not say why")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
 		var got control.Answer
@@ -272,24 +266,6 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 			t.Errorf("the one with its prefix is answered %q %+v", code, got)
 		}
 	})
-}
-
-// logged is what was logged.
-type logged struct {
-	mu  sync.Mutex
-	all strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
 }
 
 // TestControlWithInstances: each request is answered once, by any instance, and "nats micro" sees all of them. One that

@@ -155,21 +155,22 @@ func connected(t testing.TB, nc *nats.Conn) *client {
 // target creates a stream for these subjects.
 func (c *client) target(name string, subjects ...string) jetstream.Stream {
 	c.t.Helper()
-	s, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{Name: name, Subjects: subjects})
-	if err != nil {
-		c.t.Fatalf("create stream %s: %v", name, err)
+	return c.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
+}
+
+// newMsg is a message with headers, of which each name is before its value.
+func newMsg(subject, body string, headers ...string) *nats.Msg {
+	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
+	for h := range slices.Chunk(headers, 2) {
+		m.Header.Add(h[0], h[1])
 	}
-	return s
+	return m
 }
 
 // publish stores a message and returns the server's acknowledgement.
 func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
 	c.t.Helper()
-	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
-	for h := range slices.Chunk(headers, 2) {
-		m.Header.Add(h[0], h[1])
-	}
-	ack, err := c.js.PublishMsg(context.Background(), m)
+	ack, err := c.js.PublishMsg(context.Background(), newMsg(subject, body, headers...))
 	if err != nil {
 		c.t.Fatalf("publish on %s: %v", subject, err)
 	}
@@ -189,15 +190,11 @@ type arrival struct {
 // arrivals returns all messages of a stream.
 func (c *client) arrivals(stream string) []arrival {
 	c.t.Helper()
-	ctx := context.Background()
-	s, err := c.js.Stream(ctx, stream)
-	if err != nil {
-		c.t.Fatalf("stream %s: %v", stream, err)
-	}
+	s := c.stream(stream)
 	var all []arrival
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		m, err := s.GetMsg(ctx, seq)
+		m, err := s.GetMsg(context.Background(), seq)
 		if err != nil {
 			continue // deleted
 		}
@@ -343,8 +340,8 @@ func streams(i *instance) string {
 	return strings.Join(names, " ")
 }
 
-// keys returns the keys of a broker, read from the metadata of its streams.
-func (c *client) keys(prefix string) *message.Keys {
+// policy is that of a broker with a prefix and no other settings, with the keys from the metadata of its streams.
+func (c *client) policy(prefix string) message.Policy {
 	c.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
 	if err == nil {
@@ -353,7 +350,13 @@ func (c *client) keys(prefix string) *message.Keys {
 	if err != nil {
 		c.t.Fatalf("read the keys: %v", err)
 	}
-	return streams.Policy().Keys
+	return streams.Policy()
+}
+
+// keys are those of a broker.
+func (c *client) keys(prefix string) *message.Keys {
+	c.t.Helper()
+	return c.policy(prefix).Keys
 }
 
 // publishSealed stores a message with a seal made by these keys.

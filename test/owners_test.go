@@ -297,9 +297,5 @@ func (d *doubting) Probe() { d.told.Add(1) }
 // pending is the number of messages in a stream.
 func pending(c *client, stream string) uint64 {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return s.CachedInfo().State.Msgs
+	return c.stream(stream).CachedInfo().State.Msgs
 }

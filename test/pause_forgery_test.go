@@ -29,11 +29,7 @@ func TestForgedPauses(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v", list, err)
 		}
-		st, err := admin.js.Stream(context.Background(), pausedStream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		earlier, err := st.GetLastMsgForSubject(context.Background(), "delaysys.pauses")
+		earlier, err := admin.stream(pausedStream).GetLastMsgForSubject(context.Background(), "delaysys.pauses")
 		if err != nil {
 			t.Fatal(err)
 		}

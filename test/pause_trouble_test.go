@@ -23,35 +23,14 @@ const pausedStream = "DELAY_PAUSED"
 // limit sets how many messages the stream of what is paused may hold.
 func (c *client) limit(most int64) {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), pausedStream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	cfg.MaxMsgs = most
-	if _, err := c.js.UpdateStream(context.Background(), cfg); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// drop deletes the stream of what is paused, and returns its configuration.
-func (c *client) drop() jetstream.StreamConfig {
-	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), pausedStream)
-	if err == nil {
-		err = c.js.DeleteStream(context.Background(), pausedStream)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return s.CachedInfo().Config
+	c.reconfigure(pausedStream, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = most })
 }
 
 // silence has publishes into the stream of what is paused go unanswered, as those into one without a leader, until the
 // returned function is called.
 func (c *client) silence() (end func()) {
 	c.t.Helper()
-	cfg := c.drop()
+	cfg := c.remove(pausedStream)
 	sub, err := c.nc.Subscribe("delaysys.paused.>", func(*nats.Msg) {})
 	if err != nil {
 		c.t.Fatal(err)
@@ -60,9 +39,7 @@ func (c *client) silence() (end func()) {
 		if err := sub.Unsubscribe(); err != nil {
 			c.t.Fatal(err)
 		}
-		if _, err := c.js.CreateStream(context.Background(), cfg); err != nil {
-			c.t.Fatal(err)
-		}
+		c.create(cfg)
 	}
 }
 
@@ -74,7 +51,7 @@ func TestPausedStreamTroubles(t *testing.T) {
 	for name, begin := range map[string]func(c *client) (end func()){
 		"full":    func(c *client) func() { c.limit(1); return func() { c.limit(-1) } },
 		"silent":  (*client).silence,
-		"deleted": func(c *client) func() { c.drop(); return func() {} }, // the broker makes it again
+		"deleted": func(c *client) func() { c.remove(pausedStream); return func() {} }, // the broker makes it again
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,13 +108,7 @@ func TestPausedStreamPurged(t *testing.T) {
 		c, o := newClient(t, s), operator(t, s)
 		c.target("ORDERS", "orders.>")
 		mustPause(t, o, "orders.>")
-		st, err := c.js.Stream(context.Background(), pausedStream)
-		if err == nil {
-			err = st.Purge(context.Background())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		c.purge(pausedStream)
 		time.Sleep(time.Minute)
 		a.crash()
 		startBroker(t, s, broker.Config{})
@@ -190,9 +161,7 @@ func TestPauseWithoutItsStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{}).stop()
 		c, o := newClient(t, s), operator(t, s)
-		if err := c.js.DeleteStream(context.Background(), pausedStream); err != nil {
-			t.Fatal(err)
-		}
+		c.remove(pausedStream)
 		b := launchVerifying(t, s, broker.Config{})
 		<-b.broker.Ready()
 		c.target("ORDERS", "orders.>")
@@ -261,11 +230,8 @@ func TestLatePauseIsFound(t *testing.T) {
 				}
 				c.publish("delay.1s.orders.x", "late")
 				time.Sleep(time.Minute)
-				st, err := c.js.Stream(context.Background(), pausedStream)
-				if err != nil {
-					t.Fatal(err)
-				}
-				parked, err := st.GetLastMsgForSubject(context.Background(), "delaysys.paused."+list[len(list)-1].ID+".orders.x")
+				parked, err := c.stream(pausedStream).GetLastMsgForSubject(context.Background(),
+					"delaysys.paused."+list[len(list)-1].ID+".orders.x")
 				if err != nil {
 					t.Fatal(err)
 				}

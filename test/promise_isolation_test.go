@@ -23,12 +23,8 @@ func (c *client) many(subject string, count int, headers ...string) {
 	c.t.Helper()
 	var last jetstream.PubAckFuture
 	for i := range count {
-		m := &nats.Msg{Subject: subject, Data: fmt.Append(nil, i), Header: nats.Header{}}
-		for h := 0; h < len(headers); h += 2 {
-			m.Header.Set(headers[h], headers[h+1])
-		}
 		var err error
-		if last, err = c.js.PublishMsgAsync(m); err != nil {
+		if last, err = c.js.PublishMsgAsync(newMsg(subject, fmt.Sprint(i), headers...)); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -26,14 +26,7 @@ const journalStream = "DELAY_JOURNAL"
 // journaled searches the journal.
 func (c *client) journaled(q journal.Query) ([]journal.Entry, journal.Report) {
 	c.t.Helper()
-	streams, err := broker.StreamsOf(broker.Config{})
-	if err == nil {
-		err = streams.ReadKeys(context.Background(), c.js)
-	}
-	if err != nil {
-		c.t.Fatalf("read the keys: %v", err)
-	}
-	j := journal.Open(journal.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: streams.Policy()})
+	j := journal.Open(journal.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API", Policy: c.policy("delay")})
 	var all []journal.Entry
 	report, err := j.Search(context.Background(), q, func(e journal.Entry) error {
 		all = append(all, e)
@@ -248,32 +241,18 @@ func TestJournalHoldsUpNothing(t *testing.T) {
 	}
 }
 
-func (c *client) remove(stream string) {
-	c.t.Helper()
-	if err := c.js.DeleteStream(context.Background(), stream); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 // replaceJournal makes the journal's stream anew, in another way. Under fake time a change would remove all messages:
 // nats-server judges their age by the real clock then.
 func (c *client) replaceJournal(change func(*jetstream.StreamConfig)) {
 	c.t.Helper()
-	cfg := c.journalConfig()
-	c.remove(journalStream)
+	cfg := c.remove(journalStream)
 	change(&cfg)
-	if _, err := c.js.CreateStream(context.Background(), cfg); err != nil {
-		c.t.Fatal(err)
-	}
+	c.create(cfg)
 }
 
 func (c *client) journalConfig() jetstream.StreamConfig {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), journalStream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return s.CachedInfo().Config
+	return c.stream(journalStream).CachedInfo().Config
 }
 
 // provisionJournal does what "delaybroker provision" does.

@@ -41,7 +41,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	b.Crash()
 	a, b = natstest.StartBroker(t, one...), natstest.StartBroker(t, two...)
 	time.Sleep(time.Second)
-	if n := c.held("ORDERS"); n > 0 {
+	if n := pending(c, "ORDERS"); n > 0 {
 		t.Fatalf("%d came while paused", n)
 	}
 	resumed := time.Now()
@@ -49,7 +49,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	time.Sleep(time.Second)
 	accepted := l.end()
 	until := time.Now().Add(natstest.Patience)
-	for int(c.held("ORDERS")+c.held("MAIL")) < len(accepted) && time.Now().Before(until) {
+	for int(pending(c, "ORDERS")+pending(c, "MAIL")) < len(accepted) && time.Now().Before(until) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	orders := c.arrivals("ORDERS")

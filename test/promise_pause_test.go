@@ -38,16 +38,6 @@ func mustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// held is how many messages a stream holds.
-func (c *client) held(stream string) uint64 {
-	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return s.CachedInfo().State.Msgs
-}
-
 // checkInOrder expects these many arrivals whose bodies are numbers in order.
 func checkInOrder(t *testing.T, got []arrival, count int) {
 	t.Helper()

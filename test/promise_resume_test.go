@@ -121,9 +121,9 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 		}()
 		for after := 0; after < 3000; after += 300 {
 			mustPause(t, o, "orders.>")
-			before := c.held("ORDERS")
+			before := pending(c, "ORDERS")
 			time.Sleep(5 * time.Second)
-			if got := c.held("ORDERS"); got != before {
+			if got := pending(c, "ORDERS"); got != before {
 				t.Fatalf("paused %dms after it was resumed, %d came", after-300, got-before)
 			}
 			mustResume(t, o, "orders.>")

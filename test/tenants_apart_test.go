@@ -112,14 +112,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 	t.Parallel()
 	for file, name := range map[string]string{tenantsConf: "orders.", accountsConf: ""} {
 		err := onAccounts(t, file, "auto", func(s *stage) error {
-			cfg, err := s.config()
-			if err != nil {
-				return err
-			}
-			if err := s.provision(s.JetStream(s.as("provision", "s")), cfg); err != nil {
-				return err
-			}
-			_, stop, err := s.runBroker()
+			stop, err := s.provisionAndRun()
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/broker/lease"
@@ -23,25 +24,18 @@ import (
 // it delivers. It returns the entry's sequence.
 func (c *client) fire(subject, instance string) uint64 {
 	c.t.Helper()
-	streams, err := broker.StreamsOf(broker.Config{})
-	if err == nil {
-		err = streams.ReadKeys(context.Background(), c.js)
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	m := c.last(subject)
+	policy, m := c.policy("delay"), c.last(subject)
 	for name := range m.Header { // of the answer
 		if strings.HasPrefix(name, "Nats-") {
 			delete(m.Header, name)
 		}
 	}
-	e := streams.Policy().ParseTimer(message.Incoming{
+	e := policy.ParseTimer(message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
 		Data: m.Data,
 	})
 	h := e.Request.FiredHeader(m.Sequence, instance)
-	streams.Policy().Keys.SealMessage(subject, h, m.Data, time.Now())
+	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
 	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 	if err != nil {
 		c.t.Fatal(err)
@@ -52,13 +46,9 @@ func (c *client) fire(subject, instance string) uint64 {
 // forgetCursor removes the cursor of the timers' stream.
 func (c *client) forgetCursor() {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), "DELAY_TIMERS")
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	if m := c.last("delaysys.armed"); m == nil {
 		c.t.Error("there is no cursor")
-	} else if err := s.DeleteMsg(context.Background(), m.Sequence); err != nil {
+	} else if err := c.stream("DELAY_TIMERS").DeleteMsg(context.Background(), m.Sequence); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -365,13 +355,5 @@ func TestTimerWithoutRoom(t *testing.T) {
 // bound sets the bytes that a stream may have.
 func (c *client) bound(stream string, bytes int64) {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cfg := s.CachedInfo().Config
-	cfg.MaxBytes = bytes
-	if _, err := c.js.UpdateStream(context.Background(), cfg); err != nil {
-		c.t.Fatal(err)
-	}
+	c.reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })
 }

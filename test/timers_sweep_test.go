@@ -16,18 +16,6 @@ import (
 
 // The stream of timers is the truth: whatever is lost besides it makes a timer late, and loses none.
 
-// purge removes all messages of a stream.
-func (c *client) purge(stream string) {
-	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err == nil {
-		err = s.Purge(context.Background())
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 // TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire within two minutes of their time.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	t.Parallel()
@@ -235,11 +223,7 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 // lastSequence is how many messages a stream has ever had.
 func (c *client) lastSequence(stream string) uint64 {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return s.CachedInfo().State.LastSeq
+	return c.stream(stream).CachedInfo().State.LastSeq
 }
 
 // TestTimersStreamRecreated: the stream is deleted and made again under a running broker. What is set then fires.
@@ -253,17 +237,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "old", "Delay-For", "10m")
 		}
 		time.Sleep(10 * time.Second)
-		ctx := context.Background()
-		stream, err := c.js.Stream(ctx, "DELAY_TIMERS")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.js.DeleteStream(ctx, "DELAY_TIMERS"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.js.CreateStream(ctx, stream.CachedInfo().Config); err != nil {
-			t.Fatal(err)
-		}
+		c.create(c.remove("DELAY_TIMERS"))
 		for i := range 10 {
 			c.publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
+	"delaybroker/broker/control"
 	"delaybroker/test/natstest"
 )
 
@@ -23,10 +24,8 @@ const victimKey, victimTarget = "order-42", "orders.core.x"
 func attacksOn(c *client, generation uint64) {
 	timer := "delaytimer." + victimKey + "." + victimTarget
 	publish := func(subject, reply, body string, headers ...string) {
-		m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(body), Header: nats.Header{}}
-		for i := 0; i < len(headers); i += 2 {
-			m.Header.Set(headers[i], headers[i+1])
-		}
+		m := newMsg(subject, body, headers...)
+		m.Reply = reply
 		_ = c.nc.PublishMsg(m)
 	}
 	is := fmt.Sprint(generation)
@@ -91,16 +90,9 @@ func TestTenantsTimersApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
+				stage := &stage{Server: s, modes: "auto"}
 				if file == accountsConf {
-					stage := &stage{Server: s, modes: "auto"}
-					cfg, err := stage.config()
-					if err == nil {
-						err = stage.provision(s.JetStream(stage.as("provision", "s")), cfg)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					_, stop, err := stage.runBroker()
+					stop, err := stage.provisionAndRun()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -112,10 +104,7 @@ func TestTenantsTimersApart(t *testing.T) {
 							nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
 					}
 				}
-				quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-				orders := connected(t, s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"), quiet))
-				payments := connected(t,
-					s.Connect(nats.UserInfo("payments", "p"), nats.CustomInboxPrefix("_INBOX_payments"), quiet))
+				orders, payments := connected(t, stage.as("orders", "o")), connected(t, stage.as("payments", "p"))
 				in, spied := orders.subscribe("orders.>"), payments.subscribe(">")
 				payments.evil()
 				start := time.Now()
@@ -127,15 +116,9 @@ func TestTenantsTimersApart(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 				}
 				get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-				defer cancel()
-				answer, err := orders.nc.RequestWithContext(ctx, get, nil)
-				if err != nil {
-					t.Fatalf("ask for the timer: %v", err)
-				}
-				said, is := string(answer.Data), fmt.Sprintf(`"generation":%d,`, moved)
-				if !strings.Contains(said, `"pending"`) || !strings.Contains(said, is) {
-					t.Errorf("half an hour before it is due, it is %s, want pending as %d", said, moved)
+				var got control.Answer
+				if code := orders.request(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
+					t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
 				}
 				checkExactly(t, in, start.Add(time.Hour), 0)
 				time.Sleep(time.Hour)
@@ -163,10 +146,8 @@ func TestNeighboursTimers(t *testing.T) {
 	}{
 		"all that its grants refuse": {attack: func(t *testing.T, payments *client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
-				m := &nats.Msg{Subject: subject, Reply: reply, Header: nats.Header{}}
-				for i := 0; i < len(headers); i += 2 {
-					m.Header.Set(headers[i], headers[i+1])
-				}
+				m := newMsg(subject, "", headers...)
+				m.Reply = reply
 				if err := payments.nc.PublishMsg(m); err != nil {
 					t.Error(err)
 				}
@@ -204,14 +185,7 @@ func TestNeighboursTimers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := onAccounts(t, tenantsConf, "auto", func(s *stage) error {
-				cfg, err := s.config()
-				if err == nil {
-					err = s.provision(s.JetStream(s.as("provision", "s")), cfg)
-				}
-				if err != nil {
-					return err
-				}
-				_, stop, err := s.runBroker()
+				stop, err := s.provisionAndRun()
 				if err != nil {
 					return err
 				}

@@ -27,10 +27,7 @@ func timersOn(t testing.TB) broker.Config {
 // generation is no longer the last entry.
 func (c *client) expect(generation uint64, subject, body string, headers ...string) uint64 {
 	c.t.Helper()
-	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
-	for i := 0; i < len(headers); i += 2 {
-		m.Header.Set(headers[i], headers[i+1])
-	}
+	m := newMsg(subject, body, headers...)
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(generation, 10))
 	return c.ask(m)
 }
@@ -52,11 +49,7 @@ func (c *client) ask(m *nats.Msg) uint64 {
 // last is the last entry of a timer's subject, nil if there is none.
 func (c *client) last(subject string) *jetstream.RawStreamMsg {
 	c.t.Helper()
-	s, err := c.js.Stream(context.Background(), "DELAY_TIMERS")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	m, err := s.GetLastMsgForSubject(context.Background(), subject)
+	m, err := c.stream("DELAY_TIMERS").GetLastMsgForSubject(context.Background(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}

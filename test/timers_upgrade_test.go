@@ -80,9 +80,7 @@ no_auth_user: all
 
 				cfg.TimersSpare = true
 				if as == "all" {
-					if err := c.js.DeleteStream(context.Background(), "FILL0"); err != nil {
-						t.Fatal(err)
-					}
+					c.remove("FILL0")
 				}
 				startBroker(t, s, cfg, nats.UserInfo("all", "a"))
 				c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1m")

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -189,6 +190,20 @@ func (c cluster) end() {
 			p.close()
 		}
 	}
+}
+
+// monitored fills in what the server's monitoring says on a page.
+func (s *server) monitored(page string, into any) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	r, err := client.Get("http://" + s.monitor + "/" + page)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+		return fmt.Errorf("%s of %s: %w", page, s.name, err)
+	}
+	return nil
 }
 
 // get asks a probe whether all is well.

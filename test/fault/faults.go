@@ -21,9 +21,7 @@ func killBroker(w *world) (func() (string, error), error) {
 
 // killOwners kills a broker, and with it the server that leads the stream of the owners of lanes.
 func killOwners(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := w.leader(ctx, bucket)
+	s, err := w.leaderOf(bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +85,7 @@ func cutBroker(w *world) (func() (string, error), error) {
 }
 
 func cutLeader(w *world) (func() (string, error), error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := w.leader(ctx, target)
+	s, err := w.leaderOf(target)
 	if err != nil {
 		return nil, err
 	}

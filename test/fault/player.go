@@ -169,7 +169,7 @@ func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uin
 		return 0
 	case errors.As(err, &api) && api.ErrorCode == 10071:
 		return r.end(e, linear.Refused, 0)
-	case err != nil || ack.Duplicate || ack.Stream != "DELAY_TIMERS":
+	case err != nil || ack.Duplicate || ack.Stream != timers:
 		return r.end(e, linear.Unknown, 0)
 	}
 	return r.end(e, linear.Done, ack.Sequence)

@@ -4,9 +4,7 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +42,7 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead, level := placeApart(t, ctx, js, dir, c, levels)
-	leadCluster(t, c, c[0])
+	leadCluster(t, c[0])
 	proof, err := dead.kill()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +100,7 @@ func placeApart(
 }
 
 // leadCluster makes a server the leader of the cluster, which alone can make a consumer anew.
-func leadCluster(t *testing.T, c cluster, s *server) {
+func leadCluster(t *testing.T, s *server) {
 	t.Helper()
 	nc, err := nats.Connect(s.url(), nats.UserInfo("sys", "sys"))
 	if err != nil {
@@ -124,40 +122,14 @@ func leadCluster(t *testing.T, c cluster, s *server) {
 	}
 }
 
-// leadStreams makes a server the leader of every stream.
-func leadStreams(t *testing.T, js jetstream.JetStream, s *server) {
-	t.Helper()
-	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-	if err := await(patience, func() error {
-		for info := range js.ListStreams(t.Context()).Info() {
-			if info.Cluster == nil || info.Cluster.Leader == s.name {
-				continue
-			}
-			if _, err := js.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, request,
-				2*time.Second); err != nil {
-				return err
-			}
-			return fmt.Errorf("%s leads %s", info.Cluster.Leader, info.Config.Name)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // clusterLeader is the leader of the cluster, as this server knows it.
 func (s *server) clusterLeader() (string, error) {
-	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/jsz")
-	if err != nil {
-		return "", err
-	}
-	defer r.Body.Close()
 	var js struct {
 		Cluster struct {
 			Leader string `json:"leader"`
 		} `json:"meta_cluster"`
 	}
-	err = json.NewDecoder(r.Body).Decode(&js)
+	err := s.monitored("jsz", &js)
 	return js.Cluster.Leader, err
 }
 
@@ -191,7 +163,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		rounds, count = 6, 6000
 	}
 	dir, c, js := newClusterOf(t)
-	leadCluster(t, c, c[0])
+	leadCluster(t, c[0])
 	seen := newTally(t, js.Conn(), func(m *nats.Msg) string { return m.Header.Get(message.HeaderID) })
 	published := 0
 	for round := range rounds {
@@ -208,7 +180,12 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		<-js.PublishAsyncComplete()
 		published += count + 1
 		seen.await(t, 8*time.Second, published-1)
-		leadStreams(t, js, c[0]) // so that the slow one is missed by nobody
+		lead, cancel := context.WithTimeout(t.Context(), patience)
+		err := leadFrom(lead, js, c[0]) // so that the slow one is missed by nobody
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
 		s, err := js.Stream(t.Context(), intake)
 		if err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func reborn(w *world) (func() (string, error), error) {
 func (r *rebirth) try() (proof string, served uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	if err := r.leadFrom(ctx, r.home); err != nil {
+	if err := leadFrom(ctx, r.js, r.home); err != nil {
 		return "", 0, err
 	}
 	c, err := r.awayFromHome(ctx)
@@ -168,9 +168,9 @@ func (r *rebirth) blackOut() (heal func() error) {
 
 // leadFrom makes one server the leader of every stream, so that a question to a leader does not notice the end of
 // another server.
-func (w *world) leadFrom(ctx context.Context, s *server) error {
+func leadFrom(ctx context.Context, js jetstream.JetStream, s *server) error {
 	return retry(ctx, func(ctx context.Context) error {
-		list := w.js.ListStreams(ctx)
+		list := js.ListStreams(ctx)
 		elsewhere := 0
 		for info := range list.Info() {
 			if info.Cluster == nil || info.Cluster.Leader == s.name {
@@ -179,7 +179,7 @@ func (w *world) leadFrom(ctx context.Context, s *server) error {
 			elsewhere++
 			request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
 			api := "$JS.API.STREAM.LEADER.STEPDOWN." + info.Config.Name
-			if _, err := w.js.Conn().RequestWithContext(ctx, api, request); err != nil {
+			if _, err := js.Conn().RequestWithContext(ctx, api, request); err != nil {
 				return err
 			}
 		}

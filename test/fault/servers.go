@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -30,17 +29,34 @@ const blink = 500 * time.Millisecond
 // retire makes a server go in lame duck mode: it hands its leaderships over, and sends its clients away one by one.
 func (p *process) retire() (string, error) { return p.stop(syscall.SIGUSR2) }
 
+// leaderOf is the server that leads a stream, within our patience.
+func (w *world) leaderOf(stream string) (*server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return w.leader(ctx, stream)
+}
+
 // killLeader kills the server that leads a stream.
 func killLeader(stream string) func(*world) (func() (string, error), error) {
+	return toLeader(stream, (*server).kill, (*server).start)
+}
+
+// pauseLeader stops the server that leads a stream where it is, with its connections up.
+func pauseLeader(stream string) func(*world) (func() (string, error), error) {
+	return toLeader(stream, (*server).pause, (*server).resume)
+}
+
+// toLeader does something to the server that leads a stream, and heals it.
+func toLeader(
+	stream string, do func(*server) (string, error), heal func(*server) error,
+) func(*world) (func() (string, error), error) {
 	return func(w *world) (func() (string, error), error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		s, err := w.leader(ctx, stream)
+		s, err := w.leaderOf(stream)
 		if err != nil {
 			return nil, err
 		}
-		proof, err := s.kill()
-		return func() (string, error) { return proof, s.start() }, err
+		proof, err := do(s)
+		return func() (string, error) { return proof, heal(s) }, err
 	}
 }
 
@@ -77,20 +93,6 @@ func rollServers(end func(*process) (string, error)) func(*world) (func() (strin
 			}
 		}
 		return func() (string, error) { return fmt.Sprintf("%d processes, the last: %s", len(w.cluster), last), nil }, nil
-	}
-}
-
-// pauseLeader stops the server that leads a stream where it is, with its connections up.
-func pauseLeader(stream string) func(*world) (func() (string, error), error) {
-	return func(w *world) (func() (string, error), error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		s, err := w.leader(ctx, stream)
-		if err != nil {
-			return nil, err
-		}
-		proof, err := s.pause()
-		return func() (string, error) { return proof, s.resume() }, err
 	}
 }
 
@@ -301,16 +303,11 @@ func (w *world) consumerServer(ctx context.Context) (found *server, where string
 
 // readConnections counts the connections on which brokers read.
 func (s *server) readConnections() (int, error) {
-	r, err := (&http.Client{Timeout: 2 * time.Second}).Get("http://" + s.monitor + "/connz")
-	if err != nil {
-		return 0, err
-	}
-	defer r.Body.Close()
 	var connz struct {
 		Connections []struct{ Name string }
 	}
-	if err := json.NewDecoder(r.Body).Decode(&connz); err != nil {
-		return 0, fmt.Errorf("connections of %s: %w", s.name, err)
+	if err := s.monitored("connz", &connz); err != nil {
+		return 0, err
 	}
 	n := 0
 	for _, c := range connz.Connections {

@@ -71,7 +71,6 @@ type checker struct {
 	timers     map[string]*timed
 	byServer   map[string]map[uint64]Event // what the target's stream holds
 	read       map[string]bool
-	came       []*Event // what witnesses saw
 	report     *Report
 }
 
@@ -89,7 +88,7 @@ func Check(events []Event) *Report {
 		c.take(&events[i])
 	}
 	c.closeFaults()
-	c.takeSeen()
+	c.takeSeen(events)
 	c.compareServers()
 	ids := slices.SortedFunc(maps.Keys(c.sent), byCounter)
 	for _, id := range ids {
@@ -116,8 +115,6 @@ func (c *checker) take(e *Event) {
 		c.takePublish(e)
 	case Timer:
 		c.takeTimer(e)
-	case Seen:
-		c.came = append(c.came, e)
 	case Stored:
 		if c.byServer[e.Server] == nil {
 			c.byServer[e.Server] = make(map[uint64]Event)
@@ -148,26 +145,34 @@ func (c *checker) take(e *Event) {
 	}
 }
 
-// takeSeen gives each publish, and each timer, what witnesses saw of it. One may see a timer before its client has the
-// answer.
-func (c *checker) takeSeen() {
-	for _, e := range c.came {
-		if t := c.timerOf(e.ID); t != nil {
-			c.takeTimed(t, e)
-		} else if s := c.known(e); s != nil {
-			s.see(e)
+// takeSeen gives each publish, and each generation of a timer, what witnesses saw of it. One may see a timer before its
+// client has the answer.
+func (c *checker) takeSeen(events []Event) {
+	for i := range events {
+		e := &events[i]
+		if e.Op != Seen {
+			continue
+		}
+		s := c.cause(e)
+		if s == nil {
+			continue
+		}
+		if s.seen == nil {
+			s.seen = make(map[string]int)
+		}
+		s.seen[e.Server]++
+		if s.first == 0 {
+			s.first = e.At
 		}
 	}
 }
 
-func (s *sent) see(e *Event) {
-	if s.seen == nil {
-		s.seen = make(map[string]int)
+// cause is what a message came of: the generation of a timer, or a publish.
+func (c *checker) cause(e *Event) *sent {
+	if t := c.timerOf(e.ID); t != nil {
+		return c.generation(t, e)
 	}
-	s.seen[e.Server]++
-	if s.first == 0 {
-		s.first = e.At
-	}
+	return c.known(e)
 }
 
 func (c *checker) takePublish(e *Event) {
@@ -228,9 +233,7 @@ func (c *checker) compareServers() {
 	}
 	for _, seq := range slices.Sorted(maps.Keys(all)) {
 		e := all[seq]
-		if t := c.timerOf(e.ID); t != nil {
-			c.takeTimed(t, &e)
-		} else if s := c.known(&e); s != nil {
+		if s := c.cause(&e); s != nil {
 			s.found = append(s.found, e)
 		}
 	}

@@ -53,23 +53,19 @@ func (c *checker) takeTimer(e *Event) {
 	}
 }
 
-// takeTimed sorts in what came of a timer.
-func (c *checker) takeTimed(t *timed, e *Event) {
+// generation is that of a timer of which a message came, if its id says so.
+func (c *checker) generation(t *timed, e *Event) *sent {
 	id, err := message.ParseID(e.DelayID)
 	if err != nil || id.Stream != "DELAY_TIMERS" {
 		c.violate(WrongID, e.ID, "its Delay-Id is %q", e.DelayID)
-		return
+		return nil
 	}
 	s := t.generations[id.Sequence]
 	if s == nil {
 		s = &sent{Event: Event{ID: e.ID, At: id.At.UnixNano()}}
 		t.generations[id.Sequence] = s
 	}
-	if e.Op == Seen {
-		s.see(e)
-		return
-	}
-	s.found = append(s.found, *e)
+	return s
 }
 
 // judgeTimers judges all timers. An order in which every answer is right may have firings that are decided and not
