@@ -67,7 +67,8 @@ func (i *Inspector) try(ctx context.Context, f *Facts) trial {
 // someLevel is one that this version writes to, and clients publish to; empty when there is none.
 func someLevel(want, found []layout.Spec) (level string) {
 	for _, s := range found {
-		if _, wanted := specOf(want, s.Stream); wanted && s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
+		_, wanted := specOf(want, s.Stream)
+		if wanted && s.Kind == layout.Level && s.Format <= layout.Format && s.Broken == nil {
 			level = s.Name
 		}
 	}
