@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +26,6 @@ const (
 	lastWords = time.Second
 	// sayEvery is how often the log says that spans are dropped.
 	sayEvery = time.Minute
-
-	forever = time.Duration(1<<63 - 1)
 )
 
 // Config says how a tracer works.
@@ -46,28 +42,14 @@ type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has
 	dropped atomic.Uint64 // for want of room, or because the collector did not take them
 
-	log            *slog.Logger
-	exporter       sdk.SpanExporter
-	tracer         trace.Tracer
-	made           made // of Run's alone
-	room, batch    int  // endings that may wait, and spans in a request
-	delay, timeout time.Duration
-	heeds          bool // a producer that does not sample makes no span
-	bell           chan struct{}
-	said           ratelog.Limit
-
-	mu      sync.Mutex // guards what follows; it is held for as long as it takes to copy one ending
-	queue   []ended
-	waiting int       // those that Run has taken, and not sent, included
-	since   time.Time // local; when the first of the queue was added
-	spare   []ended   // a queue that was sent
-}
-
-// ended is a message whose span is to be made.
-type ended struct {
-	broker.Ended // without its header, which may be large
-	parent       trace.SpanContext
-	state        string
+	log      *slog.Logger
+	exporter sdk.SpanExporter
+	tracer   trace.Tracer
+	queue    queue
+	made     made          // of Run's alone
+	timeout  time.Duration // of a request
+	heeds    bool          // a producer that does not sample makes no span
+	said     ratelog.Limit
 }
 
 // New returns a tracer that takes endings at once, and sends spans when it runs. What OpenTelemetry has to say goes to
@@ -75,11 +57,13 @@ type ended struct {
 func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
-		log: cfg.Log, exporter: cfg.Exporter, heeds: env.heeds(), bell: make(chan struct{}, 1),
-		room: env.number(envQueue, defaultQueue, mostQueue), batch: env.number(envBatch, defaultBatch, mostQueue),
-		delay: env.milliseconds(envDelay, defaultDelay), timeout: env.milliseconds(envTimeout, defaultTimeout),
+		log: cfg.Log, exporter: cfg.Exporter, heeds: env.heeds(), timeout: env.milliseconds(envTimeout, defaultTimeout),
+		queue: queue{
+			room: env.number(envQueue, defaultQueue, mostQueue), batch: env.number(envBatch, defaultBatch, mostQueue),
+			delay: env.milliseconds(envDelay, defaultDelay), bell: make(chan struct{}, 1),
+		},
 	}
-	t.batch = min(t.batch, t.room)
+	t.queue.batch = min(t.queue.batch, t.queue.room)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
 	of, err := resourceOf(cfg.Version)
 	if err != nil {
@@ -111,34 +95,13 @@ func (t *Tracer) Ended(e broker.Ended) {
 		return
 	}
 	e.Header = nil
-	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.waiting >= t.room {
+	if !t.queue.add(ended{e, parent, state}, time.Now()) {
 		t.dropped.Add(1)
-		return
-	}
-	if len(t.queue) == 0 {
-		t.since = now
-		t.ring()
-	}
-	t.queue = append(t.queue, ended{e, parent, strings.Clone(state)})
-	t.waiting++
-	if len(t.queue) == t.batch {
-		t.ring()
 	}
 }
 
 // Counts says how many spans the collector has taken, and how many were dropped. It may be called from any goroutine.
 func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
-
-// ring wakes Run.
-func (t *Tracer) ring() {
-	select {
-	case t.bell <- struct{}{}:
-	default:
-	}
-}
 
 // Run sends spans until ctx ends and then, for a second at most, what waits.
 func (t *Tracer) Run(ctx context.Context) {
@@ -148,7 +111,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		some, wait := t.take(time.Now(), false)
+		some, wait := t.queue.take(time.Now(), false)
 		if len(some) > 0 {
 			t.send(work, some)
 			continue
@@ -156,11 +119,11 @@ func (t *Tracer) Run(ctx context.Context) {
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case <-t.bell:
+		case <-t.queue.bell:
 		case <-timer.C:
 		}
 	}
-	some, _ := t.take(time.Now(), true)
+	some, _ := t.queue.take(time.Now(), true)
 	t.send(work, some)
 	if err := t.exporter.Shutdown(work); err != nil {
 		t.log.Debug("the exporter of spans was cut off", "err", err)
@@ -170,37 +133,18 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// take returns what is to be sent, or how long until something is. All takes what there is.
-func (t *Tracer) take(now time.Time, all bool) (some []ended, wait time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.queue) == 0 {
-		return nil, forever
-	}
-	if wait = t.since.Add(t.delay).Sub(now); wait > 0 && len(t.queue) < t.batch && !all {
-		return nil, wait
-	}
-	some, t.queue, t.spare = t.queue, t.spare[:0], nil
-	return some, 0
-}
-
 // send makes the spans, and sends them in batches.
 func (t *Tracer) send(ctx context.Context, all []ended) {
-	for some := range slices.Chunk(all, t.batch) {
+	for some := range slices.Chunk(all, t.queue.batch) {
 		for i := range some {
 			t.span(&some[i])
 		}
 		if spans := t.made.take(); len(spans) > 0 {
 			t.export(ctx, spans)
 		}
-		t.mu.Lock()
-		t.waiting -= len(some)
-		t.mu.Unlock()
+		t.queue.sent(len(some))
 	}
-	clear(all)
-	t.mu.Lock()
-	t.spare = all[:0]
-	t.mu.Unlock()
+	t.queue.giveBack(all)
 }
 
 // export sends one batch. The exporter repeats what a collector that is busy does not take, until the timeout.

@@ -204,8 +204,8 @@ func TestSampling(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
 		t.Errorf("a message that is not sampled costs %v allocations, want none", n)
 	}
-	if tr.waiting != 0 {
-		t.Errorf("%d messages that are not sampled take room", tr.waiting)
+	if tr.queue.waiting != 0 {
+		t.Errorf("%d messages that are not sampled take room", tr.queue.waiting)
 	}
 }
 
@@ -317,8 +317,8 @@ func BenchmarkEnded(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				tr.Ended(e)
-				if len(tr.queue) == tr.room {
-					tr.queue, tr.waiting = tr.queue[:0], 0
+				if len(tr.queue.queued) == tr.queue.room {
+					tr.queue.queued, tr.queue.waiting = tr.queue.queued[:0], 0
 				}
 			}
 		})
