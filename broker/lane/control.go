@@ -11,7 +11,6 @@ import (
 // So it may cost us a consumer or a request, but never a message.
 type control struct {
 	kind    controlKind
-	left    int    // messages that the ended request asked for and did not get
 	room    int    // noRoom: bytes that the request had left; zero if not known
 	last    uint64 // heartbeat: the consumer's number of its last message, if counted
 	counted bool   // heartbeat: last is known
@@ -48,9 +47,6 @@ func parseControl(h nats.Header) control {
 		c.kind = requestEnded
 	default:
 		c.kind = consumerEnded
-	}
-	if left, err := strconv.ParseUint(h.Get("Nats-Pending-Messages"), 10, 31); err == nil {
-		c.left = int(left)
 	}
 	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == noRoom {
 		c.room = int(room)

@@ -83,7 +83,10 @@
 // 611 and 631 without, in turns. What costs is the firing of each message at its own time.
 //
 // To ask for 2,000 messages at a time, and to take in 64 of them before looking at all else: 100,000 messages that are
-// due at once came no sooner, and in one run of six a flood made the lane stand still (TestFloodSlowsNobody).
+// due at once came no sooner.
+//
+// To count the messages that are still to come for all requests together, by what the server says when a request ends.
+// It does not always say so, and a lane stood still: see requests.
 //
 // # The price of watching an idle lane
 //

@@ -3,7 +3,6 @@ package lane
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 )
 
 const (
-	pullBatch = 500 // messages asked for at a time
 	// behindFor is how long a consumer may lack a message that the leader has before it is replaced. nats-server places
 	// consumers without replicas on random servers, and one that is cut off from the leader goes on sending heartbeats.
 	behindFor = 2 * time.Second
@@ -25,8 +23,7 @@ const (
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is the life of one consumer. The next request is sent when half of the last one is used, so that two overlap at
-// most, or three when a message comes after the lane was idle.
+// pull is the life of one consumer.
 type pull struct {
 	r         *Reader
 	name      string // of the consumer
@@ -34,10 +31,9 @@ type pull struct {
 	clustered bool   // see separate
 	largest   int    // size of a request that holds any message
 	msgs      chan *nats.Msg
-	sub       *nats.Subscription
+	requests  requests
 
 	consumer uint64    // the consumer's number of its last message
-	wanted   int       // messages requested and not yet received
 	large    bool      // the next message is larger than the reader's buffer
 	tail     bool      // no message was stored behind the last one
 	tried    bool      // the consumer answered a quick request, so that a slow one may follow
@@ -53,7 +49,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
 		largest: maxMsg + 8<<10,
-		msgs:    make(chan *nats.Msg, 3*pullBatch),
+		msgs:    make(chan *nats.Msg, (atOnce+1)*pullBatch), // all that was asked for, and what the server says
 		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
 	}
 }
@@ -66,11 +62,9 @@ func separate(info *jetstream.StreamInfo, connected string) bool {
 
 // open subscribes to the inbox and creates the consumer.
 func (p *pull) open(ctx context.Context) error {
-	sub, err := p.r.cfg.Conn.ChanSubscribe(p.r.cfg.Inbox+"."+rand.Text(), p.msgs)
-	if err != nil {
-		return fmt.Errorf("subscribe to the inbox: %w", err)
+	if err := p.requests.subscribe(p.r.cfg.Conn, p.r.cfg.Inbox, p.msgs); err != nil {
+		return err
 	}
-	p.sub = sub
 	return p.r.request(ctx, func(ctx context.Context) error {
 		_, err := p.r.cfg.JetStream.CreateConsumer(ctx, p.r.cfg.Stream, jetstream.ConsumerConfig{
 			FilterSubjects:    p.filters(),
@@ -98,13 +92,10 @@ func (p *pull) filters() []string {
 	return []string{p.r.cfg.Filter}
 }
 
-// close ends the subscription. On a clean stop it also deletes the consumer. Otherwise the server does that after
+// close ends the subscriptions. On a clean stop it also deletes the consumer. Otherwise the server does that after
 // layout.InactiveThreshold, since after a loss of connection it would not receive our request.
 func (p *pull) close(ctx context.Context) {
-	if p.sub == nil {
-		return
-	}
-	_ = p.sub.Unsubscribe() // fails only on a closed connection
+	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -130,7 +121,8 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried, p.wanted = false, 0 // the requests may be lost together with the consumer
+			p.tried = false
+			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
 			}
@@ -171,30 +163,20 @@ func (p *pull) patience() time.Duration {
 // a message or a heartbeat has shown that the consumer is the one we made.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.tried {
-		return time.Second, 2 * time.Second
+		return quickHeartbeat, 2 * time.Second
 	}
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch.
+// ask sends a request for another batch, if one is wanting.
 func (p *pull) ask() error {
+	place, ok := p.requests.wanting(p.tail, p.large)
+	if !ok {
+		return nil
+	}
 	heartbeat, expires := p.watch()
-	n := pullBatch - p.wanted
-	body, err := json.Marshal(struct {
-		Batch     int           `json:"batch"`
-		MaxBytes  int           `json:"max_bytes"`
-		Expires   time.Duration `json:"expires"`
-		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, p.bytes(), expires, heartbeat})
-	if err != nil {
-		return fmt.Errorf("encode the request: %w", err)
-	}
-	subject := p.r.api.API + ".CONSUMER.MSG.NEXT." + p.r.cfg.Stream + "." + p.name
-	if err := p.r.cfg.Conn.PublishRequest(subject, p.sub.Subject, body); err != nil {
-		return fmt.Errorf("ask for messages: %w", err)
-	}
-	p.wanted += n
-	return nil
+	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
+		body{Batch: pullBatch, MaxBytes: p.bytes(), Expires: expires, Heartbeat: heartbeat})
 }
 
 // bytes is the size of the next request. If the next message with its headers does not fit, the server answers 409 and
@@ -206,11 +188,12 @@ func (p *pull) bytes() int {
 	return p.r.cfg.Buffer
 }
 
-// receive takes a message from the inbox: a stored one, or a control message.
+// receive takes a message from an inbox: a stored one, or a control message.
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
-	s, ok := parseStored(m, p.r.cfg.Stream, p.name)
+	q := p.requests.of(m)
+	s, ok := parseStored(m, p.requests.inbox, p.r.cfg.Stream, p.name)
 	if !ok {
-		return p.control(ctx, m)
+		return p.control(ctx, q, m)
 	}
 	if s.consumer != p.consumer+1 {
 		return errLost
@@ -218,26 +201,23 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	p.consumer = s.consumer
 	p.tried = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
-	p.wanted--
 	p.behind = time.Time{}
-	// More messages follow after an idle time. The request of that time has a slow heartbeat, so send a quick one.
-	slow := p.tail && s.Behind > 0
 	p.tail = s.Behind == 0
-	if slow || p.wanted <= pullBatch/2 {
-		if err := p.ask(); err != nil {
-			return err
-		}
+	q.left--
+	q.room -= m.Size()
+	if err := p.ask(); err != nil {
+		return err
 	}
 	return p.r.accept(ctx, s)
 }
 
-// control takes a message that the server itself wrote, or a forger.
-func (p *pull) control(ctx context.Context, m *nats.Msg) error {
-	if m.Subject != p.sub.Subject {
+// control takes a message that the server itself wrote, or a forger. What is said of an earlier request at the same
+// place means nothing.
+func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
+	if m.Subject != q.reply {
 		return nil
 	}
 	c := parseControl(m.Header)
-	p.wanted = max(0, p.wanted-c.left)
 	switch {
 	case c.kind == nothing:
 		return nil
@@ -253,10 +233,8 @@ func (p *pull) control(ctx context.Context, m *nats.Msg) error {
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server says %s", c.words)
 	}
-	if p.wanted <= pullBatch/2 {
-		return p.ask()
-	}
-	return nil
+	q.end()
+	return p.ask()
 }
 
 // compare asks the leader whether the consumer lacks a message: in a cluster once in a while, and always when the

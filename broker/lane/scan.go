@@ -139,11 +139,12 @@ func (s Scan) batch() int {
 
 // next takes one batch. More is false when no message is behind it, or the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
+	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	body, err := json.Marshal(struct {
 		Batch    int  `json:"batch"`
 		MaxBytes int  `json:"max_bytes"`
 		NoWait   bool `json:"no_wait"`
-	}{b.batch(), max(scanBytes, int(b.Conn.MaxPayload())+8<<10), true})
+	}{b.batch(), room, true})
 	if err != nil {
 		return false, fmt.Errorf("bug: encode the request: %w", err)
 	}
@@ -152,7 +153,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	}
 	silence := time.NewTimer(scanPatience)
 	defer silence.Stop()
-	for got := 0; got < b.batch(); {
+	for got := 0; got < b.batch() && room > 0; { // without room the batch has ended, and the server does not say so
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -165,7 +166,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 				}
 				continue
 			}
-			s, ok := parseStored(m, b.Stream, b.name)
+			s, ok := parseStored(m, b.inbox, b.Stream, b.name)
 			if !ok {
 				continue
 			}
@@ -174,6 +175,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 			}
 			b.last = s.consumer
 			got++
+			room -= m.Size()
 			if b.To > 0 && s.Sequence > b.To || !b.take(s) || b.To > 0 && s.Sequence == b.To {
 				return false, nil
 			}

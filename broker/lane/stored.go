@@ -25,12 +25,12 @@ type Stored struct {
 const ackPrefix = "$JS.ACK."
 
 // parseStored reads a message from our inbox as a stored one. Two things make it one. Its reply subject says where it
-// is stored. And its subject is not the inbox: clients can publish to an inbox, but only the server delivers messages
-// with another subject there. The reply subject must name our own consumer, whose name nobody can guess: somebody could
-// make the server deliver another stream to our inbox. The headers prove nothing, since a client may have written
-// "Status: 409".
-func parseStored(m *nats.Msg, stream, consumer string) (Stored, bool) {
-	if m.Subject == m.Sub.Subject || !strings.HasPrefix(m.Reply, ackPrefix) {
+// is stored. And its subject is not below the inbox: clients can publish to an inbox, but only the server delivers
+// messages with another subject there. The reply subject must name our own consumer, whose name nobody can guess:
+// somebody could make the server deliver another stream to our inbox. The headers prove nothing, since a client may
+// have written "Status: 409".
+func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
+	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
 	}
 	from, s, ok := parseReply(m.Reply[len(ackPrefix):])

@@ -80,7 +80,7 @@ func FuzzReply(f *testing.F) {
 // TestParseStored: only the reply subject makes a stored message, and never under the inbox's own subject. Headers say
 // nothing: clients write those.
 func TestParseStored(t *testing.T) {
-	const inbox = "_INBOX.x.y"
+	const inbox = "_INBOX.x."
 	const stored = "$JS.ACK.S.c.1.42.7.1732060800123456789.3"
 	for _, tt := range []struct {
 		name           string
@@ -94,15 +94,15 @@ func TestParseStored(t *testing.T) {
 			nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"99"}}, true},
 		{"of another stream", "delay.30m.x", "$JS.ACK.T.c.1.42.7.1732060800123456789.3", nil, false},
 		{"of another consumer", "delay.30m.x", "$JS.ACK.S.d.1.42.7.1732060800123456789.3", nil, false},
-		{"forged into the inbox", inbox, stored, nil, false},
-		{"a heartbeat", inbox, "", nats.Header{"Status": {"100"}}, false},
+		{"forged into the inbox", inbox + "0.7", stored, nil, false},
+		{"a heartbeat", inbox + "0.7", "", nats.Header{"Status": {"100"}}, false},
 		{"without a reply", "delay.30m.x", "", nil, false},
 		{"another reply", "delay.30m.x", "_INBOX.a.b", nil, false},
 		{"an almost right one", "delay.30m.x", "$JS.ACK.S.c", nil, false},
 		{"another prefix", "delay.30m.x", "$JS.ACKS.c.1.42.7.1732060800123456789.3", nil, false},
 	} {
-		m := &nats.Msg{Subject: tt.subject, Reply: tt.reply, Header: tt.header, Sub: &nats.Subscription{Subject: inbox}}
-		s, ok := parseStored(m, "S", "c")
+		m := &nats.Msg{Subject: tt.subject, Reply: tt.reply, Header: tt.header}
+		s, ok := parseStored(m, inbox, "S", "c")
 		if ok != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.want)
 		}

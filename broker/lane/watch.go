@@ -2,6 +2,9 @@ package lane
 
 import "time"
 
+// quickHeartbeat is the heartbeat in the middle of a lane.
+const quickHeartbeat = time.Second
+
 // Watch returns the heartbeat that a reader asks of its consumer, and the time after which the request ends. A consumer
 // that disappears silently is noticed after two and a half heartbeats.
 //
@@ -20,11 +23,11 @@ import "time"
 // late in a lane of 3 s or more, and in a shorter lane by 2.5 s at most.
 func Watch(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
 	if !tail {
-		return time.Second, 30 * time.Second
+		return quickHeartbeat, 30 * time.Second
 	}
 	heartbeat = 10 * time.Minute
 	if clustered {
-		heartbeat = min(max(delay/4, time.Second), time.Minute)
+		heartbeat = min(max(delay/4, quickHeartbeat), time.Minute)
 	}
 	return heartbeat, max(4*heartbeat, 30*time.Second)
 }

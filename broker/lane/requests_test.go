@@ -1,0 +1,162 @@
+package lane
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+// TestRequestsUsedUpExactly: a reader goes on reading when its messages have used up the bytes of a request exactly,
+// where nats-server ends the request without a word: in the middle of a lane, and at its tail, where nothing else would
+// wake it for 25 minutes. The requests of the readers differ by a byte each, and by more than a message in all, so some
+// of them are used up exactly.
+func TestRequestsUsedUpExactly(t *testing.T) {
+	const stored, later, least, most = 20, 15, 900, 1020 // the last two are bytes
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, stored)
+		var readers []*owner
+		for buffer := least; buffer < most; buffer++ {
+			nc := s.Connect()
+			o := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), Buffer: buffer})
+			go o.take(1 << 30)
+			readers = append(readers, o)
+		}
+		for _, o := range readers {
+			o.check(1, stored)
+		}
+		time.Sleep(time.Minute)
+		for i := range later {
+			r.publish(stored+i+1, stored+i+1)
+			time.Sleep(50 * time.Millisecond)
+			for _, o := range readers {
+				o.check(1, stored+i+1)
+				o.checkEpochs("fresh")
+			}
+		}
+	})
+}
+
+// TestFewRequestsWait: however the messages come, no more than three requests wait at the server, which looks at each
+// of them for each message.
+func TestFewRequestsWait(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		o := r.read(s.Connect(), 0)
+		last := 0
+		for i := range 3000 { // some at once, and none behind them: the tail comes and goes
+			n := 1 + i%3
+			r.burst(last+1, last+n)
+			last += n
+			time.Sleep(10 * time.Millisecond)
+			if i%100 > 0 {
+				continue
+			}
+			c, err := r.js.Consumer(context.Background(), r.spec.Stream, r.consumers()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.CachedInfo().NumWaiting; got > atOnce {
+				t.Fatalf("%d requests wait after %d messages, want %d at most", got, last, atOnce)
+			}
+		}
+		o.check(1, last)
+		o.checkEpochs("fresh")
+	})
+}
+
+// TestWanting says when the next request is sent, from what the open ones have left.
+func TestWanting(t *testing.T) {
+	const size = 1000
+	fresh := request{left: pullBatch, bytes: size, room: size}
+	used := request{left: pullBatch / 2, bytes: size, room: size}
+	full := request{left: pullBatch, bytes: size, room: size / 2}
+	over, exact := request{bytes: size, room: size}, request{left: pullBatch, bytes: size}
+	quick := fresh
+	quick.quick = true
+	quickUsed := used
+	quickUsed.quick = true
+	for _, tt := range []struct {
+		name        string
+		all         [atOnce]request
+		tail, large bool
+		place       int // of the next request, or -1 for none
+	}{
+		{"none yet", [atOnce]request{}, true, false, 0},
+		{"none open", [atOnce]request{over, exact, over}, false, false, 0},
+		{"a fresh one at the tail", [atOnce]request{fresh}, true, false, -1},
+		{"a used one at the tail", [atOnce]request{over, used}, true, false, 0},
+		{"its bytes are used", [atOnce]request{full}, true, false, 1},
+		{"its bytes are used by a large one", [atOnce]request{full}, true, true, -1},
+		{"two used ones", [atOnce]request{used, full}, true, false, -1},
+		{"a slow one in the middle", [atOnce]request{fresh}, false, false, 1},
+		{"two slow ones in the middle", [atOnce]request{used, over, fresh}, false, false, 1},
+		{"a quick one in the middle", [atOnce]request{quick}, false, false, -1},
+		{"a used quick one in the middle", [atOnce]request{quickUsed}, false, false, 1},
+		{"a slow and a used quick one", [atOnce]request{used, quickUsed}, false, false, -1},
+		{"all", [atOnce]request{used, used, used}, false, false, -1},
+	} {
+		rs := requests{all: tt.all}
+		place, ok := rs.wanting(tt.tail, tt.large)
+		if ok != (tt.place >= 0) || ok && place != tt.place {
+			t.Errorf("%s: %d, %v, want %d", tt.name, place, ok, tt.place)
+		}
+	}
+}
+
+// TestScanUsedUpExactly: a scan goes on when the messages of a batch have used up its bytes exactly.
+func TestScanUsedUpExactly(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		store := func(size int) { r.store(&nats.Msg{Subject: "delay.30m.x", Data: make([]byte, size)}) }
+		fill := func(last int) {
+			for range 4 {
+				store(900_000)
+			}
+			store(last)
+			store(0) // behind the batch
+		}
+		fill(500_000)
+		free := scanBytes - r.sizeOf(5)
+		r.replace()
+		fill(500_000 + free)
+		if got := r.sizeOf(5); got != scanBytes {
+			t.Fatalf("five messages take %d bytes, want %d", got, scanBytes)
+		}
+		start := time.Now()
+		if got, err := r.scanned(r.scan()); err != nil || len(got) != 6 {
+			t.Errorf("got %d messages and %v, want 6", len(got), err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// sizeOf is the size of the first messages of the stream as the server counts it for a scan.
+func (r *rig) sizeOf(count int) (size int) {
+	r.t.Helper()
+	c, err := r.js.CreateConsumer(context.Background(), r.spec.Stream, jetstream.ConsumerConfig{
+		Name: r.scan().For + "-" + rand.Text(), AckPolicy: jetstream.AckNonePolicy,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	batch, err := c.Fetch(count)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for m := range batch.Messages() {
+		size += len(m.Subject()) + len(m.Reply()) + len(m.Data())
+	}
+	if err := r.js.DeleteConsumer(context.Background(), r.spec.Stream, c.CachedInfo().Name); err != nil {
+		r.t.Fatal(err)
+	}
+	return size
+}
