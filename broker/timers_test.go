@@ -29,6 +29,11 @@ func TestPendingGivesWay(t *testing.T) {
 		header func(f *flight) message.Header
 		kept   bool
 	}{
+		"ours, or not": {func(f *flight) message.Header {
+			h := f.request.FiredHeader(7, "me")
+			h["Delay-Seal"] = []string{"unknown.key"}
+			return h
+		}, true},
 		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true},
 		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false},
 		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false},

@@ -273,6 +273,45 @@ func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
 	})
 }
 
+// TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a
+// client sets it anew. It is not delivered again.
+func TestTimerToldAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var stuck atomic.Bool
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		})
+		cfg := timersOn(t)
+		cfg.APIPrefix, cfg.TimerHistory = "X.API", time.Minute
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "900ms")
+		time.Sleep(800 * time.Millisecond)
+		stuck.Store(true)
+		time.Sleep(time.Second)
+		b.crash()
+		stuck.Store(false)
+		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
+			t.Fatalf("the last entry is %+v, want what tells that it was delivered", m)
+		}
+		again := time.Now()
+		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		startBroker(t, s, cfg)
+		time.Sleep(5 * time.Second)
+		if n := pending(c, "DELAY_TIMERS"); n != 2 {
+			t.Errorf("there are %d entries, want the new set and the cursor", n)
+		}
+		checkExactly(t, in, again.Add(10*time.Minute), 1)
+		time.Sleep(5 * time.Minute)
+		if got := bodies(in.all()); got != "new old" {
+			t.Errorf("there came %q, want each once", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
 // TestTimerSetOverItsFiring: a client sets a timer anew, or cancels it, and expects nothing, while its firing is on its
 // way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
 // was set comes when it is due.
@@ -357,9 +396,12 @@ func TestTimerFiringIsSwept(t *testing.T) {
 		startBroker(t, s, timersOn(t))
 		time.Sleep(time.Until(start.Add(10 * time.Minute)))
 		c.fire("delaytimer.k.orders.x", "ghost")
-		again := time.Now()
-		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
-		time.Sleep(3 * time.Minute)
+		var again time.Time
+		for range 360 { // so that one is in memory when the sweep comes
+			again = time.Now()
+			c.publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
+			time.Sleep(500 * time.Millisecond)
+		}
 		if got := bodies(in.all()); got != "old" {
 			t.Errorf("after three minutes there came %q, want what had fired", got)
 		}
@@ -405,6 +447,36 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and takes it over again. A
+// client has put something over the firing, so that its set is removed. The firing is delivered at once.
+func TestFiringLeftByOurselves(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &fickle{of: "DELAY_TIMERS", lease: make(chan *fickleLease, 10)}
+		f.held.Store(true)
+		cfg := timersOn(t)
+		cfg.Leaser = f
+		startBroker(t, s, cfg)
+		lease := <-f.lease
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // which is no stream, and does not acknowledge
+		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
+		time.Sleep(1600 * time.Millisecond)
+		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		time.Sleep(1200 * time.Millisecond)
+		if got := bodies(in.all()); got != "old" {
+			t.Errorf("before the lane is lost, there came %q", got)
+		}
+		close(lease.done)
+		<-lease.left
+		<-f.lease
+		time.Sleep(100 * time.Millisecond)
+		if got := bodies(in.all()); got != "old×2" {
+			t.Errorf("when it is back, there came %q", got)
+		}
+	})
 }
 
 // TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
