@@ -28,18 +28,19 @@ func TestPendingGivesWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		header func(f *flight) message.Header
 		kept   bool
+		keys   *message.Keys
 	}{
 		"ours, or not": {func(f *flight) message.Header {
 			h := f.request.FiredHeader(7, "me")
-			h["Delay-Seal"] = []string{"unknown.key"}
+			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
 			return h
-		}, true},
-		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true},
-		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false},
-		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false},
-		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false},
-		"noise":              {func(*flight) message.Header { return nil }, false},
-		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false},
+		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
+		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true, nil},
+		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false, nil},
+		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
+		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
+		"noise":              {func(*flight) message.Header { return nil }, false, nil},
+		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false, nil},
 	} {
 		for stage, doubt := range map[alarm.Stage]func(*worker, *flight){
 			alarm.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
@@ -50,6 +51,7 @@ func TestPendingGivesWay(t *testing.T) {
 			},
 		} {
 			w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+			w.timers.stream.Policy.Keys = tt.keys
 			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
 			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
 				t.Fatalf("it is in stage %d, want %d, and %d wait", f.timer.Stage, stage, w.flights.waiting())
