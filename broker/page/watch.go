@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"delaybroker/broker"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 )
@@ -68,13 +69,13 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(left) > linger {
 			return
 		}
-		spans := ""
+		var more broker.Asked
 		if at := now.Truncate(history.Fine); !at.Equal(step) {
-			step, spans = at, historyHour
+			step, more.History = at, historyHour
 		}
-		members, trouble := asker.fleet(ctx, spans)
+		members, trouble := asker.fleet(ctx, more)
 		now = time.Now()
-		if spans != "" {
+		if more.History != "" {
 			w.sendHistory(now, members)
 		}
 		w.frame(now, members, trouble)
