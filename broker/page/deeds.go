@@ -162,6 +162,9 @@ func eachPage(ctx context.Context, timers *control.Timers, b control.Bulk) (all 
 			return all, err
 		}
 		all.Add(page)
+		if refused := inspect.Forbidden(ctx); refused != nil {
+			return all, refused
+		}
 		if page.Next == 0 || ctx.Err() != nil {
 			return all, nil
 		}
@@ -177,7 +180,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 			return done{}, err
 		}
 		all, err := eachPage(ctx, i.Timers(), b)
-		if err != nil && all.Matched == 0 {
+		if err != nil && (all.Matched == 0 || all.Outcomes[timer.Unknown] == all.Matched) {
 			return done{}, err
 		}
 		return manyDone(d, all, err), nil
@@ -187,6 +190,9 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 		return done{}, err
 	}
 	a, err := i.Timers().Do(ctx, w)
+	if err == nil && a.Outcome == timer.Unknown {
+		err = inspect.Forbidden(ctx) // that is why
+	}
 	if err != nil {
 		return done{}, err
 	}
