@@ -121,7 +121,7 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-	a, err := i.Timers().Do(ctx, w)
+	a, err := doTimer(ctx, i, w)
 	return answer{shell{"timers", "show"}.word(w.Key).word(w.Target).String(), a}, err
 }
 
