@@ -43,7 +43,6 @@ type Broker struct {
 	tally   *figures.Tally
 	roster  roster
 	pauses  pausing
-	lately  atomic.Pointer[[]figures.TargetAnswer] // at the end of the last step of the history
 	log     *slog.Logger
 	started time.Time // when it was made
 

@@ -22,7 +22,7 @@ func (b *Broker) remember(ctx context.Context) {
 		book.Add(now, s.Kept())
 		if !lastAt.IsZero() {
 			lately := figures.TargetsSince(s.Targets, last, now.Sub(lastAt))
-			b.lately.Store(&lately)
+			b.tally.Lately.Store(&lately)
 		}
 		last, lastAt = s.Targets, now
 		select {
@@ -35,7 +35,7 @@ func (b *Broker) remember(ctx context.Context) {
 
 // Targets are the targets that this instance delivered to, as of the last step of its history, where one is kept.
 func (b *Broker) Targets() []figures.TargetAnswer {
-	if lately := b.lately.Load(); lately != nil {
+	if lately := b.tally.Lately.Load(); lately != nil {
 		return *lately
 	}
 	return figures.TargetsSince(b.Status().Targets, nil, 0)

@@ -20,6 +20,7 @@ type Tally struct {
 	Lateness      map[layout.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
+	Lately        atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
 }
 
 // NewTally begins at zero.
