@@ -24,18 +24,41 @@ const (
 // Answer is what a running instance reports of itself.
 type Answer = figures.Answer
 
-// HeaderHistory is what a question says that is to be answered with a history as well: HistoryHour or HistoryDay.
+// The headers of a question that is to be answered with more: with a history, of HistoryHour or HistoryDay, and with
+// what was delivered to each target, for any value.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
 	HistoryDay    = "24h"
+	HeaderTargets = "Delay-Targets"
 )
 
-// historyPause is the least time between two answers with a history, which are some thirty kilobytes.
-const historyPause = 200 * time.Millisecond
+// Asked is what a question asks for beside how the instance is. The zero value is nothing.
+type Asked struct {
+	History string // HistoryHour or HistoryDay
+	Targets bool
+}
+
+// Header is what a question says.
+func (a Asked) Header() nats.Header {
+	h := nats.Header{}
+	if a.History != "" {
+		h.Set(HeaderHistory, a.History)
+	}
+	if a.Targets {
+		h.Set(HeaderTargets, "true")
+	}
+	return h
+}
+
+// morePause is the least time between two answers with more, which are some thirty kilobytes.
+const morePause = 200 * time.Millisecond
 
 // a question of an operator.
-type question struct{ reply, history string }
+type question struct {
+	reply string
+	Asked
+}
 
 // Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer {
@@ -64,7 +87,7 @@ func (b *Broker) answer(ctx context.Context) {
 			return
 		}
 		select {
-		case asked <- question{m.Reply, m.Header.Get(HeaderHistory)}:
+		case asked <- question{m.Reply, Asked{m.Header.Get(HeaderHistory), m.Header.Get(HeaderTargets) != ""}}:
 		default:
 		}
 	})
@@ -82,8 +105,8 @@ func (b *Broker) answer(ctx context.Context) {
 				b.log.Debug("answering an operator", "err", err)
 			}
 			pause := answerPause
-			if q.history != "" {
-				pause = historyPause
+			if q.Asked != (Asked{}) {
+				pause = morePause
 			}
 			select {
 			case <-ctx.Done():
@@ -96,7 +119,10 @@ func (b *Broker) answer(ctx context.Context) {
 
 func (b *Broker) tell(q question) error {
 	a := b.Answer()
-	a.History = b.history(q.history, time.Now())
+	a.History = b.history(q.History, time.Now())
+	if q.Targets {
+		a.Targets = b.Targets()
+	}
 	body, err := json.Marshal(a)
 	if err != nil {
 		return err

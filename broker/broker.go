@@ -89,7 +89,8 @@ func New(links Links, cfg Config) (*Broker, error) {
 			conns: links, links: link.NewStates(links), reading: reading,
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
-		log: cfg.Log, started: time.Now(), tally: figures.NewTally(), ready: make(chan struct{}), stop: make(chan error, 1),
+		log: cfg.Log, started: time.Now(), tally: figures.NewTally(cfg.Rates),
+		ready: make(chan struct{}), stop: make(chan error, 1),
 	}
 	b.pauses.Keeper = b.newKeeper()
 	b.leaser = b.newLeaser()
@@ -117,7 +118,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	cfg := b.cfg
 	room := budget.New(cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
-		Modes: cfg.Deliver, Rates: cfg.Rates, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
 		Window: min(cfg.HoldMessages, room.Most()/2/flightOverhead), WindowBytes: room.Most() / 2, Log: b.log,
 	})

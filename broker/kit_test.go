@@ -31,7 +31,7 @@ func atWork(t *testing.T, l layout.Spec, now time.Time) *worker {
 	}
 	i := &instance{
 		names: s.Policy().Names, keys: s.Keys(), jetstream: new(link.JetStream), deliver: new(recorder),
-		links: new(link.States), muster: new(muster.Muster), tally: figures.NewTally(),
+		links: new(link.States), muster: new(muster.Muster), tally: figures.NewTally(nil),
 		holdMessages: s.Config().HoldMessages, grace: s.Config().ShutdownGrace,
 		timers:   alarm.NewStream(alarm.Config{Policy: s.Policy()}),
 		refusals: ratelog.NewKeyed(slog.New(slog.DiscardHandler), refusalsEvery, mostRefusing),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 )
 
@@ -14,15 +15,30 @@ func (b *Broker) remember(ctx context.Context) {
 	if book == nil {
 		return
 	}
+	var last []figures.TargetCount
+	var lastAt time.Time
 	for {
-		now := time.Now()
-		book.Add(now, b.Status().Kept())
+		now, s := time.Now(), b.Status()
+		book.Add(now, s.Kept())
+		if !lastAt.IsZero() {
+			lately := figures.TargetsSince(s.Targets, last, now.Sub(lastAt))
+			b.tally.Lately.Store(&lately)
+		}
+		last, lastAt = s.Targets, now
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(now.Truncate(history.Fine).Add(history.Fine).Sub(now)):
 		}
 	}
+}
+
+// Targets are the targets that this instance delivered to, as of the last step of its history, where one is kept.
+func (b *Broker) Targets() []figures.TargetAnswer {
+	if lately := b.tally.Lately.Load(); lately != nil {
+		return *lately
+	}
+	return figures.TargetsSince(b.Status().Targets, nil, 0)
 }
 
 // history is what an operator who asks for one of the spans gets; nil where nothing is kept.

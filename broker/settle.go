@@ -318,12 +318,14 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	if silence(r) {
 		f.silent++
 	}
+	count := r.Count
 	r = judgeSilence(f, r)
 	if r.Outcome == deliver.Refused {
 		f.silent = 0
 	}
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
 		w.shared.tally.Outcomes[r.Outcome].Add(1)
+		count.Note(r.Outcome)
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)

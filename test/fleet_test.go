@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
@@ -41,16 +42,100 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		forge(t, s)
-		members, err := i.Fleet(t.Context(), broker.HistoryHour)
+		members, err := i.Fleet(t.Context(), broker.Asked{History: broker.HistoryHour})
 		if err != nil || len(members) != 3 {
 			t.Fatalf("got %d members, %v", len(members), err)
 		}
 		checkMembers(t, members)
-		members, err = i.Fleet(t.Context(), "")
+		members, err = i.Fleet(t.Context(), broker.Asked{})
 		for _, m := range members {
 			if err != nil || m.History != nil {
 				t.Errorf("%s tells a history that nobody asked for; %v", m.Instance, err)
 			}
+		}
+	})
+}
+
+// TestFleetTellsWhatTargetsTook: asked for it, each instance says what it delivered to each target, and how much of it
+// in a second of the last ten. All together say what was delivered, to the message.
+func TestFleetTellsWhatTargetsTook(t *testing.T) {
+	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{
+			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
+			Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}, {Pattern: "idle", Value: 1}},
+		}
+		west := startBroker(t, s, cfg)
+		other := cfg
+		other.Instance, other.History = "east", new(history.Book)
+		east := startBroker(t, s, other)
+		i, err := inspect.Open(s.Connect(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := i.Learn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		time.Sleep(time.Until(time.Now().Truncate(history.Fine).Add(history.Fine + time.Second)))
+		c := newClient(t, s)
+		c.subscribe("orders.>")
+		for range 20 { // levels of both instances
+			c.publish("delay.1s.orders.paid", "x")
+			c.publish("delay.5s.orders.sent.eu", "x")
+		}
+		c.publish("delay.1s.nobody", "x")
+		time.Sleep(10 * time.Second)
+		members, err := i.Fleet(t.Context(), broker.Asked{Targets: true})
+		if err != nil || len(members) != 2 {
+			t.Fatalf("got %d members, %v", len(members), err)
+		}
+		const want = `[{"target":"orders.paid","rate":"orders.\u003e","delivered":20,"refused":0,"delivered_per_second":2,` +
+			`"refused_per_second":0},{"target":"orders.sent.\u003e","rate":"orders.\u003e","delivered":20,"refused":0,` +
+			`"delivered_per_second":2,"refused_per_second":0},{"target":"nobody","delivered":0,"refused":1,` +
+			`"delivered_per_second":0,"refused_per_second":0.1},{"target":"idle","rate":"idle","delivered":0,"refused":0,` +
+			`"delivered_per_second":0,"refused_per_second":0},{"target":"orders.\u003e","rate":"orders.\u003e","delivered":0,` +
+			`"refused":0,"delivered_per_second":0,"refused_per_second":0}]`
+		if got, _ := json.Marshal(figures.AddTargets(members[0].Targets, members[1].Targets)); string(got) != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		var rated uint64
+		for _, b := range []*instance{west, east} {
+			for _, r := range b.broker.Status().Rates {
+				rated += r.Delivered
+			}
+		}
+		if rated != 40 {
+			t.Errorf("%d were delivered by the pattern of the rate, want 40", rated)
+		}
+	})
+}
+
+// TestTargetsCountWhatTotalsDo: a stream that should acknowledge and is silent three times in a row has refused once,
+// here as in all other figures.
+func TestTargetsCountWhatTotalsDo(t *testing.T) {
+	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+		modes, err := deliver.ParseModes("mute.>=stream,auto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := startBroker(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
+		c := newClient(t, s)
+		c.subscribe("mute.x") // and no stream
+		c.subscribe("x")
+		c.publish("delay.1s.mute.x", "x")
+		c.publish("delay.1s.x", "x")
+		time.Sleep(3 * time.Minute)
+		got := make(map[string][2]uint64)
+		var sum [2]uint64
+		for _, a := range b.broker.Targets() {
+			got[a.Target] = [2]uint64{a.Delivered, a.Refused}
+			sum[0], sum[1] = sum[0]+a.Delivered, sum[1]+a.Refused
+		}
+		if got["mute.x"] != [2]uint64{0, 1} || got["x"] != [2]uint64{1, 0} || len(got) != 2 {
+			t.Errorf("delivered and refused by target: %v, want one of each", got)
+		}
+		if all := b.broker.Answer().Totals; sum != [2]uint64{all.Delivered, all.Refused} {
+			t.Errorf("the targets have %v, and the totals %d and %d", sum, all.Delivered, all.Refused)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -160,7 +161,9 @@ func (s *stage) config() (broker.Config, error) {
 		return broker.Config{}, err
 	}
 	modes, err := deliver.ParseModes(s.modes)
-	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes,
+	return broker.Config{Ladder: ladder, Attempts: 2,
+		AttemptRules: message.Rules[int]{{Pattern: "orders.patient", Value: 20}},
+		DedupWindow:  time.Minute, Deliver: modes,
 		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"}}, err
 }
 

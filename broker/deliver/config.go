@@ -10,6 +10,7 @@ import (
 type Config struct {
 	Modes        Modes
 	Rates        Rates
+	Counts       *Counts       // of the results, made with the same rates; nil for counts that nobody reads
 	ReplyTimeout time.Duration // of mode request
 	// Ours tells the broker's own streams, which acknowledge no delivery. Nil knows none.
 	Ours func(stream string) bool

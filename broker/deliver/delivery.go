@@ -66,6 +66,7 @@ type Result struct {
 	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
 	Pacer   string    // when paced: the name of the deliverer that gave the turn
+	Count   *Count    // of the target, where the owner notes how the delivery ended; nil when it was not sent
 }
 
 // delivery is one message on its way to its target.

@@ -14,6 +14,7 @@
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, blanks.go
 //	targets     targets.go, rates.go       what is known of each subject, and its rate
+//	counts      counts.go                  how deliveries ended, by the names of targets
 //	groups      groups.go, group.go,       who has room, who waits, and who would wait too long
 //	            pressure.go
 //

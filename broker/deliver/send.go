@@ -126,6 +126,7 @@ func (d *Deliverer) finish(dl *delivery, v verdict) {
 	dl.target.open--
 	more, sender := len(d.groups.ready) > 0, d.sender
 	d.mu.Unlock()
+	v.result.Count = dl.target.count
 	dl.done(v.result)
 	switch {
 	case !more:

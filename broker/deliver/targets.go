@@ -13,6 +13,7 @@ const remember = 4096
 type targets struct {
 	bySubject map[string]*target
 	rates     Rates
+	counts    *Counts
 	pacer     string // the name of this deliverer alone, for the turns that it gives
 	sweepAt   int    // the number of targets at which idle ones are looked for again
 }
@@ -22,6 +23,7 @@ type target struct {
 	subject  string
 	open     int // deliveries that have no result yet
 	unsent   int // those of them that had to wait and are not sent yet
+	count    *Count
 	group    *group
 	snapshot *snapshot // the streams by which the group was chosen
 
@@ -36,8 +38,8 @@ type target struct {
 	given    time.Time     // the last turn that was given before that
 }
 
-func newTargets(rates Rates) *targets {
-	return &targets{bySubject: make(map[string]*target), rates: rates, pacer: rand.Text()[:8]}
+func newTargets(rates Rates, counts *Counts) *targets {
+	return &targets{bySubject: make(map[string]*target), rates: rates, counts: counts, pacer: rand.Text()[:8]}
 }
 
 // of returns the target of a subject.
@@ -45,7 +47,7 @@ func (all *targets) of(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
 		all.sweep()
-		t = &target{subject: subject, interval: all.rates.interval(subject)}
+		t = &target{subject: subject, interval: all.rates.interval(subject), count: all.counts.of(subject)}
 		all.bySubject[subject] = t
 	}
 	return t

@@ -20,6 +20,8 @@ type Answer struct {
 	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
 	// History is what it did lately, where that was asked for and is kept.
 	History *history.Series `json:"history,omitempty"`
+	// Targets are the targets that it delivered to, where that was asked for.
+	Targets []TargetAnswer `json:"targets,omitempty"`
 	// Pauses is by which list of paused targets the instance acts. A broker that knows nothing of pauses says nothing.
 	Pauses *PausesAnswer `json:"pauses,omitempty"`
 }

@@ -32,6 +32,9 @@ type Counts struct {
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
 	Swept       uint64                    `json:"timers_swept"`       // overdue timers found only in their stream
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
+	Rates       []RateCount               `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
+	// Targets has tenants' words, and whoever reaches /status sees it: so they are not in it.
+	Targets []TargetCount `json:"-"`
 }
 
 // JournalStatus counts the records of deliveries, if a journal is kept.

@@ -35,6 +35,8 @@ func TestStatusIsAnInterface(t *testing.T) {
 			Lateness: map[layout.Kind]figures.Histogram{"level": {
 				Count: 25, Sum: 26 * time.Second, Buckets: []figures.Bucket{{UpTo: 27 * time.Second, Count: 28}},
 			}},
+			Rates:   []figures.RateCount{{Pattern: "b.>", Delivered: 32, Refused: 33}},
+			Targets: []figures.TargetCount{{Target: "a tenant's own", Delivered: 34}},
 		},
 		Journal: figures.JournalStatus{Kept: true, Stored: 29, Dropped: 30},
 		Paused:  []figures.PauseStatus{{Pattern: "a.>", State: pause.Paused, Since: at}}, Waiting: 31,
@@ -49,7 +51,8 @@ func TestStatusIsAnInterface(t *testing.T) {
 		`"clock_offset":0}],"links":[{"name":"read","up":true,"reconnects":16}],"outcomes":{"delivered":17},` +
 		`"dead_letters":{"expired":18},"duplicates_ours":19,"duplicates_foreign":20,"unstored":21,"early":22,` +
 		`"early_checks":23,"timers_swept":24,"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,` +
-		`"sum":26}},"journal":{"kept":true,"stored":29,"dropped":30},"paused":[{"pattern":"a.\u003e",` +
+		`"sum":26}},"rates":[{"pattern":"b.\u003e","delivered":32,"refused":33}],` +
+		`"journal":{"kept":true,"stored":29,"dropped":30},"paused":[{"pattern":"a.\u003e",` +
 		`"state":"paused","since":"2026-11-20T10:00:00Z"}],"paused_messages":31}`
 	if err != nil || string(got) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, got, want)

@@ -19,11 +19,16 @@ type Tally struct {
 	Swept         atomic.Uint64 // timers that only a sweep has found
 	Lateness      map[layout.Kind]*Latencies
 	Journal       journal.Counts
+	Targets       *deliver.Counts
+	Lately        atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
 }
 
 // NewTally begins at zero.
-func NewTally() *Tally {
-	t := &Tally{Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[layout.Kind]*Latencies)}
+func NewTally(rates deliver.Rates) *Tally {
+	t := &Tally{
+		Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[layout.Kind]*Latencies),
+		Targets: deliver.NewCounts(rates),
+	}
 	for _, code := range message.Codes() {
 		t.Dead[code] = new(atomic.Uint64)
 	}
@@ -49,6 +54,8 @@ func (t *Tally) Read() Counts {
 	for kind, h := range t.Lateness {
 		c.Lateness[kind] = h.Read()
 	}
+	c.Targets = readTargets(t.Targets)
+	c.Rates = byRate(c.Targets)
 	return c
 }
 

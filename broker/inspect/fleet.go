@@ -21,18 +21,14 @@ type Member struct {
 	Proven bool
 }
 
-// Fleet asks all instances how they are, and, with one of broker.HistoryHour and HistoryDay, what they did lately. It
-// takes a third of a second. The members are in the order of their names.
-func (i *Inspector) Fleet(ctx context.Context, history string) ([]Member, error) {
+// Fleet asks all instances how they are, and for more where that is wanted. It takes a third of a second. The members
+// are in the order of their names.
+func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
 	members := make(map[string]Member)
 	err := i.askAll(asking, func(reply string) error {
-		m := &nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: nats.Header{}}
-		if history != "" {
-			m.Header.Set(broker.HeaderHistory, history)
-		}
-		return i.Conn.PublishMsg(m)
+		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: more.Header()})
 	}, func(m *nats.Msg, a broker.Answer) (more bool) {
 		proven := i.proven(m)
 		if before, known := members[a.Instance]; !known || proven || !before.Proven {

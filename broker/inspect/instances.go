@@ -175,7 +175,8 @@ func (i *Inspector) askAll(
 	ctx, cancel := context.WithTimeout(ctx, answersWait)
 	defer cancel()
 	reply := i.names.StatusAnswers() + nuid.Next()
-	sub, err := i.Conn.SubscribeSync(reply)
+	answers := make(chan *nats.Msg, mostAnswers) // SubscribeSync would make room for half a megabyte
+	sub, err := i.Conn.ChanSubscribe(reply, answers)
 	if err != nil {
 		return err
 	}
@@ -184,14 +185,19 @@ func (i *Inspector) askAll(
 		return err
 	}
 	for range mostAnswers {
-		m, err := sub.NextMsgWithContext(ctx)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
-			return nil
-		case err != nil:
-			return err
+		var m *nats.Msg
+		select {
+		case m = <-answers:
+		case <-ctx.Done():
 		}
-		if m.Header.Get("Status") == "503" {
+		switch {
+		case m == nil && i.Conn.IsClosed():
+			return nats.ErrConnectionClosed
+		case m == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return nil
+		case m == nil:
+			return ctx.Err()
+		case m.Header.Get("Status") == "503": // nobody listens
 			return nil
 		}
 		var a figures.Answer

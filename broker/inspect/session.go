@@ -92,14 +92,23 @@ func (s *Session) refusals() []string {
 	return slices.Clone(s.refused)
 }
 
-// Allowed is a context that ends when the server refuses something, with the refusal as its cause. There is one such
-// context at a time.
+// Allowed is a context that ends when the server refuses something, with the refusal as its cause. Of several such
+// contexts, one within the other, the innermost ends; once it is over, the one around it is watched again.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
+	around := s.fail
 	s.fail = fail
+	if s.noReply != nil {
+		fail(s.noReply) // no answer would be heard
+	}
 	s.mu.Unlock()
-	return ctx, func() { fail(nil) }
+	return ctx, func() {
+		fail(nil)
+		s.mu.Lock()
+		s.fail = around
+		s.mu.Unlock()
+	}
 }
 
 // question runs f until it is answered, refused or takes too long.
@@ -108,11 +117,8 @@ func (s *Session) question(ctx context.Context, patience time.Duration, f func(c
 	defer cancel()
 	ctx, cancelAllowed := s.Allowed(ctx)
 	defer cancelAllowed()
-	s.mu.Lock()
-	noReply := s.noReply
-	s.mu.Unlock()
-	if noReply != nil {
-		return noReply
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if err := f(ctx); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
@@ -120,10 +126,18 @@ func (s *Session) question(ctx context.Context, patience time.Duration, f func(c
 	return nil
 }
 
+// Forbidden returns the refusal that ended the context, which is one of [Session.Allowed], or nil.
+func Forbidden(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, nats.ErrPermissionViolation) {
+		return cause
+	}
+	return nil
+}
+
 // Cause returns the refusal that ended the context, which is one of [Session.Allowed], or else err.
 func Cause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, nats.ErrPermissionViolation) {
-		return fmt.Errorf("%w; see delaybroker doctor", cause)
+	if refused := Forbidden(ctx); err != nil && refused != nil {
+		return fmt.Errorf("%w; see delaybroker doctor", refused)
 	}
 	return withoutJetStream(err)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -40,6 +41,32 @@ func TestLookIsWholeOrNothing(t *testing.T) {
 		_, err := open(t, s, cfg, tried).Look(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
 			t.Errorf("got %v, want the subject that was refused", err)
+		}
+	})
+}
+
+// TestRefusalBehindAnInnerQuestion: a question that is over hears no refusal. The one around it does, and not before.
+func TestRefusalBehindAnInnerQuestion(t *testing.T) {
+	bubble(t, denied("not.ours"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, with(t, "delay", "1s 5s"), tried)
+		around, cancelAround := i.Allowed(t.Context())
+		defer cancelAround()
+		inner, cancelInner := i.Allowed(around)
+		refuse := func() {
+			if err := errors.Join(i.Conn.Publish("not.ours", nil), i.Conn.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		refuse()
+		if Forbidden(inner) == nil || around.Err() != nil {
+			t.Errorf("the inner question ended with %v, the one around it with %v; want the refusal, and nothing",
+				context.Cause(inner), context.Cause(around))
+		}
+		cancelInner()
+		refuse()
+		if Forbidden(around) == nil {
+			t.Error("behind an inner question, a refusal is not heard")
 		}
 	})
 }

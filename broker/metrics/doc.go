@@ -13,7 +13,9 @@
 //
 // No subject, id, target or tenant is a label, since those are chosen by clients. The label lane is the name of a
 // stream of ours, kind one of five, code one of twelve, outcome one of seven: with the default levels there are some
-// 820 series, those of the Go runtime included.
+// 820 series, those of the Go runtime included. The label pattern is one of DELAY_RATE, so the operator bounds it: two
+// series for each. The targets themselves, up to a number, are on the page. The busiest of them would be no series:
+// one that comes and goes has no rate.
 //
 // A lane of another instance has lane_owned 0, and the counts from the time when it was ours. Alerts about lanes take
 // the maximum over the instances, as test/deploy does.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"delaybroker/broker/deliver"
 	"delaybroker/broker/figures"
 )
 
@@ -44,6 +45,9 @@ var (
 		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; "+
 			"put off, as no attempt, because the target answers nothing (stalled), JetStream has no room (no_room) or the "+
 			"target's rate gives it a later turn (paced); expired while it waited for its target.", "outcome")
+	rated = desc("rated_deliveries_total",
+		"Attempts to deliver to the targets that have their rate by a pattern of DELAY_RATE, delivered and refused.",
+		"pattern", "outcome")
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by the code that they carry.", "code")
 	duplicates  = desc("duplicates_total",
 		"Hops, retries and dead letters that a stream of ours answered to have already: found ours, the same message; "+
@@ -160,8 +164,8 @@ type collector struct{ Source }
 // Describe names all metrics, so that a registry refuses two of one name.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		build, ready, linkUp, reconnects, lateness, outcomes, deadLetters, duplicates, unstored, early, earlyChecks, swept,
-		journalStored, journalDropped, spansSent, spansDropped,
+		build, ready, linkUp, reconnects, lateness, outcomes, rated, deadLetters, duplicates, unstored, early, earlyChecks,
+		swept, journalStored, journalDropped, spansSent, spansDropped,
 		pausedPatterns, pausedMessages,
 	} {
 		out <- d
@@ -192,6 +196,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for outcome, n := range s.Outcomes {
 		send(outcomes, prometheus.CounterValue, float64(n), outcome)
+	}
+	for _, r := range s.Rates {
+		send(rated, prometheus.CounterValue, float64(r.Delivered), r.Pattern, deliver.Delivered.String())
+		send(rated, prometheus.CounterValue, float64(r.Refused), r.Pattern, deliver.Refused.String())
 	}
 	for code, n := range s.Dead {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))

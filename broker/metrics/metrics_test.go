@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,9 @@ func busy(t *testing.T) Source {
 	}
 	for o := range deliver.Outcomes {
 		s.Outcomes[deliver.Outcome(o).String()] = 1
+	}
+	for n := range 20 {
+		s.Rates = append(s.Rates, figures.RateCount{Pattern: fmt.Sprintf("shop.%d.>", n)})
 	}
 	for _, code := range message.Codes() {
 		s.Dead[code] = 1
@@ -104,7 +108,7 @@ func TestConventions(t *testing.T) {
 	// A new label needs a bound on its values, and a word in doc.go.
 	for l := range labels {
 		if !slices.Contains([]string{"lane", "kind", "code", "outcome", "link", "found", "version", "revision",
-			"go_version"}, l) {
+			"go_version", "pattern"}, l) {
 			t.Errorf("there is a label %s, and nothing says what bounds its values", l)
 		}
 	}

@@ -92,7 +92,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 		return planManyTimers(ctx, i, d)
 	}
 	line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
-	a, err := i.Timers().Do(ctx, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
+	a, err := doTimer(ctx, i, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
 	if err != nil {
 		return plan{}, err
 	}
@@ -120,6 +120,15 @@ func (d deed) bulk() (b control.Bulk, line shell, err error) {
 		"target": {d.Target}, "key": {d.Key}, "due_after": {d.DueAfter}, "due_before": {d.DueBefore},
 	}, shell{"timers", d.Verb, "--all"})
 	return b, d.when(line), err
+}
+
+// doTimer asks for one timer, or changes it. If the server refuses that, the refusal is the error.
+func doTimer(ctx context.Context, i *inspect.Inspector, w control.Wish) (control.Answer, error) {
+	a, err := i.Timers().Do(ctx, w)
+	if err == nil && a.Outcome == timer.Unknown {
+		err = inspect.Forbidden(ctx)
+	}
+	return a, err
 }
 
 func planManyTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error) {
@@ -162,6 +171,9 @@ func eachPage(ctx context.Context, timers *control.Timers, b control.Bulk) (all 
 			return all, err
 		}
 		all.Add(page)
+		if refused := inspect.Forbidden(ctx); refused != nil {
+			return all, refused
+		}
 		if page.Next == 0 || ctx.Err() != nil {
 			return all, nil
 		}
@@ -177,7 +189,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 			return done{}, err
 		}
 		all, err := eachPage(ctx, i.Timers(), b)
-		if err != nil && all.Matched == 0 {
+		if err != nil && (all.Matched == 0 || all.Outcomes[timer.Unknown] == all.Matched) {
 			return done{}, err
 		}
 		return manyDone(d, all, err), nil
@@ -186,7 +198,7 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 	if err != nil {
 		return done{}, err
 	}
-	a, err := i.Timers().Do(ctx, w)
+	a, err := doTimer(ctx, i, w)
 	if err != nil {
 		return done{}, err
 	}

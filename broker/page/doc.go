@@ -5,7 +5,7 @@
 //	GET  /api/events        how the fleet is, once a second, as server-sent events
 //	GET  /api/history       what it did in the last hour or day
 //	GET  /api/ahead         what is due in the next hour, or seven days
-//	GET  /api/pending …     rows: messages, timers, dead letters, targets
+//	GET  /api/pending …     rows: messages, timers, dead letters, targets with what each takes in a second
 //	POST /api/plan          what an action would do, and to how many
 //	POST /api/act           does what was planned
 //

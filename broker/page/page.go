@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/figures"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/ratelog"
@@ -19,6 +20,7 @@ import (
 type Engine interface {
 	Status() broker.Status
 	Answer() broker.Answer
+	Targets() []figures.TargetAnswer
 }
 
 // Config says what the page shows, and to whom.

@@ -42,6 +42,8 @@ func (still) Answer() broker.Answer {
 	}
 }
 
+func (still) Targets() []figures.TargetAnswer { return nil }
+
 var errNoNATS = errors.New("there is no NATS here")
 
 // newPage is a page that can ask nobody.

@@ -102,7 +102,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if span != historyHour && span != historyDay {
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
 	}
-	members, err := i.Fleet(ctx, span)
+	members, err := i.Fleet(ctx, broker.Asked{History: span})
 	if err != nil {
 		return nil, err
 	}

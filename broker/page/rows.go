@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
 
@@ -123,7 +121,7 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-	a, err := i.Timers().Do(ctx, w)
+	a, err := doTimer(ctx, i, w)
 	return answer{shell{"timers", "show"}.word(w.Key).word(w.Target).String(), a}, err
 }
 
@@ -139,67 +137,4 @@ func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values)
 		r.Groups = r.Groups[:mostRows]
 	}
 	return answer{shell{"retrying"}.flag("--target", look.Target).String(), r}, err
-}
-
-// Target is what is known of a target, or a pattern of targets.
-type Target struct {
-	Target string               `json:"target"`
-	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that says so
-	Paused string               `json:"paused,omitempty"`
-	Groups []inspect.RetryGroup `json:"retrying,omitempty"`
-}
-
-// targets shows those of which there is something to say: what is paused, what refuses, what has a rate.
-func (p *Page) targets(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	paused, err := i.Pauses(ctx)
-	if err != nil && !errors.Is(err, inspect.ErrNoPauses) {
-		return nil, err
-	}
-	r, err := i.Retrying(ctx, inspect.RetryLook{Most: mostRead, Progress: func(uint64, uint64) {}})
-	if err != nil {
-		return nil, err
-	}
-	type rate struct {
-		Pattern   string `json:"pattern"`
-		PerSecond int    `json:"per_second"`
-	}
-	all := struct {
-		Time    time.Time       `json:"time"`
-		Targets []*Target       `json:"targets"`
-		Paused  []inspect.Pause `json:"paused"`
-		Rates   []rate          `json:"rates"`
-	}{r.Time, []*Target{}, append([]inspect.Pause{}, paused...), []rate{}}
-	byName := make(map[string]*Target)
-	for _, g := range r.Groups {
-		t := byName[g.Target]
-		if t == nil {
-			if len(all.Targets) == mostRows {
-				break
-			}
-			t = &Target{Target: g.Target}
-			byName[g.Target], all.Targets = t, append(all.Targets, t)
-			p.annotate(t, paused)
-		}
-		t.Groups = append(t.Groups, *g)
-	}
-	for _, rule := range p.cfg.Rates {
-		all.Rates = append(all.Rates, rate{rule.Pattern, rule.Value})
-	}
-	return answer{shell{"pause"}.String(), all}, nil
-}
-
-// annotate adds the rate and the pause of a target, by the first pattern that matches.
-func (p *Page) annotate(t *Target, paused []inspect.Pause) {
-	for _, rule := range p.cfg.Rates {
-		if message.Match(rule.Pattern, t.Target) {
-			t.Rate = fmt.Sprintf("%d/s (%s)", rule.Value, rule.Pattern)
-			break
-		}
-	}
-	for _, one := range paused {
-		if message.Match(one.Pattern, t.Target) {
-			t.Paused = fmt.Sprintf("%s (%s)", one.State, one.Pattern)
-			break
-		}
-	}
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 
+	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 )
 
@@ -34,12 +35,12 @@ func (s *seat) close() {
 }
 
 // fleet asks all instances, or says why only this one is known.
-func (s *seat) fleet(ctx context.Context, history string) ([]inspect.Member, string) {
+func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: " + inspect.Printable(err.Error(), 300)
 	}
-	members, err := i.Fleet(ctx, history)
+	members, err := i.Fleet(ctx, more)
 	if err != nil {
 		s.close()
 		return members, "the other instances cannot be asked: " + inspect.Printable(err.Error(), 300)

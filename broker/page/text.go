@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 )
 
@@ -45,7 +46,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	}
 	by := seat{open: p.cfg.Open}
 	defer by.close()
-	members, trouble := by.fleet(ctx, historyHour)
+	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour})
 	w.others = members
 	w.look(ctx, &by)
 	past := w.lastHour(time.Now(), members)

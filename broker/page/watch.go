@@ -3,9 +3,12 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"delaybroker/broker"
 	"delaybroker/broker/history"
 	"delaybroker/broker/inspect"
 )
@@ -38,6 +41,7 @@ type watch struct {
 	latest Overview
 	ahead  *Ahead
 	dead   *uint64 // in the stream, when it was looked at
+	blind  string  // why the streams could not be looked at the last time
 	wrote  uint64  // how many the fleet had written by then
 	others []inspect.Member
 }
@@ -68,13 +72,13 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(left) > linger {
 			return
 		}
-		spans := ""
+		var more broker.Asked
 		if at := now.Truncate(history.Fine); !at.Equal(step) {
-			step, spans = at, historyHour
+			step, more.History = at, historyHour
 		}
-		members, trouble := asker.fleet(ctx, spans)
+		members, trouble := asker.fleet(ctx, more)
 		now = time.Now()
-		if spans != "" {
+		if more.History != "" {
 			w.sendHistory(now, members)
 		}
 		w.frame(now, members, trouble)
@@ -103,6 +107,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.others = others
+	o.Trouble = strings.Join(slices.DeleteFunc([]string{o.Trouble, w.blind}, func(s string) bool { return s == "" }), "; ")
 	if w.dead != nil {
 		o.Numbers.Dead = new(*w.dead + sinceThen(dead(own, others), w.wrote))
 	}
@@ -168,7 +173,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	w.mu.Unlock()
 	v, err := i.Look(ctx, 0)
 	if err != nil {
-		by.close()
+		w.failed(by, err)
 		return
 	}
 	w.mu.Lock()
@@ -176,11 +181,19 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	w.mu.Unlock()
 	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead, Sample: aheadSample})
 	if err != nil {
-		by.close()
+		w.failed(by, err)
 		return
 	}
 	w.mu.Lock()
-	w.ahead = aheadOf(f, time.Minute)
+	w.ahead, w.blind = aheadOf(f, time.Minute), ""
+	w.mu.Unlock()
+}
+
+// failed notes why a look has failed. What was known before stays.
+func (w *watch) failed(by *seat, err error) {
+	by.close()
+	w.mu.Lock()
+	w.blind = "the streams cannot be looked at: " + inspect.Printable(err.Error(), 300)
 	w.mu.Unlock()
 }
 

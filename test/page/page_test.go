@@ -32,6 +32,7 @@ func TestPage(t *testing.T) {
 		"live numbers change":         liveNumbers,
 		"one page shows the fleet":    showsFleet,
 		"a search finds a timer":      findsTimer,
+		"targets show their rates":    showsTargets,
 		"a cancel is final":           cancelIsFinal,
 		"nothing acts without token":  nothingWithoutToken,
 		"a hostile body is harmless":  hostileBody,
@@ -46,8 +47,6 @@ func TestPage(t *testing.T) {
 		"shell lines are real":        shellLines,
 	}
 	soon := c.subscribe("orders.soon")
-	set := time.Now()
-	c.timer("cancelled", "orders.soon", soonAfter.String())
 	t.Run("in a tab", func(t *testing.T) { // returns when all have
 		for name, test := range cases {
 			t.Run(name, func(t *testing.T) {
@@ -56,13 +55,13 @@ func TestPage(t *testing.T) {
 			})
 		}
 	})
-	if m, err := soon.NextMsg(max(time.Second, soonAfter+time.Second-time.Since(set))); err == nil {
+	if m, err := soon.NextMsg(max(time.Second, time.Until(c.soonDue)+time.Second)); err == nil {
 		t.Errorf("what was cancelled was delivered: %s", m.Data)
 	}
 }
 
-// soonAfter is when the timer that a case cancels is due.
-const soonAfter = 30 * time.Second
+// soonAfter is how long after it was set the timer that a case cancels is due.
+const soonAfter = 20 * time.Second
 
 func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "light")
@@ -105,10 +104,35 @@ func findsTimer(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("dl")?.textContent.includes("pending")`)
 }
 
+// showsTargets waits until the fleet has said what it delivers to each target.
+func showsTargets(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/targets", 1280, 900, "light")
+	cell := func(target string, column int) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 6 &&
+			r.cells[0].textContent === %q && r.cells[1].dataset.label === "Delivered")?.cells[%d].textContent`, target, column)
+	}
+	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // of the last ten seconds
+		time.Sleep(time.Second)
+		b.view("#/lanes")
+		b.view("#/targets")
+		b.until(`document.querySelector("h1")?.textContent === "Targets" && !document.querySelector("[aria-busy]")`)
+	}
+	if got, want := value[string](b, cell("shop.mail", 3)), "50/s"; got != want {
+		t.Errorf("shop.mail has the rate %q, want %q", got, want)
+	}
+	refused := value[string](b, cell("shop.mail", 2))
+	if strings.HasPrefix(refused, "–") || !strings.HasSuffix(refused, " in all") {
+		t.Errorf("shop.mail refused %q", refused)
+	}
+}
+
 // A timer that is cancelled on the page is cancelled for good: TestPage waits until it would have been due.
 func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
-	b := open(t, browser, c.url, "#/timer?key=cancelled&target=orders.soon", 1280, 900, "light")
+	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
 	b.unlock()
+	c.timer("cancelled", "orders.soon", soonAfter.String())
+	c.soonDue = time.Now().Add(soonAfter)
+	b.view("#/timer?key=cancelled&target=orders.soon")
 	b.press("main", "Cancel")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
 	b.press("dialog", "Cancel")

@@ -44,6 +44,8 @@ type scene struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log *buffer // of the page
+
+	soonDue time.Time // when the timer is due that is cancelled; set by that case
 }
 
 // buffer is a log that is read while it is written.

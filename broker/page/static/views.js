@@ -3,7 +3,7 @@
 import { choice, copy, el, facts, row, sheet, table, verb } from "./dom.js";
 import { access, get, query } from "./api.js";
 import { buttons } from "./act.js";
-import { bytes, count, moment, second, span, until } from "./format.js";
+import { bytes, count, moment, rate, second, span, until } from "./format.js";
 import { listen, now } from "./live.js";
 
 export const link = (view, params = {}) => "#/" + view + query(params);
@@ -184,7 +184,7 @@ export const letter = asking("One dead letter", "With what it carries.", {
   ]),
 });
 
-export const targets = asking("Targets", "Those of which there is something to say: what is paused, what refuses, what has a rate.", {
+export const targets = asking("Targets", "What is delivered to each, what refuses, and what is paused.", {
   path: "targets",
   draw(d, _, again) {
     const input = el("input", { name: "pattern", placeholder: "orders.>", "aria-label": "Pattern to pause", autocomplete: "off" });
@@ -203,11 +203,20 @@ export const targets = asking("Targets", "Those of which there is something to s
         t.retrying[0].last_reason || t.retrying[0].state, t.rate ?? "–", t.paused ?? "–",
         el("span", {}, t.target && !t.paused ? buttons([["pause", { target: t.target }]], again) : []),
       ]), "No target refuses anything."),
-      el("h2", {}, "Rates"),
-      sheet([["Pattern", ""], ["Messages a second, of each instance", "n"]], d.rates.map((r) => [r.pattern, count(r.per_second)]), "No target has a rate: DELAY_RATE."),
+      el("h2", {}, "Delivered"),
+      sheet([["Target", ""], ["Delivered", "n"], ["Refused", "n"], ["Rate, each", "n"], ["Paused", ""], ["", "act"]], d.flows.map((f) => [
+        a(f.target, "pending", { target: f.target }), two(perSecond(f.delivered_per_second), count(f.delivered) + " in all"),
+        two(perSecond(f.refused_per_second), count(f.refused) + " in all"),
+        f.limit_per_second ? two(`${count(f.limit_per_second)}/s`, f.rate === f.target ? "" : f.rate) : "–", f.paused ?? "–",
+        el("span", {}, f.paused ? [] : buttons([["pause", { target: f.target }]], again)),
+      ]), "Nothing was delivered yet."),
+      el("p", { class: "quiet" }, "By the first two tokens, as of the last ten seconds; in all is since the instances started. A rate holds for each target and instance."),
+      d.silent ? el("p", { class: "warn" }, `${d.silent} of the instances ${d.silent === 1 ? "does" : "do"} not say what ${d.silent === 1 ? "it delivers" : "they deliver"}, and ${d.silent === 1 ? "is" : "are"} left out.`) : null,
     ];
   },
 });
+
+const perSecond = (n) => (n === null || n === undefined ? "–" : rate(n) + "/s");
 
 // The lanes come with the stream of events, and change in place.
 export function lanes(main) {

@@ -1,0 +1,133 @@
+package deliver
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"delaybroker/broker/message"
+)
+
+const (
+	// mostNames bounds the names under which deliveries are counted, besides the patterns of rates.
+	mostNames = 256
+	// mostBelow bounds those with the same first token: the second token may be an id.
+	mostBelow = 32
+)
+
+// everyTarget is the name under which a delivery is counted that has room under no other.
+const everyTarget = ">"
+
+// Counts counts how deliveries ended, by the names of targets. A name is a target of one or two tokens, or a pattern
+// for all that begin with the same two ("shop.mail.>"). So names are bounded where targets are not: see mostNames. A
+// target for which there is no name left is counted under the pattern of its rate, or under its first token, or under
+// ">".
+//
+// A name stays for good, so counts never fall. It is safe for concurrent use.
+type Counts struct {
+	rules message.Rules[*Count] // by the patterns of rates; they do not change
+	rest  *Count                // of the targets that have no name
+	most  int                   // how many names there may be
+	names atomic.Pointer[[]*Count]
+
+	mu     sync.Mutex // guards what follows, and the change of names
+	byName map[countName]*Count
+	below  map[string]int // names by their first token
+}
+
+// countName is a name, and the pattern of the rate that its targets have.
+type countName struct{ name, rate string }
+
+// Count is what became of the deliveries to the targets of one name.
+type Count struct {
+	Target string // the name
+	Rate   string // the pattern of DELAY_RATE that holds for them; empty for none
+
+	delivered, refused atomic.Uint64
+}
+
+// NewCounts begins at zero. The pattern of each rate is a name from the beginning.
+func NewCounts(rates Rates) *Counts {
+	all := &Counts{byName: make(map[countName]*Count), below: make(map[string]int)}
+	all.names.Store(new([]*Count))
+	for _, rule := range rates {
+		all.rules = append(all.rules, message.Rule[*Count]{
+			Pattern: rule.Pattern, Value: all.addLocked(countName{rule.Pattern, rule.Pattern}),
+		})
+	}
+	all.rest = all.addLocked(countName{name: everyTarget})
+	all.most = len(all.byName) + mostNames
+	return all
+}
+
+// All are the counts in the order in which their names were first used. It takes no lock.
+func (all *Counts) All() []*Count { return *all.names.Load() }
+
+// Note counts the end of a delivery. What neither arrived nor was refused is no end. The nil Count counts nothing.
+func (c *Count) Note(o Outcome) {
+	switch {
+	case c == nil:
+	case o == Delivered:
+		c.delivered.Add(1)
+	case o == Refused:
+		c.refused.Add(1)
+	}
+}
+
+// Read returns the numbers so far.
+func (c *Count) Read() (delivered, refused uint64) { return c.delivered.Load(), c.refused.Load() }
+
+// of returns the count of a subject.
+func (all *Counts) of(subject string) *Count {
+	wanted, rule := countName{name: nameOf(subject)}, all.rules.For(subject, nil)
+	if rule != nil {
+		if strings.Count(rule.Target, ".") >= 2 {
+			return rule // its pattern says more than two tokens do
+		}
+		wanted.rate = rule.Rate
+	}
+	first, _, _ := strings.Cut(subject, ".")
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c := all.namedLocked(wanted, first); c != nil {
+		return c
+	}
+	if rule != nil {
+		return rule
+	}
+	if c := all.namedLocked(countName{name: first + ".>"}, ""); c != nil {
+		return c
+	}
+	return all.rest
+}
+
+// namedLocked returns the count of a name, or nil if there is no room for the name, below its first token or at all.
+func (all *Counts) namedLocked(n countName, first string) *Count {
+	c := all.byName[n]
+	if c == nil && len(all.byName) < all.most && all.below[first] < mostBelow {
+		if first != "" {
+			all.below[strings.Clone(first)]++
+		}
+		c = all.addLocked(n)
+	}
+	return c
+}
+
+// addLocked adds a name.
+func (all *Counts) addLocked(n countName) *Count {
+	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
+	all.byName[countName{c.Target, c.Rate}] = c
+	names := append(append([]*Count(nil), all.All()...), c) // a copy: the old one is being read
+	all.names.Store(&names)
+	return c
+}
+
+// nameOf is the name under which a subject is counted while there is room.
+func nameOf(subject string) string {
+	first, rest, _ := strings.Cut(subject, ".")
+	second, _, more := strings.Cut(rest, ".")
+	if !more {
+		return subject
+	}
+	return subject[:len(first)+1+len(second)] + ".>"
+}

@@ -1,0 +1,97 @@
+package deliver
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// A name is a target, or what many begin with; a pattern of a rate that says more is a name, too. Where two rates hold
+// for targets of one name, each has its own count.
+func TestCountsByName(t *testing.T) {
+	t.Parallel()
+	all := NewCounts(Rates{
+		{Pattern: "shop.eu.mail", Value: 1}, {Pattern: "shop.*.sms", Value: 2}, {Pattern: "shop.>", Value: 3},
+		{Pattern: "ads", Value: 4},
+	})
+	for _, test := range []struct{ subject, name, rate string }{
+		{"orders", "orders", ""}, {"orders.paid", "orders.paid", ""}, {"orders.paid.eu", "orders.paid.>", ""},
+		{"orders.paid.eu.x", "orders.paid.>", ""}, {"shop.eu.mail", "shop.eu.mail", "shop.eu.mail"},
+		{"shop.us.sms", "shop.*.sms", "shop.*.sms"}, {"shop.us.mail", "shop.us.>", "shop.>"},
+		{"shop.us", "shop.us", "shop.>"}, {"shop", "shop", ""}, {"ads", "ads", "ads"},
+	} {
+		c := all.of(test.subject)
+		if c.Target != test.name || c.Rate != test.rate {
+			t.Errorf("%s is counted as %s of rate %s, want %s of %s", test.subject, c.Target, c.Rate, test.name, test.rate)
+		}
+		if again := all.of(test.subject); again != c {
+			t.Errorf("%s is counted in two places", test.subject)
+		}
+	}
+}
+
+// However many targets there are, and however a client names them: names are bounded, each delivery is counted once,
+// and another tenant still gets names.
+func TestCountsAreBounded(t *testing.T) {
+	t.Parallel()
+	all := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
+	for n := range 5000 {
+		all.of(fmt.Sprintf("orders.%d.done", n)).Note(Delivered)
+		all.of(fmt.Sprintf("paced.%d", n)).Note(Refused)
+	}
+	if c := all.of("mail.out"); c.Target != "mail.out" {
+		t.Errorf("after a flood of ids of others, mail.out is counted as %s", c.Target)
+	}
+	for _, test := range []struct{ subject, name string }{{"orders.9999.done", "orders.>"}, {"paced.9999", "paced.>"}} {
+		if c := all.of(test.subject); c.Target != test.name {
+			t.Errorf("%s is counted as %s, want %s", test.subject, c.Target, test.name)
+		}
+	}
+	for n := range 5000 {
+		all.of(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
+	}
+	if got, most := len(all.All()), mostNames+2; got > most {
+		t.Errorf("there are %d names, want %d at most", got, most)
+	}
+	if c := all.of("another.x"); c.Target != everyTarget {
+		t.Errorf("without room for a name it is counted as %s", c.Target)
+	}
+	var delivered, refused uint64
+	for _, c := range all.All() {
+		d, r := c.Read()
+		delivered, refused = delivered+d, refused+r
+	}
+	if delivered != 10_000 || refused != 5000 {
+		t.Errorf("counted %d delivered, %d refused, want 10000 and 5000", delivered, refused)
+	}
+}
+
+// The owner of a delivery that was sent is told where to count it. Deliveries to one target share a count.
+func TestResultTellsItsCount(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.targets.rates = Rates{{Pattern: "slow", Value: 1}}
+		k.stream(jetstream.StreamConfig{Name: "T", Subjects: []string{"t.>"}})
+		k.subscribe("slow", nil)
+		one, two := k.send("t.one", message.ModeStream), k.send("t.one", message.ModeStream)
+		first, later := k.send("slow", message.ModeCore), k.send("slow", message.ModeCore)
+		time.Sleep(time.Second)
+		count := k.targets.bySubject["t.one"].count
+		for name, sent := range map[string]*watched{"one": one, "two": two} {
+			if r := sent.all[0]; r.Outcome != Delivered || r.Count != count || r.Count.Target != "t.one" {
+				t.Errorf("%s: %s, counted in %v, want %v", name, r.Outcome, r.Count, count)
+			}
+		}
+		if r := first.all[0]; r.Outcome != Delivered || r.Count == nil {
+			t.Errorf("the first of a slow target: %s, counted in %v", r.Outcome, r.Count)
+		}
+		if r := later.all[0]; r.Outcome != Paced || r.Count != nil {
+			t.Errorf("the second of a slow target: %s, counted in %v, although it was not sent", r.Outcome, r.Count)
+		}
+	})
+}
