@@ -79,8 +79,9 @@ type ReaderConfig struct {
 	// Sparse says that any message of the stream may vanish at any time, that From lies in the midst of the stream, and
 	// that what is deleted may be many times what is not. So the deletes are not listed; the leader is asked at each gap.
 	Sparse bool
-	// Buffer is the size in bytes of one request. Two requests overlap. The same number of bytes may be handed over and
-	// not yet taken; of larger messages, one at a time. The default is a mebibyte.
+	// Buffer is the size in bytes of one request. Two requests overlap, and three when messages come after an idle time.
+	// The same number of bytes may be handed over and not yet taken; of larger messages, one at a time. The default is a
+	// mebibyte.
 	Buffer int
 	Log    *slog.Logger
 }

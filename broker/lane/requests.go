@@ -73,14 +73,14 @@ func (rs *requests) unsubscribe() {
 	}
 }
 
-// of is the request that a message came for, or nil.
+// of is the request that a message came for.
 func (rs *requests) of(m *nats.Msg) *request {
 	for i := range rs.all {
 		if rs.all[i].sub == m.Sub {
 			return &rs.all[i]
 		}
 	}
-	return nil
+	panic("bug: a message that came for no request")
 }
 
 // forget ends all requests, because their consumer may be gone.
@@ -90,8 +90,8 @@ func (rs *requests) forget() {
 	}
 }
 
-// wanting returns a place for the request that is to be sent now, or nil if there is none to send. There is one if none
-// is open, if the only one is half used, or if a lane is in the middle and none has a quick heartbeat.
+// wanting returns a place for the request that is to be sent now; ok is false if none is. One is, if none is open, if
+// the only open one is half used, or if none has a quick heartbeat in the middle of a lane.
 func (rs *requests) wanting(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail
 	place = -1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -159,4 +160,38 @@ func (r *rig) sizeOf(count int) (size int) {
 		r.t.Fatal(err)
 	}
 	return size
+}
+
+// TestRequestsOverlap: the next request is sent when half of the first one has come, so that the server is never
+// without one.
+func TestRequestsOverlap(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		r := newRig(t, s)
+		r.burst(1, 2*pullBatch)
+		synctest.Wait()
+		tap := s.Connect()
+		sub, err := tap.SubscribeSync("$JS.API.CONSUMER.MSG.NEXT.>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.reader(s.Connect(), 0) // nobody takes what it hands over
+		synctest.Wait()
+		if got, _, err := sub.Pending(); err != nil || got != 2 {
+			t.Errorf("%d requests while %d of %d messages are read, want 2 (%v)", got, bufferItems, pullBatch, err)
+		}
+	})
+}
+
+// TestWordsOfAnEarlierRequest: what the server says of a request does not end the one that came after it.
+func TestWordsOfAnEarlierRequest(t *testing.T) {
+	for subject, want := range map[string]bool{"_INBOX.x.0.7": true, "_INBOX.x.0.8": false} {
+		p := &pull{r: NewReader(ReaderConfig{}), tail: true}
+		all := &p.requests.all
+		all[0] = request{reply: "_INBOX.x.0.8", left: 5, bytes: 5, room: 5}
+		all[1] = request{left: pullBatch, bytes: 5, room: 5} // so that no other is wanting
+		words := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
+		if err := p.control(t.Context(), &all[0], words); err != nil || all[0].open() != want {
+			t.Errorf("after words on %s: open is %v, want %v (%v)", subject, all[0].open(), want, err)
+		}
+	}
 }
