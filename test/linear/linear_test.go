@@ -73,7 +73,8 @@ func TestExplain(t *testing.T) {
 
 		"decided, replaced, not delivered":         {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 		"decided, cancelled, not delivered":        {[]Op{set, late, op(Cancel, -1, 4, 12, 13)}, false},
-		"decided, replaced, delivered":             {[]Op{set, fire, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, true},
+		"decided, replaced, delivered": {
+			[]Op{set, fire, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, true},
 		"decided and replaced where none had been": {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 	} {
 		for range 2 { // whatever the order in which they are given

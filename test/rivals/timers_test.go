@@ -76,8 +76,8 @@ var keepers = []keeper{
 //
 // It reads /proc. Memory is resident memory for each that waits, garbage included, when all markers are stored. Then
 // one client makes one request after the other: it gets, cancels, moves and fires a thousand that were set last (warm),
-// and a thousand anywhere (cold: each touches another block of the stream). A fire ends with the arrival. In the end the
-// broker is killed and started again.
+// and a thousand anywhere (cold: each touches another block of the stream). A fire ends with the arrival. In the end
+// the broker is killed and started again.
 func BenchmarkTimers(b *testing.B) {
 	costs := table{head: []string{"", "set/s", "at rest/s", "server B", "broker B", "stored B", "ready ms"}}
 	verbs := table{head: []string{"", "", "get p50 ms", "p99", "cancel p50", "p99", "move p50", "p99", "fire p50", "p99"}}
