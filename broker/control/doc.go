@@ -30,6 +30,6 @@
 // # Bounds
 //
 // Eight requests about one timer are worked on at a time, each with the body of its timer in memory, and one that
-// lists, goes through many or looks at all lanes. Further ones wait, a few; the rest is told that the service is busy. A
-// page ends after so many timers, bytes or entries, or before the asker loses patience, and says where to go on.
+// lists, goes through many or looks at all lanes. Further ones wait, a few; the rest is told that the service is busy.
+// A page ends after so many timers, bytes or entries, or before the asker loses patience, and says where to go on.
 package control
