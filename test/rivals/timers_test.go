@@ -242,7 +242,8 @@ func (k *kept) stored() string {
 	return strconv.FormatUint(bytes/uint64(*timersKept), 10)
 }
 
-// verbs gets, cancels, moves and fires a quarter each of some (of fires a tenth of that), one after the other, and returns how long that took.
+// verbs gets, cancels, moves and fires a quarter each of some, of fires a tenth of that, one after the other, and
+// returns how long that took.
 func (k *kept) verbs(some []int) (cells []string) {
 	k.b.Helper()
 	ctx := context.Background()
