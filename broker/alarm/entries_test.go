@@ -63,7 +63,8 @@ func (e *entries) write(words string) {
 		kind, number, _ := strings.Cut(word, ":")
 		var g uint64
 		_, _ = fmt.Sscan(number, &g)
-		r := message.Request{ID: message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}.String(), Target: "orders.x"}
+		id := message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}
+		r := message.Request{ID: id.String(), Target: "orders.x"}
 		m := &nats.Msg{Subject: subject, Header: nats.Header{"Delay-For": {"1h"}}, Data: []byte(word)}
 		switch kind {
 		case "cancel":
@@ -152,7 +153,8 @@ func TestLookAtADeposedLeader(t *testing.T) {
 	})
 }
 
-// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be settled.
+// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
+// settled.
 func TestRemoveEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
