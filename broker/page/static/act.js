@@ -29,6 +29,11 @@ function show(title, ...content) {
   return dialog;
 }
 
+// A dialog gives the focus back to what opened it. Where an action has changed that, it goes to the rows.
+$("dialog").addEventListener("close", () => {
+  if (document.activeElement === document.body) $("main").focus({ preventScroll: true });
+});
+
 const foot = (...buttons) => el("div", { class: "foot" }, buttons);
 const close = (text = "Close") => el("button", { type: "button", onclick: () => $("dialog").close() }, text);
 
