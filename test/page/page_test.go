@@ -365,8 +365,6 @@ func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("main .none")`) // it is no longer pending
 	b.tabTo("dialog .foot button")
 	b.run(chromedp.KeyEvent("\r"))
-	time.Sleep(3*time.Second)
-	println(value[string](b, `document.querySelector("dialog").open + " " + document.activeElement.outerHTML.slice(0,300)`))
 	b.until(`!document.querySelector("dialog").open && document.activeElement.id === "main"`)
 }
 

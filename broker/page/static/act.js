@@ -31,7 +31,8 @@ function show(title, ...content) {
 
 // A dialog gives the focus back to what opened it. Where an action has changed that, it goes to the rows.
 $("dialog").addEventListener("close", () => {
-  if (document.activeElement === document.body) $("main").focus({ preventScroll: true });
+  const at = document.activeElement;
+  if (at === document.body || $("dialog").contains(at)) $("main").focus({ preventScroll: true });
 });
 
 const foot = (...buttons) => el("div", { class: "foot" }, buttons);
