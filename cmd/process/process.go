@@ -24,7 +24,7 @@ import (
 	"delaybroker/cmd/settings"
 )
 
-// A Process is what serves: a broker, its connections, its probes and, without an external server, a NATS server.
+// A Process serves: it is a broker, its connections, its probes and, without an external server, a NATS server.
 type Process struct {
 	Config settings.Config
 	Log    *slog.Logger
@@ -115,7 +115,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	})
 }
 
-// engine completes the configuration of the broker. The page shows its history; without a page, nothing is kept.
+// engine completes the configuration of the broker. The history is kept for the page; without a page there is none.
 func (p *Process) engine(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place = p.Log, p.place()
 	if page {
@@ -173,7 +173,7 @@ func howToProvision(err error) string {
 	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
 }
 
-// listen opens the port for probes. It returns nil when there is to be none.
+// listen opens the port for probes. It returns nil if HTTP is off.
 func listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
@@ -210,7 +210,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability reads the configuration of the streams. What cannot be read is left out.
+// durability reads the configuration of the streams. Streams that cannot be read are left out.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) inspect.Durability {
 	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()

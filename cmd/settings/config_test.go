@@ -88,7 +88,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}
 }
 
-// The bounds are the broker's: what it takes, the command must let through, and no more.
+// The bounds are those of the broker: the command accepts the values that the broker accepts, and no others.
 func TestBoundsAreTheBrokers(t *testing.T) {
 	const step = time.Millisecond
 	window := func(d time.Duration) broker.Config { return broker.Config{DedupWindow: d} }
@@ -207,10 +207,10 @@ func TestProblemInWords(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasAVariable: a problem of a field without one would be shown under no name.
+// TestEveryFieldHasAVariable: a problem with a field that has no variable would be shown without a name.
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
-	// What no setting leads to, or the command sees to.
+	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
 		"History", "Ended",
@@ -298,7 +298,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("got %q, want the value %q in it", all[i], value)
 		}
 	}
-	// What cannot be wrong, or is checked elsewhere.
+	// Settings that cannot be wrong, or are checked elsewhere.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
 	names, err := names()
 	if err != nil {
@@ -377,7 +377,8 @@ func TestReplicasOfTheEmbeddedServer(t *testing.T) {
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
 
-// What is missing is created, on a server of our own and on another, unless the streams are made by other means.
+// Missing streams are created, on an embedded server and on an external one, unless DELAY_PROVISION says that they are
+// made by other means.
 func TestProvision(t *testing.T) {
 	for _, test := range []struct {
 		url, provision string
