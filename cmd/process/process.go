@@ -34,7 +34,7 @@ type Process struct {
 	spans func() (sent, dropped uint64) // nil while no spans are made
 }
 
-// Run starts what is in the picture, from the bottom up, and stops it from the top down.
+// Run starts the parts in the picture, from the bottom up, and stops them from the top down.
 //
 //	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
@@ -47,14 +47,14 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Whatever fails ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
+// Any failure ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
 // that of the defers below, reversed:
 //
-//  1. /readyz says 503, so that nobody counts on us
+//  1. /readyz says 503, so that no supervisor counts on us
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
 //  3. the connections close
 //  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
-//  5. the embedded server stops, with all that was said to it on disk
+//  5. the embedded server stops, after it has written everything to disk
 //  6. the last spans are sent, for a second at most
 func (p Process) Run(parent context.Context) (err error) {
 	log := p.Log
