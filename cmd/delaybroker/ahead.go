@@ -66,7 +66,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is what the flags ask for.
+// look is the question that the flags ask.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
 	look := inspect.AheadLook{Target: o.target, Most: o.most, By: time.Hour}
 	var err error

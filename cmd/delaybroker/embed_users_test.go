@@ -59,7 +59,7 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 }
 
 // The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
-// password. The password is nowhere to be read.
+// password. The password is shown nowhere.
 func TestEmbeddedUser(t *testing.T) {
 	port := protectedEnv(t)
 	probes := natstest.FreeAddress(t)
@@ -99,8 +99,8 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 }
 
-// A server that is restarted because its disk was full knows its user again, and the broker's connections know the
-// server, with a certificate that was replaced meanwhile too.
+// A server that is restarted because its disk was full knows its user again. The broker's connections know the server,
+// even if its certificate was replaced meanwhile.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	natstest.ClearEnv(t)
 	dir := t.TempDir()
@@ -218,7 +218,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	r.stop(t)
 }
 
-// An embedded server that others can reach, and that asks nobody, is warned of: by serve at its start, and by doctor.
+// Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
 func TestEmbeddedExposed(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)
@@ -298,7 +298,7 @@ func tlsSection(dir, more string) string {
 		filepath.Join(dir, "key.pem"), more)
 }
 
-// clientCertificate makes a certificate and its key, and how a server is told to ask for it.
+// clientCertificate makes a certificate and its key, and the section of the configuration that asks clients for it.
 func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -85,7 +85,7 @@ func TestServeEmbedded(t *testing.T) {
 	second.stop(t)
 }
 
-// The streams are somebody else's to make. Without that word, the first start makes them.
+// With DELAY_PROVISION=verify, serve creates no streams. Without it, the first start creates them.
 func TestServeVerifies(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	externalEnv(t, s.ClientURL())
@@ -108,7 +108,7 @@ func TestServeVerifies(t *testing.T) {
 	r.stop(t)
 	t.Setenv("DELAY_PROVISION", "verify")
 	r = start(t)
-	// What the streams are, whoever made them, and not what new ones would be.
+	// This is the durability of the streams that exist, and not of streams that the settings would make.
 	got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"
 	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)

@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one: what is printed, and
-// the exit code of each outcome.
+// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one. The output, and the
+// exit code of each outcome.
 func TestTimersVerbs(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
@@ -91,7 +91,7 @@ func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...st
 	return out
 }
 
-// TestTimersUsage: wrong words are told before anything is done.
+// TestTimersUsage: wrong arguments are reported before anything is done.
 func TestTimersUsage(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.serve()
