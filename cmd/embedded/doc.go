@@ -9,8 +9,8 @@
 //
 //   - One process has the directory: two servers on one store destroy it. The lock lasts until the process ends, in
 //     whatever way; the file stays.
-//   - A write that fails is noticed in the server's log, since nats-server reports it nowhere else. After it, the server
-//     never writes to that stream again. So the server is restarted as soon as the disk takes data.
+//   - A write that fails is noticed in the server's log, since nats-server reports it nowhere else. The server never
+//     writes to that stream again. So it is restarted as soon as the disk takes data.
 //   - A key that belongs to a setting, or that a single server cannot have, is refused in the file and not overruled.
 //
 // The errors name the settings (DELAY_EMBEDDED_DIR and so on), since their readers do not know this package.
