@@ -192,9 +192,15 @@ func TestEmbeddedConfigFile(t *testing.T) {
 		t.Errorf("got the password in\n%s", r.log)
 	}
 
+	wantBrokerRefused(t)
+}
+
+// wantBrokerRefused starts the program with a password that the file does not have.
+func wantBrokerRefused(t *testing.T) {
+	t.Helper()
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", "wrong-"+embeddedSecret)
-	r = start(t)
-	err = r.end(t)
+	r := start(t)
+	err := r.end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "does not accept the broker") ||
 		!strings.Contains(err.Error(), "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user") {
 		t.Errorf("got exit code %d with %v, want 2 and what to set", got, err)

@@ -71,7 +71,16 @@ func TestServeEmbedded(t *testing.T) {
 
 	second := start(t)
 	_, js = connect(t, second.log.await(t, "ready")["server"].(string))
-	consumer, err := js.OrderedConsumer(t.Context(), "KEPT", jetstream.OrderedConsumerConfig{})
+	if got, want := firstOf(t, js, "KEPT"), "over a restart"; got != want {
+		t.Errorf("after the restart: got %q, want %q", got, want)
+	}
+	second.stop(t)
+}
+
+// firstOf waits for the first message of a stream.
+func firstOf(t *testing.T, js jetstream.JetStream, stream string) string {
+	t.Helper()
+	consumer, err := js.OrderedConsumer(t.Context(), stream, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +88,7 @@ func TestServeEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(kept.Data()), "over a restart"; got != want {
-		t.Errorf("after the restart: got %q, want %q", got, want)
-	}
-	second.stop(t)
+	return string(kept.Data())
 }
 
 // With DELAY_PROVISION=verify, serve creates no streams. Without it, the first start creates them.

@@ -52,7 +52,14 @@ func TestTimersVerbs(t *testing.T) {
 	})
 	wantOutcome(t, o, 3, "too_late", "timers", "cancel", "order-1", "orders.x")
 
-	r.stop(t) // what follows needs no broker
+	r.stop(t)
+	o.manyTimersWithoutBroker()
+}
+
+// manyTimersWithoutBroker sets timers, lists them and changes them all at once, while no broker runs.
+func (o *operated) manyTimersWithoutBroker() {
+	t := o.t
+	t.Helper()
 	for i := range 3 {
 		o.must("pub", "orders.x", "bulk", "--in", "1h", "--key", fmt.Sprint("bulk-", i))
 	}
