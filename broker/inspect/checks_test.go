@@ -130,7 +130,8 @@ var checkCases = []struct {
 
 	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
 
-	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical, "not enabled"},
+	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical,
+		"not enabled"},
 	{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
