@@ -148,21 +148,28 @@ func accountsWork(s *stage) error {
 	}
 	time.Sleep(time.Hour)
 	for tenant := range names {
-		got := heard[tenant]()
-		want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
-		if tenant == "orders" {
-			want["delaydead.undelivered.orders.payments.core.x"] = 1
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("%s heard %v, want %v", tenant, got, want)
-		}
-		st, err := s.JetStream(s.as(tenant, tenant[:1])).Stream(ctx, "STORED")
-		if err != nil {
+		if err := s.tenantGot(ctx, tenant, heard[tenant]()); err != nil {
 			return err
 		}
-		if n := st.CachedInfo().State.LastSeq; n != 1 {
-			return fmt.Errorf("the stream of %s got %d messages, want 1", tenant, n)
-		}
+	}
+	return nil
+}
+
+// tenantGot checks what a tenant heard, and what its stream has.
+func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int) error {
+	want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
+	if tenant == "orders" {
+		want["delaydead.undelivered.orders.payments.core.x"] = 1
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("%s heard %v, want %v", tenant, got, want)
+	}
+	st, err := s.JetStream(s.as(tenant, tenant[:1])).Stream(ctx, "STORED")
+	if err != nil {
+		return err
+	}
+	if n := st.CachedInfo().State.LastSeq; n != 1 {
+		return fmt.Errorf("the stream of %s got %d messages, want 1", tenant, n)
 	}
 	return nil
 }

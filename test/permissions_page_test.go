@@ -40,7 +40,8 @@ var pageCannot = []string{
 }
 
 // TestPageNamesTheMissingRight: with the rights of page.conf the page shows everything and does everything. With one of
-// them missing, something breaks, and each answer that breaks names the right. Without those to act it shows everything.
+// them missing, something breaks, and each answer that breaks names the right. Without those to act it shows
+// everything.
 func TestPageNamesTheMissingRight(t *testing.T) {
 	t.Parallel()
 	works := role{"page", "g", pageWorks, pageCannot}

@@ -109,65 +109,73 @@ func (c *client) slowService(subject string, perSecond int) {
 // a second for each that is not, and as long again for the lane to catch up.
 func TestFloodSlowsNobody(t *testing.T) {
 	t.Parallel()
-	type test struct {
-		these []trouble
-		stand time.Duration // for how long the lane may stand still
-	}
 	names := slices.Sorted(maps.Keys(troubles))
-	tests := make(map[string]test)
+	tests := make(map[string]flood)
 	var all []trouble
 	for _, name := range names {
-		tests[name] = test{[]trouble{troubles[name]}, time.Second}
+		tests[name] = flood{[]trouble{troubles[name]}, time.Second}
 		all = append(all, troubles[name])
 	}
-	tests["all"] = test{all, 3 * time.Second}
+	tests["all"] = flood{all, 3 * time.Second}
 	all = slices.Clone(all)
 	slices.Reverse(all)
-	tests["all, the slow one last"] = test{all, 3 * time.Second}
+	tests["all, the slow one last"] = flood{all, 3 * time.Second}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				count := 4000 // of which one in a hundred may wait
-				if len(test.these) > 1 {
-					count = 6000
-				}
-				startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 32 << 20})
-				c, healthy := newClient(t, s), newClient(t, s)
-				c.target("ORDERS", "orders.>")
-				var publishing sync.WaitGroup
-				publishing.Go(func() {
-					for i := range count {
-						healthy.publish("delay.1s.orders.x", fmt.Sprint(i))
-						time.Sleep(50 * time.Millisecond)
-					}
-				})
-				time.Sleep(2 * time.Second)
-				for _, trouble := range test.these {
-					trouble(c)
-				}
-				publishing.Wait()
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				var late []time.Duration
-				for _, a := range c.arrivals("ORDERS") {
-					late = append(late, a.At.Sub(a.Due))
-				}
-				slices.Sort(late)
-				if len(late) != count {
-					t.Fatalf("%d of %d for the healthy target came", len(late), count)
-				}
-				latest := late[len(late)-1]
-				if p99 := late[len(late)*99/100-1]; p99 > 0 {
-					t.Errorf("the healthy target's p99 is %s, its latest %s; alone they are 0", p99, latest)
-				}
-				if latest > test.stand {
-					t.Errorf("the healthy target's latest is %s, want %s at most", latest, test.stand)
-				}
-				c.checkNoDead()
+				test.slowsNobody(t, s)
 			})
 		})
 	}
+}
+
+// A flood is troubles at the same time.
+type flood struct {
+	these []trouble
+	stand time.Duration // for how long the lane may stand still
+}
+
+// slowsNobody wants a healthy target to get its messages in time, beside the flood.
+func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	count := 4000 // of which one in a hundred may wait
+	if len(f.these) > 1 {
+		count = 6000
+	}
+	startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 32 << 20})
+	c, healthy := newClient(t, s), newClient(t, s)
+	c.target("ORDERS", "orders.>")
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for i := range count {
+			healthy.publish("delay.1s.orders.x", fmt.Sprint(i))
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	time.Sleep(2 * time.Second)
+	for _, trouble := range f.these {
+		trouble(c)
+	}
+	publishing.Wait()
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	var late []time.Duration
+	for _, a := range c.arrivals("ORDERS") {
+		late = append(late, a.At.Sub(a.Due))
+	}
+	slices.Sort(late)
+	if len(late) != count {
+		t.Fatalf("%d of %d for the healthy target came", len(late), count)
+	}
+	latest := late[len(late)-1]
+	if p99 := late[len(late)*99/100-1]; p99 > 0 {
+		t.Errorf("the healthy target's p99 is %s, its latest %s; alone they are 0", p99, latest)
+	}
+	if latest > f.stand {
+		t.Errorf("the healthy target's latest is %s, want %s at most", latest, f.stand)
+	}
+	c.checkNoDead()
 }
 
 // TestSlowTargetIsBusy: messages that are taken back from a slow target are sent again when it has room. So it has

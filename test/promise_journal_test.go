@@ -175,9 +175,7 @@ func TestJournalOfTwoInstances(t *testing.T) {
 // time to the nanosecond, and committed. What is dropped is counted, logged once a minute, and said by the next batch.
 func TestJournalHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]struct {
-		makes, ends func(c *client)
-	}{
+	for name, trouble := range map[string]journalTrouble{
 		"gone": {
 			makes: func(c *client) { c.remove(journalStream) },
 			ends:  func(c *client) { c.provisionJournal() },
@@ -196,48 +194,57 @@ func TestJournalHoldsUpNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				log := newCountingLog()
-				b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)})
-				c := newClient(t, s)
-				c.target("ORDERS", "orders.>")
-				in := c.subscribe("orders.>")
-				time.Sleep(time.Second)
-				trouble.makes(c)
-				began := time.Now().UTC()
-				var ids []string
-				for n := range 3 {
-					ids = append(ids, accepted(c.publish("delay.1s.orders.a", "x")))
-					checkExactly(t, in, time.Now().Add(time.Second), n)
-				}
-				time.Sleep(time.Second)
-				c.checkEmptyBut(journalStream)
-				time.Sleep(7 * time.Minute) // longer than a batch is tried
-				if got := b.broker.Status().Journal.Dropped; got != 3 {
-					t.Errorf("%d records were dropped, want 3", got)
-				}
-				trouble.ends(c)
-				time.Sleep(2 * time.Minute)
-				c.publish("delay.1s.orders.b", "x")
-				time.Sleep(2 * time.Second)
-				found, report := c.journaled(journal.Query{IDs: ids})
-				if len(found) > 0 {
-					t.Errorf("found %+v, want none", found)
-				}
-				dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
-				if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
-					h.Why, h.Instance = "", ""
-					return h == dropped
-				}) {
-					t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
-				}
-				if found, _ = c.journaled(journal.Query{Target: "orders.b"}); len(found) != 1 {
-					t.Errorf("after it: found %+v, want one", found)
-				}
-				if got := log.of("the journal is not stored"); got < 5 || got > 10 {
-					t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
-				}
+				trouble.holdsUpNothing(t, s)
 			})
 		})
+	}
+}
+
+// A journalTrouble is a trouble with the stream of the journal.
+type journalTrouble struct{ makes, ends func(c *client) }
+
+// holdsUpNothing wants deliveries to go on while the journal is in trouble, and their records to be missed.
+func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	log := newCountingLog()
+	b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)})
+	c := newClient(t, s)
+	c.target("ORDERS", "orders.>")
+	in := c.subscribe("orders.>")
+	time.Sleep(time.Second)
+	trouble.makes(c)
+	began := time.Now().UTC()
+	var ids []string
+	for n := range 3 {
+		ids = append(ids, accepted(c.publish("delay.1s.orders.a", "x")))
+		checkExactly(t, in, time.Now().Add(time.Second), n)
+	}
+	time.Sleep(time.Second)
+	c.checkEmptyBut(journalStream)
+	time.Sleep(7 * time.Minute) // longer than a batch is tried
+	if got := b.broker.Status().Journal.Dropped; got != 3 {
+		t.Errorf("%d records were dropped, want 3", got)
+	}
+	trouble.ends(c)
+	time.Sleep(2 * time.Minute)
+	c.publish("delay.1s.orders.b", "x")
+	time.Sleep(2 * time.Second)
+	found, report := c.journaled(journal.Query{IDs: ids})
+	if len(found) > 0 {
+		t.Errorf("found %+v, want none", found)
+	}
+	dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
+	if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
+		h.Why, h.Instance = "", ""
+		return h == dropped
+	}) {
+		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
+	}
+	if found, _ = c.journaled(journal.Query{Target: "orders.b"}); len(found) != 1 {
+		t.Errorf("after it: found %+v, want one", found)
+	}
+	if got := log.of("the journal is not stored"); got < 5 || got > 10 {
+		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
 	}
 }
 

@@ -89,16 +89,7 @@ func (r revocation) try(t *testing.T) {
 		if got, want := bodies(got), fmt.Sprint(want); "["+got+"]" != want {
 			t.Errorf("arrived %s, want each once: %s", got, want)
 		}
-		for _, a := range got {
-			latest := a.Due
-			if a.Due.Before(back.Add(r.back)) {
-				latest = back.Add(r.back)
-			}
-			if a.At.Before(a.Due) || a.At.After(latest) {
-				t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
-					a.At.Sub(back))
-			}
-		}
+		r.wantInTime(t, got, back)
 		if r.says != "" && log.of(r.says) == 0 {
 			t.Errorf("the log does not say %q", r.says)
 		}
@@ -108,4 +99,19 @@ func (r revocation) try(t *testing.T) {
 		c.checkNoDead()
 		c.checkEmpty()
 	})
+}
+
+// wantInTime wants each message when it is due, or soon after the right came back.
+func (r revocation) wantInTime(t *testing.T, got []arrival, back time.Time) {
+	t.Helper()
+	for _, a := range got {
+		latest := a.Due
+		if a.Due.Before(back.Add(r.back)) {
+			latest = back.Add(r.back)
+		}
+		if a.At.Before(a.Due) || a.At.After(latest) {
+			t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
+				a.At.Sub(back))
+		}
+	}
 }

@@ -25,13 +25,6 @@ func TestOnlyGrantedTargets(t *testing.T) {
 		admin := connected(t, s.Connect(natstest.Everything()))
 		all := admin.subscribe(">")
 
-		forms := func(target string) []string {
-			return []string{
-				"delay.1s." + target, "delay.2s." + target, "delay.15m." + target, "delayin.1500ms." + target,
-				fmt.Sprintf("delayat.%d.%s", time.Now().Add(5*time.Second).Unix(), target),
-				"delayat.2000-01-01T00:00:07Z." + target,
-			}
-		}
 		tenants := map[string]string{"orders": "payments", "payments": "orders"}
 		accepted := make(map[string]int)
 		for tenant, other := range tenants {
@@ -46,19 +39,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 				}
 				accepted[tenant]++
 			}
-			// Subjects of the other tenant: in a plain request, with a token that is a target, without a target, and on
-			// internal subjects.
-			foreign := forms(other + ".capture")
-			for _, target := range forms(tenant + ".x") {
-				root, rest, _ := strings.Cut(target, ".")
-				token, _, _ := strings.Cut(rest, ".")
-				foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other,
-					root+"."+tenant+"."+other+".capture",
-					root+"."+tenant+"."+token+"."+other+".capture", root+"."+token)
-			}
-			foreign = append(foreign, "delaysys.hop.1s."+other+".capture", "delaysys.retry.1s."+other+".capture",
-				"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s",
-				"delay.timer."+tenant+"."+other+".capture")
+			foreign := foreignTo(tenant, other)
 			for _, subject := range foreign {
 				if accepts(js, subject, tenant) {
 					t.Errorf("%s may publish %s", tenant, subject)
@@ -93,6 +74,32 @@ func TestOnlyGrantedTargets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// forms are the subjects of all ways to ask for a delay.
+func forms(target string) []string {
+	return []string{
+		"delay.1s." + target, "delay.2s." + target, "delay.15m." + target, "delayin.1500ms." + target,
+		fmt.Sprintf("delayat.%d.%s", time.Now().Add(5*time.Second).Unix(), target),
+		"delayat.2000-01-01T00:00:07Z." + target,
+	}
+}
+
+// foreignTo are subjects of the other tenant: in a plain request, with a token that is a target, without a target, and
+// on internal subjects.
+func foreignTo(tenant, other string) []string {
+	foreign := forms(other + ".capture")
+	for _, target := range forms(tenant + ".x") {
+		root, rest, _ := strings.Cut(target, ".")
+		token, _, _ := strings.Cut(rest, ".")
+		foreign = append(foreign, root+"."+token+"."+token+"."+tenant+"."+other,
+			root+"."+tenant+"."+other+".capture",
+			root+"."+tenant+"."+token+"."+other+".capture", root+"."+token)
+	}
+	foreign = append(foreign, "delaysys.hop.1s."+other+".capture", "delaysys.retry.1s."+other+".capture",
+		"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s",
+		"delay.timer."+tenant+"."+other+".capture")
+	return foreign
 }
 
 // accepts reports whether a stream stores a publish. A publish without the right gets no answer: the server reports the

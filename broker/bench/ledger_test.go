@@ -7,60 +7,67 @@ import (
 	"time"
 )
 
+// due is when all messages are due.
+var due = time.Unix(1_700_000_000, 0)
+
+// on is the arrival of a message, so late.
+func on(number uint32, late time.Duration) Arrival {
+	return Arrival{Number: number, Due: due, At: due.Add(late)}
+}
+
+// ledgers are arrivals of three messages, with their tally.
+var ledgers = []struct {
+	name     string
+	arrivals []Arrival
+	within   time.Duration
+	want     Tally
+	broken   string // what the error says; empty for none
+}{
+	{name: "all on time", arrivals: []Arrival{on(0, 0), on(2, 1), on(1, 2)}, want: Tally{Count: 3}},
+	{name: "one lost", arrivals: []Arrival{on(0, 0), on(2, 1)}, want: Tally{Count: 3, Lost: 1}, broken: "1 lost"},
+	{name: "nothing arrived", want: Tally{Count: 3, Lost: 3}, broken: "3 lost"},
+	{
+		name: "one early", arrivals: []Arrival{on(0, 0), on(1, -1), on(2, 1)}, want: Tally{Count: 3, Early: 1},
+		broken: "1 early",
+	},
+	{name: "one twice", arrivals: []Arrival{on(0, 0), on(1, 1), on(0, 5), on(2, 1)}, want: Tally{Count: 3, Twice: 1}},
+	{
+		name: "a copy is early", arrivals: []Arrival{on(0, 0), on(1, 1), on(0, -5), on(2, 1)},
+		want: Tally{Count: 3, Early: 1, Twice: 1}, broken: "1 early",
+	},
+	{
+		name: "a copy is not another message", arrivals: []Arrival{on(0, 0), on(1, 1), on(1, 1)},
+		want: Tally{Count: 3, Lost: 1, Twice: 1}, broken: "1 lost",
+	},
+	{
+		name: "one that nobody published", arrivals: []Arrival{on(0, 0), on(1, 1), on(2, 1), on(3, 1)},
+		want: Tally{Count: 3, Unknown: 1}, broken: "1 unknown",
+	},
+	{
+		name: "clocks known to a millisecond", within: time.Millisecond,
+		arrivals: []Arrival{on(0, -time.Millisecond), on(1, -time.Millisecond-1), on(2, 1)},
+		want:     Tally{Count: 3, Early: 1}, broken: "1 early",
+	},
+	{
+		name: "before it was promised, by the servers' clocks", within: time.Second,
+		arrivals: []Arrival{
+			on(0, 0), on(1, 0), {Number: 2, Due: due, Promised: due.Add(10), At: due.Add(9)},
+		},
+		want: Tally{Count: 3, Early: 1}, broken: "1 early",
+	},
+	{
+		name: "before it was promised, by our clock", within: 5,
+		arrivals: []Arrival{
+			on(0, 0), {Number: 1, Due: due, Promised: due.Add(10), At: due.Add(5), Received: true},
+			{Number: 2, Due: due, Promised: due.Add(10), At: due.Add(4), Received: true},
+		},
+		want: Tally{Count: 3, Early: 1}, broken: "1 early",
+	},
+}
+
 // records of arrivals, and what a ledger has to say of them.
 func TestWhatIsLostEarlyOrTwiceIsCounted(t *testing.T) {
-	due := time.Unix(1_700_000_000, 0)
-	on := func(number uint32, late time.Duration) Arrival {
-		return Arrival{Number: number, Due: due, At: due.Add(late)}
-	}
-	for _, test := range []struct {
-		name     string
-		arrivals []Arrival
-		within   time.Duration
-		want     Tally
-		broken   string // what the error says; empty for none
-	}{
-		{name: "all on time", arrivals: []Arrival{on(0, 0), on(2, 1), on(1, 2)}, want: Tally{Count: 3}},
-		{name: "one lost", arrivals: []Arrival{on(0, 0), on(2, 1)}, want: Tally{Count: 3, Lost: 1}, broken: "1 lost"},
-		{name: "nothing arrived", want: Tally{Count: 3, Lost: 3}, broken: "3 lost"},
-		{
-			name: "one early", arrivals: []Arrival{on(0, 0), on(1, -1), on(2, 1)}, want: Tally{Count: 3, Early: 1},
-			broken: "1 early",
-		},
-		{name: "one twice", arrivals: []Arrival{on(0, 0), on(1, 1), on(0, 5), on(2, 1)}, want: Tally{Count: 3, Twice: 1}},
-		{
-			name: "a copy is early", arrivals: []Arrival{on(0, 0), on(1, 1), on(0, -5), on(2, 1)},
-			want: Tally{Count: 3, Early: 1, Twice: 1}, broken: "1 early",
-		},
-		{
-			name: "a copy is not another message", arrivals: []Arrival{on(0, 0), on(1, 1), on(1, 1)},
-			want: Tally{Count: 3, Lost: 1, Twice: 1}, broken: "1 lost",
-		},
-		{
-			name: "one that nobody published", arrivals: []Arrival{on(0, 0), on(1, 1), on(2, 1), on(3, 1)},
-			want: Tally{Count: 3, Unknown: 1}, broken: "1 unknown",
-		},
-		{
-			name: "clocks known to a millisecond", within: time.Millisecond,
-			arrivals: []Arrival{on(0, -time.Millisecond), on(1, -time.Millisecond-1), on(2, 1)},
-			want:     Tally{Count: 3, Early: 1}, broken: "1 early",
-		},
-		{
-			name: "before it was promised, by the servers' clocks", within: time.Second,
-			arrivals: []Arrival{
-				on(0, 0), on(1, 0), {Number: 2, Due: due, Promised: due.Add(10), At: due.Add(9)},
-			},
-			want: Tally{Count: 3, Early: 1}, broken: "1 early",
-		},
-		{
-			name: "before it was promised, by our clock", within: 5,
-			arrivals: []Arrival{
-				on(0, 0), {Number: 1, Due: due, Promised: due.Add(10), At: due.Add(5), Received: true},
-				{Number: 2, Due: due, Promised: due.Add(10), At: due.Add(4), Received: true},
-			},
-			want: Tally{Count: 3, Early: 1}, broken: "1 early",
-		},
-	} {
+	for _, test := range ledgers {
 		t.Run(test.name, func(t *testing.T) {
 			l := NewLedger(3, test.within)
 			for _, a := range test.arrivals {

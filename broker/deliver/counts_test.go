@@ -81,17 +81,30 @@ func TestResultTellsItsCount(t *testing.T) {
 		one, two := k.send("t.one", message.ModeStream), k.send("t.one", message.ModeStream)
 		first, later := k.send("slow", message.ModeCore), k.send("slow", message.ModeCore)
 		time.Sleep(time.Second)
+		k.mu.Lock()
 		count := k.targets.bySubject["t.one"].count
+		k.mu.Unlock()
 		for name, sent := range map[string]*watched{"one": one, "two": two} {
-			if r := sent.all[0]; r.Outcome != Delivered || r.Count != count || r.Count.Target != "t.one" {
+			if r := sent.result(t); r.Outcome != Delivered || r.Count != count || r.Count.Target != "t.one" {
 				t.Errorf("%s: %s, counted in %v, want %v", name, r.Outcome, r.Count, count)
 			}
 		}
-		if r := first.all[0]; r.Outcome != Delivered || r.Count == nil {
+		if r := first.result(t); r.Outcome != Delivered || r.Count == nil {
 			t.Errorf("the first of a slow target: %s, counted in %v", r.Outcome, r.Count)
 		}
-		if r := later.all[0]; r.Outcome != Paced || r.Count != nil {
+		if r := later.result(t); r.Outcome != Paced || r.Count != nil {
 			t.Errorf("the second of a slow target: %s, counted in %v, although it was not sent", r.Outcome, r.Count)
 		}
 	})
+}
+
+// result is the only one so far.
+func (v *watched) result(t *testing.T) Result {
+	t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.all) != 1 {
+		t.Fatalf("%d results, want 1", len(v.all))
+	}
+	return v.all[0]
 }

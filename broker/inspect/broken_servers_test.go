@@ -9,73 +9,81 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// unbound are the limits of an account without any, and limited are those with a change.
+var unbound = server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
+
+func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
+	l := unbound
+	change(&l)
+	return l
+}
+
+// elsewhere is a server that is not embedded.
+var elsewhere = server.Options{ServerName: "n1"}
+
+// brokenServers are servers and accounts that something is wrong with.
+var brokenServers = []diagnosis{
+	{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
+		if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
+			sc.t.Fatal(err)
+		}
+	}}, "JetStream", Critical, "not enabled for account", "enable JetStream for this account"},
+	{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.cfg.JSDomain = "hub"
+	}}, "JetStream", Critical, "nobody answers below $JS.hub.API",
+		"set DELAY_JS_DOMAIN to the domain of a JetStream"},
+	{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
+		sc.proxy(func(string, *nats.Msg) bool { return true })
+	}}, "JetStream", Critical, "no answer: ",
+		"bring back the servers that are down: JetStream has no leader that answers"},
+	{situation{name: "a bound of the operator's is reached", set: func(sc *scene) {
+		sc.serve()
+		sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
+		sc.publish(100, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: ", "raise its max_bytes: nats stream edit DELAY_5m"},
+	{situation{name: "a bound of the settings is reached", set: func(sc *scene) {
+		sc.cfg.MaxPending = 100
+		sc.serve()
+		sc.publish(200, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: 100 messages", "raise DELAY_MAX_PENDING, and restart the broker"},
+	{situation{name: "a bound of the settings in bytes is reached", set: func(sc *scene) {
+		sc.cfg.MaxPendingBytes = 8000
+		sc.serve()
+		sc.publish(200, "delay.5m.orders.x")
+	}}, "storage", Critical, "DELAY_5m is full: ", "raise DELAY_MAX_PENDING_BYTES, and restart the broker"},
+	{situation{name: "the server is full", options: server.Options{ServerName: "n1", JetStreamMaxStore: 64 << 10},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
+		"raise max_file_store of the servers: nothing new is accepted or moved"},
+	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
+	{situation{name: "the disk is full", set: func(sc *scene) {
+		sc.serve()
+		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []Check{{Name: "disk", Detail: "takes no data"}}}
+	}}, "storage", Critical, "the broker at http://here/readyz says: takes no data",
+		"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved"},
+	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
+		sc.publish(1000, "delay.5m.orders.x")
+	}}, "storage", Critical, "of 20000 bytes", "raise the account's limit of storage"},
+	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
+		sc.serve()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
+		sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
+	}}, "JetStream", Critical, "9 streams of 9 allowed, and 1 are missing", "raise the account's max_streams to 10"},
+	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
+		sc.provisioned()
+		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
+		sc.tail("DELAY_5s")
+		sc.launch()
+		time.Sleep(20 * time.Second)
+	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
+}
+
 // TestDoctorOnServers: JetStream is away, or out of room.
 func TestDoctorOnServers(t *testing.T) {
-	unbound := server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
-	limited := func(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
-		l := unbound
-		change(&l)
-		return l
-	}
-	elsewhere := server.Options{ServerName: "n1"}
-	for _, d := range []diagnosis{
-		{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
-			if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
-				sc.t.Fatal(err)
-			}
-		}}, "JetStream", Critical, "not enabled for account", "enable JetStream for this account"},
-		{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
-			sc.serve()
-			sc.cfg.JSDomain = "hub"
-		}}, "JetStream", Critical, "nobody answers below $JS.hub.API",
-			"set DELAY_JS_DOMAIN to the domain of a JetStream"},
-		{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
-			sc.proxy(func(string, *nats.Msg) bool { return true })
-		}}, "JetStream", Critical, "no answer: ",
-			"bring back the servers that are down: JetStream has no leader that answers"},
-		{situation{name: "a bound of the operator's is reached", set: func(sc *scene) {
-			sc.serve()
-			sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
-			sc.publish(100, "delay.5m.orders.x")
-		}}, "storage", Critical, "DELAY_5m is full: ", "raise its max_bytes: nats stream edit DELAY_5m"},
-		{situation{name: "a bound of the settings is reached", set: func(sc *scene) {
-			sc.cfg.MaxPending = 100
-			sc.serve()
-			sc.publish(200, "delay.5m.orders.x")
-		}}, "storage", Critical, "DELAY_5m is full: 100 messages", "raise DELAY_MAX_PENDING, and restart the broker"},
-		{situation{name: "a bound of the settings in bytes is reached", set: func(sc *scene) {
-			sc.cfg.MaxPendingBytes = 8000
-			sc.serve()
-			sc.publish(200, "delay.5m.orders.x")
-		}}, "storage", Critical, "DELAY_5m is full: ", "raise DELAY_MAX_PENDING_BYTES, and restart the broker"},
-		{situation{name: "the server is full", options: server.Options{ServerName: "n1", JetStreamMaxStore: 64 << 10},
-			set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
-			"raise max_file_store of the servers: nothing new is accepted or moved"},
-		{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
-			set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
-		{situation{name: "the disk is full", set: func(sc *scene) {
-			sc.serve()
-			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []Check{{Name: "disk", Detail: "takes no data"}}}
-		}}, "storage", Critical, "the broker at http://here/readyz says: takes no data",
-			"free space on the disk of DELAY_EMBEDDED_DIR: nothing new is accepted or moved"},
-		{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
-			sc.serve()
-			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
-			sc.publish(1000, "delay.5m.orders.x")
-		}}, "storage", Critical, "of 20000 bytes", "raise the account's limit of storage"},
-		{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
-			sc.serve()
-			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
-			sc.cfg.Ladder = ladder(sc.t, "1s 5s 7s 5m")
-		}}, "JetStream", Critical, "9 streams of 9 allowed, and 1 are missing", "raise the account's max_streams to 10"},
-		{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
-			sc.provisioned()
-			sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
-			sc.tail("DELAY_5s")
-			sc.launch()
-			time.Sleep(20 * time.Second)
-		}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
-	} {
+	for _, d := range brokenServers {
 		d.play(t, d.judge)
 	}
 }

@@ -46,89 +46,110 @@ func viewWith(lanes ...Lane) Facts {
 // ofVersion is a server of some version.
 func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
 
+// clocksOff has two leaders, of which one is off by an offset.
+func clocksOff(offset, within time.Duration) Facts {
+	return Facts{clocks: []clock{
+		{offset: time.Millisecond, within: time.Millisecond},
+		{leader: "n2", offset: offset, within: within},
+	}}
+}
+
+// accountOf is an account that has stored so many bytes of its limit, and tierOf one with tiers.
+func accountOf(used uint64, limit int64) Facts {
+	return Facts{account: &jetstream.AccountInfo{
+		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+	}}
+}
+
+func tierOf(used uint64, limit int64) Facts {
+	return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
+		"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
+	}}}
+}
+
+var (
+	stoppedLane    = Lane{Stream: "DELAY_1s", Reader: Reader{Owner: OwnerStopped, Instance: "kitchen"}}
+	leaderlessLane = Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}
+	nobodyAnswers  = Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}
+)
+
+func lateLane() Lane {
+	l := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
+	l.Overdue = 90
+	return l
+}
+
+func laneOn(stream string, replicas int) Lane {
+	return laneIn(jetstream.StreamConfig{Name: stream, Replicas: replicas})
+}
+
+func greedy() Facts {
+	f := contained(math.MaxInt64)
+	f.Config.HoldBytes = 256 << 20
+	return f
+}
+
+// checkCases are facts, each with the finding of one check.
+var checkCases = []struct {
+	name  string
+	check func(Facts) []Finding
+	facts Facts
+	state Severity
+	part  string
+}{
+	{"too old", checkServer, ofVersion("2.12.11"), Warn, "2.12.11"},
+	{"too old of its line", checkServer, ofVersion("2.14.2"), Warn, "2.14.2"},
+	{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
+	{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
+
+	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
+	{"a second is Fine", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
+	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind ours, on n2"},
+	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
+	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of ours, on n2"},
+
+	{"account has room", checkStorage, accountOf(79, 100), Fine, ""},
+	{"account fills", checkStorage, accountOf(80, 100), Warn, "80 of 100"},
+	{"account full", checkStorage, accountOf(98, 100), Critical, "98 of 100"},
+	{"no limit", checkStorage, accountOf(98, -1), Fine, ""},
+	{"tier full", checkStorage, tierOf(100, 100), Critical, "R3 store"},
+	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
+
+	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
+	{"store of the embedded server", checkStorage, asked(Check{Name: "store", Detail: "9 of 9"}), Critical,
+		"http://here/readyz says: 9 of 9"},
+	{"ready", checkReady, asked(Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+	{"not ready", checkReady, asked(Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+		"lanes: not read: DELAY_5s"},
+	{"nobody to ask", checkReady, nobodyAnswers, Fine, "no broker answers at http://here/readyz"},
+
+	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
+
+	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by 2 of 3 servers"},
+	{"some have one", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
+
+	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
+
+	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical,
+		"not enabled"},
+	{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
+	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
+	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
+	{"max_bytes demanded", checkJetStream, Facts{
+		want: []layout.Spec{{Stream: "DELAY_1s"}}, listed: listed{all: map[string]*jetstream.StreamInfo{}},
+		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
+	}, Warn, "max_bytes"},
+
+	{"no limit of memory", checkMemory, Facts{Host: Host{Memory: Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
+	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
+	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
+	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
+	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
+}
+
 // TestChecks is for what no server in a test can be made to be.
 func TestChecks(t *testing.T) {
-	look := func(offset, within time.Duration) Facts {
-		return Facts{clocks: []clock{
-			{offset: time.Millisecond, within: time.Millisecond},
-			{leader: "n2", offset: offset, within: within},
-		}}
-	}
-	account := func(used uint64, limit int64) Facts {
-		return Facts{account: &jetstream.AccountInfo{
-			Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
-		}}
-	}
-	tier := func(used uint64, limit int64) Facts {
-		return Facts{account: &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{
-			"R3": {Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
-		}}}
-	}
-	late := laneIn(jetstream.StreamConfig{Name: "DELAY_30m"})
-	late.Overdue = 90
-	stopped := Lane{Stream: "DELAY_1s", Reader: Reader{Owner: OwnerStopped, Instance: "kitchen"}}
-	leaderless := Lane{Stream: "DELAY_1s", State: Silent, Error: "timeout"}
-	safe := laneIn(jetstream.StreamConfig{Replicas: 3})
-	single := laneIn(jetstream.StreamConfig{Name: "DELAY_1s", Replicas: 1})
-	alone := Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Err: errors.New("refused")}}}
-	greedy := contained(math.MaxInt64)
-	greedy.Config.HoldBytes = 256 << 20
-	noJetStream := Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}
-	for _, test := range []struct {
-		name  string
-		check func(Facts) []Finding
-		facts Facts
-		state Severity
-		part  string
-	}{
-		{"too old", checkServer, ofVersion("2.12.11"), Warn, "2.12.11"},
-		{"too old of its line", checkServer, ofVersion("2.14.2"), Warn, "2.14.2"},
-		{"old enough", checkServer, ofVersion("2.12.12"), Fine, ""},
-		{"new enough", checkServer, ofVersion("2.14.3"), Fine, ""},
-
-		{"clocks agree", checkClocks, look(50*time.Millisecond, 80*time.Millisecond), Fine, "as ours, within 1ms"},
-		{"a second is Fine", checkClocks, look(-time.Second, 0), Fine, "1s behind"},
-		{"behind", checkClocks, look(-1001*time.Millisecond, 0), Warn, "behind ours, on n2"},
-		{"perhaps ahead", checkClocks, look(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
-		{"far ahead", checkClocks, look(time.Minute, time.Second), Critical, "1m ahead of ours, on n2"},
-
-		{"account has room", checkStorage, account(79, 100), Fine, ""},
-		{"account fills", checkStorage, account(80, 100), Warn, "80 of 100"},
-		{"account full", checkStorage, account(98, 100), Critical, "98 of 100"},
-		{"no limit", checkStorage, account(98, -1), Fine, ""},
-		{"tier full", checkStorage, tier(100, 100), Critical, "R3 store"},
-		{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
-
-		{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
-		{"store of the embedded server", checkStorage, asked(Check{Name: "store", Detail: "9 of 9"}), Critical,
-			"http://here/readyz says: 9 of 9"},
-		{"ready", checkReady, asked(Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
-		{"not ready", checkReady, asked(Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
-			"lanes: not read: DELAY_5s"},
-		{"nobody to ask", checkReady, alone, Fine, "no broker answers at http://here/readyz"},
-
-		{"a lane stopped", checkOwners, viewWith(stopped), Critical, "DELAY_1s of kitchen"},
-
-		{"three replicas", checkDurability, viewWith(safe), Fine, "by 2 of 3 servers"},
-		{"some have one", checkDurability, viewWith(safe, single), Warn, "DELAY_1s"},
-
-		{"late", checkOwners, viewWith(late), Warn, "DELAY_30m by 1m30s"},
-
-		{"no JetStream", checkJetStream, noJetStream, Critical, "not enabled"},
-		{"no answer", checkJetStream, Facts{accountErr: nats.ErrTimeout}, Critical, "timeout"},
-		{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
-		{"no leader", checkStreams, viewWith(leaderless), Critical, "DELAY_1s does not answer"},
-		{"max_bytes demanded", checkJetStream, Facts{
-			want: []layout.Spec{{Stream: "DELAY_1s"}}, listed: listed{all: map[string]*jetstream.StreamInfo{}},
-			account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
-		}, Warn, "max_bytes"},
-
-		{"no limit of memory", checkMemory, Facts{Host: Host{Memory: Memory{Runtime: math.MaxInt64}}}, Fine, "no limit"},
-		{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
-		{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
-		{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
-		{"DELAY_MEMORY too high", checkMemory, greedy, Warn, "DELAY_MEMORY is 256 MiB"},
-	} {
+	for _, test := range checkCases {
 		got := test.check(test.facts)
 		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
 			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)

@@ -13,59 +13,82 @@ type wrote struct {
 	head
 }
 
+var began = time.Unix(0, 1795222624918700000).UTC()
+
+func after(d time.Duration) time.Time { return began.Add(d) }
+
+// mark is a batch of an instance.
+func mark(d time.Duration, instance string, n uint64) wrote {
+	return wrote{d, head{Instance: instance, Start: "1", Number: n, Before: n - 1}}
+}
+
+// ends is the last batch of an instance.
+func ends(w wrote) wrote {
+	w.End = true
+	return w
+}
+
+// lossy says that records were dropped before it.
+func lossy() wrote {
+	w := mark(time.Minute, "a", 3)
+	w.Before, w.Lost = 1, &lost{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
+	return w
+}
+
+// again is the first batch of another start.
+func again() wrote {
+	w := mark(time.Minute, "a", 1)
+	w.Start = "2"
+	return w
+}
+
+const (
+	killed  = "killed, or cut off: what it delivered last is missing"
+	nobody  = "no instance wrote: none ran, or none kept a journal"
+	since   = "no instance wrote: none ran, or none keeps a journal"
+	removed = "somebody removed batches, or a server lost them"
+	dropped = "dropped: the journal's stream took nothing, or too little"
+)
+
+// holes are batches that instances wrote, with what is missing between them.
+var holes = []struct {
+	name    string
+	batches []wrote
+	now     time.Duration
+	want    []Hole
+	copies  int
+}{
+	{"one that writes on", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
+	{"the first ones are gone", []wrote{mark(0, "a", 17)}, time.Minute, nil, 0},
+	{"one that ended", []wrote{mark(0, "a", 1), ends(mark(time.Minute, "a", 2)), mark(time.Minute, "b", 1),
+		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
+	{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
+		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
+		[]Hole{{Instance: "a", From: began, To: after(time.Minute + flushEvery), Why: killed}}, 0},
+	{"not yet", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
+		silentFor, nil, 0},
+	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(silentFor+1, "b", 1)}, silentFor + 1,
+		[]Hole{{From: began, To: after(silentFor + 1), Why: nobody}}, 0},
+	{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
+	{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
+		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
+		[]Hole{{Instance: "a", From: began, To: after(time.Hour), Why: killed}}, 0},
+	{"nobody writes", []wrote{ends(mark(0, "a", 1))}, time.Hour,
+		[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
+	{"one is removed", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
+		[]Hole{{Instance: "a", From: began, To: after(time.Minute), Why: removed}}, 0},
+	{"records were dropped, with a batch that was given up", []wrote{mark(0, "a", 1), lossy()}, time.Minute,
+		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
+	{"given up, and stored all the same", []wrote{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
+		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
+	{"stored twice", []wrote{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
+		mark(5, "a", 2)}, time.Minute, nil, 3},
+	{"another start of the same name", []wrote{mark(0, "a", 1), ends(mark(1, "a", 2)), again()}, time.Minute, nil, 0},
+}
+
 // TestHoles: what a reader concludes from the batches that there are.
 func TestHoles(t *testing.T) {
-	began := time.Unix(0, 1795222624918700000).UTC()
-	after := func(d time.Duration) time.Time { return began.Add(d) }
-	mark := func(d time.Duration, instance string, n uint64) wrote {
-		return wrote{d, head{Instance: instance, Start: "1", Number: n, Before: n - 1}}
-	}
-	ends := func(w wrote) wrote { w.End = true; return w }
-	const (
-		killed  = "killed, or cut off: what it delivered last is missing"
-		nobody  = "no instance wrote: none ran, or none kept a journal"
-		since   = "no instance wrote: none ran, or none keeps a journal"
-		removed = "somebody removed batches, or a server lost them"
-		dropped = "dropped: the journal's stream took nothing, or too little"
-	)
-	lossy := mark(time.Minute, "a", 3)
-	lossy.Before, lossy.Lost = 1, &lost{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
-	again := mark(time.Minute, "a", 1)
-	again.Start = "2"
-	for _, test := range []struct {
-		name    string
-		batches []wrote
-		now     time.Duration
-		want    []Hole
-		copies  int
-	}{
-		{"one that writes on", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
-		{"the first ones are gone", []wrote{mark(0, "a", 17)}, time.Minute, nil, 0},
-		{"one that ended", []wrote{mark(0, "a", 1), ends(mark(time.Minute, "a", 2)), mark(time.Minute, "b", 1),
-			mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
-		{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
-			mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
-			[]Hole{{Instance: "a", From: began, To: after(time.Minute + flushEvery), Why: killed}}, 0},
-		{"not yet", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
-			silentFor, nil, 0},
-		{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(silentFor+1, "b", 1)}, silentFor + 1,
-			[]Hole{{From: began, To: after(silentFor + 1), Why: nobody}}, 0},
-		{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
-		{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
-			mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
-			[]Hole{{Instance: "a", From: began, To: after(time.Hour), Why: killed}}, 0},
-		{"nobody writes", []wrote{ends(mark(0, "a", 1))}, time.Hour,
-			[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
-		{"one is removed", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
-			[]Hole{{Instance: "a", From: began, To: after(time.Minute), Why: removed}}, 0},
-		{"records were dropped, with a batch that was given up", []wrote{mark(0, "a", 1), lossy}, time.Minute,
-			[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
-		{"given up, and stored all the same", []wrote{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy}, time.Minute,
-			[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
-		{"stored twice", []wrote{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
-			mark(5, "a", 2)}, time.Minute, nil, 3},
-		{"another start of the same name", []wrote{mark(0, "a", 1), ends(mark(1, "a", 2)), again}, time.Minute, nil, 0},
-	} {
+	for _, test := range holes {
 		r, copies := newRuns(), 0
 		var got []Hole
 		hole := func(h Hole) { got = append(got, h) }

@@ -35,7 +35,7 @@ type Numbers struct {
 	Dead      *uint64  `json:"dead"`   // dead letters
 	Minute    *uint64  `json:"minute"` // due in the next minute, of those pending when that was forecast
 	Overdue   *uint64  `json:"overdue"`
-	Oldest    float64  `json:"oldest_seconds"` // since the oldest message should have left its lane
+	Oldest    float64  `json:"oldest_seconds"` // since the oldest message should have left its lane, retries aside
 	Delivered *float64 `json:"delivered_per_second"`
 	Refused   *float64 `json:"refused_per_second"`
 	P50       *float64 `json:"late_p50_ms"` // of the last steps of the history
@@ -98,10 +98,13 @@ func combine(status broker.Status, own broker.Answer, others []inspect.Member, b
 	o := Overview{Time: now.UTC(), Failing: []inspect.Check{}}
 	owners := make(map[string]string)
 	answers := make(map[string]figures.LaneAnswer)
-	known := make(map[string]bool)
+	known, retries := make(map[string]bool), make(map[string]bool)
+	for _, l := range status.Lanes {
+		retries[l.Stream] = layout.Kind(l.Kind) == layout.Retry
+	}
 	for _, m := range fleetOf(own, others) {
 		known[m.Instance] = true
-		o.Instances = append(o.Instances, o.Numbers.add(m, before, now))
+		o.Instances = append(o.Instances, o.Numbers.add(m, retries, before, now))
 		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
 		if !m.Proven {
 			continue
@@ -132,15 +135,18 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
-// add takes in an instance.
-func (n *Numbers) add(m inspect.Member, before rates, now time.Time) Instance {
+// add takes in an instance. In a retry lane a message is past its due time, because its target refused it: that is no
+// delay of ours.
+func (n *Numbers) add(m inspect.Member, retries map[string]bool, before rates, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
 		Lanes: len(m.Lanes),
 	}
 	for _, l := range m.Lanes {
 		i.Pending += l.Pending
-		i.Oldest = max(i.Oldest, l.Overdue)
+		if !retries[l.Stream] {
+			i.Oldest = max(i.Oldest, l.Overdue)
+		}
 	}
 	if m.Totals == nil || !m.Proven {
 		return i
@@ -172,13 +178,14 @@ func sum(a, b *float64) *float64 {
 // count takes in a lane.
 func (n *Numbers) count(l figures.LaneStatus, as figures.LaneAnswer) {
 	n.Pending += as.Pending
-	n.Oldest = max(n.Oldest, as.Overdue)
 	switch layout.Kind(l.Kind) {
 	case layout.Retry:
 		n.Retrying += as.Pending
+		return
 	case layout.Paused:
 		n.Paused += as.Pending
 	}
+	n.Oldest = max(n.Oldest, as.Overdue)
 }
 
 // The states of a lane, the worst first.

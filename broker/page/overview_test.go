@@ -30,7 +30,7 @@ func TestCombine(t *testing.T) {
 	own := member("west", "DELAY_1s", 5, 100, true)
 	others := []inspect.Member{
 		own, // its own answer came back over NATS, too
-		member("east", "DELAY_RETRY_1s", 3, 1000, true),
+		member("east", "DELAY_RETRY_1s", 9, 1000, true),
 		member("evil", "DELAY_5s", 1_000_000, 1_000_000, false),
 	}
 	before := make(rates)
@@ -38,8 +38,11 @@ func TestCombine(t *testing.T) {
 	own.Totals = &figures.Totals{Started: noon, Delivered: 120}
 	others[1].Totals = &figures.Totals{Started: noon, Delivered: 1300}
 	o := combine(lanes, own.Answer, others, before, noon.Add(2*time.Second))
-	if n := o.Numbers; n.Pending != 8 || n.Retrying != 3 || n.Oldest != 5 {
+	if n := o.Numbers; n.Pending != 14 || n.Retrying != 9 || n.Oldest != 5 {
 		t.Errorf("got %+v", n)
+	}
+	if east := o.Instances[0]; east.Pending != 9 || east.Oldest != 0 {
+		t.Errorf("what was refused makes %s overdue by %v s", east.Name, east.Oldest)
 	}
 	if o.Numbers.Delivered == nil || *o.Numbers.Delivered != 160 {
 		t.Errorf("delivered a second: got %v, want 160", o.Numbers.Delivered)

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// A shell without the broker's settings sees what the broker made, and no level that it did not want.
+// A shell without the broker's settings sees the streams that the broker made, and no level that it did not want.
 func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_RETRY", "2s,9s")
@@ -43,7 +43,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 	o.doctor().want("streams", "critical", "1 of 10 are missing: DELAY_5s")
 }
 
-// The prefix is that of the streams there are, where there is no choice.
+// The prefix is read off the streams, where there is only one.
 func TestVerbsReadThePrefixFromStreams(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_PREFIX", "later")

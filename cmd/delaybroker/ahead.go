@@ -61,7 +61,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is what the flags ask for.
+// look is the question that the flags ask.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
 	look, err := inspect.ParseAhead(o.length, o.by)
 	if err != nil {

@@ -26,7 +26,7 @@ type benchParts struct {
 	self   string
 	prefix string
 	url    string // of the run's own server; empty for that of the settings
-	http   string // address of the broker's probes: by it, one that was killed is known when it is back
+	http   string // address of the broker's probes, which show that a killed broker is back
 }
 
 // command is the process of a part. It gets our environment, without the settings that are withheld.
@@ -58,7 +58,7 @@ func (b benchParts) withheld(name string) bool {
 		b.url != "" && strings.HasPrefix(name, "NATS_")
 }
 
-// freeAddress is one on which nobody listens, below the ports that systems give to outgoing connections.
+// freeAddress is an address on which nobody listens, below the ports that systems give to outgoing connections.
 func freeAddress() (string, error) {
 	const low, high, tries = 20_000, 30_000, 100
 	var err error
@@ -71,8 +71,8 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find an address for the broker's probes: %w", err)
 }
 
-// benchPartCommand is for bench alone. The process ends when its stdin does, which is when bench ends, however that may
-// be.
+// benchPartCommand is for bench alone. The process ends when its stdin is closed, which is when bench ends, in whatever
+// way.
 func (a *app) benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-part PART",
@@ -106,7 +106,7 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
-// benchServer is a NATS server that syncs as the embedded one would. Nothing of it stays.
+// benchServer is a NATS server that syncs as the embedded one would. Its directory is removed at the end.
 func (a *app) benchServer(stdin io.Reader) (err error) {
 	cfg, err := settings.Read()
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 	return err
 }
 
-// A readyLog is the log of a broker. It says when the broker is ready, and passes on what is wrong.
+// A readyLog is the log of a broker. It says when the broker is ready, and passes on warnings and errors.
 type readyLog struct {
 	stderr io.Writer
 	say    *json.Encoder

@@ -17,12 +17,12 @@ import (
 // benchFrequency is how often the line of bench is drawn anew.
 const benchFrequency = 100 * time.Millisecond
 
-// A benchLine shows what bench is at: a line that is drawn over on a terminal, and elsewhere a line for each step.
+// A benchLine shows the progress of bench: on a terminal one line that is drawn anew, elsewhere a line for each step.
 type benchLine struct {
 	app    *app
 	rounds int
 	drawn  time.Time
-	last   string // what was said, where there is no terminal
+	last   string // the last step that was printed, where there is no terminal
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -41,7 +41,7 @@ func (l *benchLine) show(p bench.Progress) {
 		}
 	case text != l.last || time.Since(l.drawn) >= benchFrequency:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // what wraps cannot be drawn over
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Cut(text+progressOf(p), width-1)) // a wrapped line cannot be drawn anew
 	}
 	l.last = text
 }

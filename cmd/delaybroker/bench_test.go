@@ -26,8 +26,8 @@ func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 	return append([]string{"DELAY_LEVELS=1s 2s 5s", "TMPDIR=" + dir}, more...), dir
 }
 
-// Each scenario runs, for each side that a test names, counts right, and leaves nothing on the disk. How fast is not
-// asked: all run at the same time, since they mostly wait.
+// Each scenario runs for each side that a test names, counts right, and leaves nothing on the disk. The speed is not
+// checked: all run at the same time, since they mostly wait.
 func TestBenchRunsEachScenario(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -104,7 +104,7 @@ func wantMetrics(t *testing.T, r bench.Result, names string) {
 	}
 }
 
-// startBenched runs a server with a stream that is none of a run's.
+// startBenched runs a server with a stream that belongs to no run.
 func startBenched(t *testing.T) (*server.Server, jetstream.JetStream) {
 	t.Helper()
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
@@ -129,7 +129,7 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 	return names
 }
 
-// On a server that others use nothing of a run stays, and nothing else is touched. The table compares the sides, and
+// On a server that others use, a run leaves nothing behind and touches nothing else. The table compares the sides, and
 // the run with an earlier one.
 func TestBenchLeavesAServerAsItWas(t *testing.T) {
 	t.Parallel()
@@ -252,8 +252,8 @@ func TestBenchFlags(t *testing.T) {
 	}
 }
 
-// The processes of a run get the settings of the environment, but for what is one broker's alone or restricts targets;
-// with a server of the run's own none that says how to reach one.
+// The processes of a run get the settings of the environment, except those that two brokers cannot share and those that
+// restrict targets. If the run has a server of its own, they get no setting that names a server either.
 func TestBenchPartsGetTheSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, variable := range []string{
@@ -284,7 +284,7 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 	}
 }
 
-// The log of a broker becomes a word when it is ready; what is wrong is passed on.
+// The log of a broker becomes one word when the broker is ready. Warnings and errors are passed on.
 func TestReadyLogSaysWhenABrokerIsReady(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	l := &readyLog{stderr: &stderr, say: json.NewEncoder(&stdout)}

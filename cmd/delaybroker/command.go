@@ -13,10 +13,10 @@ import (
 	"delaybroker/cmd/terminal"
 )
 
-// An app is what all verbs share.
+// An app is shared by all verbs.
 type app struct{ terminal.Printer }
 
-// about is the head of the help. Who starts us needs the codes; cobra lists the verbs.
+// about is the head of the help. Supervisors need the exit codes; cobra lists the verbs.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
 minutes afterwards. Without a verb, delaybroker serves.
 
@@ -55,7 +55,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.healthcheckCommand(),
 		a.versionCommand(),
 	)
-	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
+	// The operators' verbs read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(
 		a.levelsCommand(), a.aheadCommand(), a.pendingCommand(), a.retryingCommand(), a.whereCommand(), a.journalCommand(),
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
@@ -80,7 +80,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%w: unknown word %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }
 
-// argumentsBetween is what a verb's own line in its help says too.
+// argumentsBetween wants as many arguments as the verb's line in its help says.
 func argumentsBetween(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low || len(args) > high {

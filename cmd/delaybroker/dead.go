@@ -33,7 +33,7 @@ with a code and a sentence that say why. It stays until it is resent or removed.
 	return c
 }
 
-// A letterChoice is which dead letters a person means.
+// A letterChoice selects dead letters, by flags.
 type letterChoice struct {
 	codes        []string
 	target       string
@@ -129,7 +129,7 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 // A progress shows how far a verb is: with a bar on a terminal, and with a line every two seconds elsewhere.
 type progress struct {
 	app  *app
-	rows bool // rows are about to be printed, which a bar would be in the way of
+	rows bool // rows will be printed, and a bar would disturb them
 	bar  *terminal.Bar
 	told ratelog.Limit
 	seen bool // it was called before
@@ -138,7 +138,7 @@ type progress struct {
 func (p *progress) look(looked, of uint64) {
 	if !p.seen {
 		p.seen = true
-		p.told.Allow(inspect.ProgressEvery) // a short look needs no word
+		p.told.Allow(inspect.ProgressEvery) // a short look shows no progress
 		if !p.rows {
 			p.bar = p.app.Bar("dead letters", int(of))
 		}

@@ -29,11 +29,11 @@ type letterView struct {
 	failuresView
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
-	// Unproven is why it may not be a broker's; show looks at the payload too.
+	// Unproven is the reason why a broker may not have written it; show checks the payload too.
 	Unproven string `json:"unproven,omitempty"`
 }
 
-// requestView is what was asked for.
+// requestView is the client's request.
 type requestView struct {
 	ID       string    `json:"id,omitempty"`
 	Target   string    `json:"target,omitempty"`
@@ -43,14 +43,14 @@ type requestView struct {
 	Expires  time.Time `json:"expires,omitzero"`
 }
 
-// failuresView is what was tried.
+// failuresView is the failed attempts.
 type failuresView struct {
 	Attempts     int       `json:"attempts"`
 	FirstFailure time.Time `json:"first_failure,omitzero"`
 	LastFailure  time.Time `json:"last_failure,omitzero"`
 }
 
-// contentView is what was to be delivered.
+// contentView is the content that was to be delivered.
 type contentView struct {
 	Size    int                 `json:"size"` // bytes of the payload
 	Headers map[string][]string `json:"headers,omitempty"`

@@ -23,11 +23,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// letters runs a broker and has it dead-letter one message for each of these subjects, in this order.
+// letters runs a broker, and publishes one message that becomes a dead letter for each of these subjects, in this
+// order.
 func (o *operated) letters(subjects ...string) {
 	o.t.Helper()
 	o.t.Setenv("DELAY_ATTEMPTS", "1")
-	o.t.Setenv("DELAY_DELIVER", "stream") // what no stream holds is refused
+	o.t.Setenv("DELAY_DELIVER", "stream") // a target without a stream refuses
 	o.serve()
 	for i, subject := range subjects {
 		o.publish(subject, "body of "+subject)
@@ -148,7 +149,7 @@ func (o *operated) wantDeadLimits() {
 	}
 }
 
-// What nobody wrote as a letter is shown as far as it goes, and harms no terminal.
+// A message that is no dead letter is shown as far as it can be read, and cannot control the terminal.
 func TestDeadListForeign(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -341,7 +342,7 @@ func TestDeadInterrupted(t *testing.T) {
 	}
 }
 
-// The first thing that fails ends a run; what is done is told.
+// The first failure ends a run. The letters that were done are reported.
 func TestDeadFails(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.letters("delayin.1ms.orders.a")
@@ -354,7 +355,7 @@ func TestDeadFails(t *testing.T) {
 	}
 }
 
-// What the server does not allow is named, and what a reader needs is no more than this.
+// A missing right is named. A reader needs no more rights than these.
 func TestDeadRefused(t *testing.T) {
 	o := operateOn(t, server.Options{NoAuthUser: "all", Users: []*server.User{
 		{Username: "all", Password: "a"},
@@ -422,7 +423,7 @@ func (o *operated) deadLetter(code, target, reason string) {
 	<-o.js.PublishAsyncComplete()
 }
 
-// 50,000 letters of five kinds are told apart at a glance, and soon.
+// 50,000 letters of five kinds are counted by kind, and soon.
 func TestDeadCount(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")

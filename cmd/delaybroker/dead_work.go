@@ -22,7 +22,7 @@ type deadWork struct {
 	do     func(ctx context.Context, l deadletter.Letter) error
 }
 
-// letterSummary is printed at the end of a run, also of one that failed: then it is what was done before.
+// letterSummary is printed at the end of a run. After a failure, it counts the letters that were done before.
 type letterSummary struct {
 	DryRun   bool                    `json:"dry_run"`
 	Complete bool                    `json:"complete"` // all letters that were chosen were dealt with

@@ -9,7 +9,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The demo uses nothing that is there, and leaves nothing behind.
+// The demo uses nothing of the host, and leaves nothing behind.
 func TestDemo(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1")

@@ -12,9 +12,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDiskFull lets the embedded server's writes fail, by a limit on the size of its files: nats-server takes it as it
-// takes a full disk, and needs no rights for it. The broker says what to do, is unready, and when there is room again,
-// works on by itself, with everything that was accepted.
+// TestDiskFull makes the writes of the embedded server fail, by a limit on the size of its files: to nats-server that
+// is a full disk, and the limit needs no rights. The broker says what to do, and is not ready. When there is room
+// again, it works on by itself, with every message that was accepted.
 func TestDiskFull(t *testing.T) {
 	dir, probes := t.TempDir(), natstest.FreeAddress(t)
 	broker := command(t, nil,
@@ -49,21 +49,7 @@ func TestDiskFull(t *testing.T) {
 	if said["dir"] != dir || said["level"] != "ERROR" {
 		t.Errorf("got %v, want an error that names %s", said, dir)
 	}
-	wantProbe(t, probes, "/healthz", 200)
-	if got := bodyOf(t, probes, "/readyz"); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
-		t.Errorf("got readiness %s, want what to do", got)
-	}
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", url)
-	t.Setenv("DELAY_HTTP_ADDR", probes)
-	d := (&operated{t: t}).doctor()
-	d.want("storage", "critical", "says: ", dir, "takes no data")
-	for _, f := range d.Findings {
-		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // as if another thing were to be done
-		if told || strings.Contains(f.Do, "restart the broker") {
-			t.Errorf("got %+v while the disk is full", f)
-		}
-	}
+	wantFullDiskTold(t, url, probes, dir)
 
 	limit(unix.RLIM_INFINITY)
 	log.await(t, "the disk takes data again: restarting the embedded server")
@@ -79,5 +65,25 @@ func TestDiskFull(t *testing.T) {
 	}
 	if err := broker.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0:\n%s", err, log)
+	}
+}
+
+// wantFullDiskTold wants the probes and doctor to say what to do, once.
+func wantFullDiskTold(t *testing.T, url, probes, dir string) {
+	t.Helper()
+	wantProbe(t, probes, "/healthz", 200)
+	if got := bodyOf(t, probes, "/readyz"); !strings.Contains(got, dir) || !strings.Contains(got, "free some space") {
+		t.Errorf("got readiness %s, want what to do", got)
+	}
+	natstest.ClearEnv(t)
+	t.Setenv("NATS_URL", url)
+	t.Setenv("DELAY_HTTP_ADDR", probes)
+	d := (&operated{t: t}).doctor()
+	d.want("storage", "critical", "says: ", dir, "takes no data")
+	for _, f := range d.Findings {
+		told := f.Check == "ready" || f.Check == "storage" && f.State == "ok" // a second finding for one cause
+		if told || strings.Contains(f.Do, "restart the broker") {
+			t.Errorf("got %+v while the disk is full", f)
+		}
 	}
 }

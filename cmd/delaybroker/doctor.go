@@ -94,7 +94,7 @@ func (a *app) showFindings(worst inspect.Severity, findings []inspect.Finding) e
 	return nil
 }
 
-// gather finds out what doctor judges. That there is no server is a finding like any other.
+// gather collects the facts for doctor. A server that cannot be reached is a finding too, and no error.
 func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	cfg, err := settings.Read()
 	if err != nil {

@@ -140,8 +140,8 @@ func TestDoctorConfiguration(t *testing.T) {
 	}
 }
 
-// What a broker on this host says of itself is asked again before it is repeated: a start is no finding. That its loops
-// turn is asked apart, because that is what a restart mends.
+// A broker on this host is asked again before its answer is reported: a start is no finding. Whether its loops turn is
+// a question apart, because a restart mends that.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.serve()

@@ -59,7 +59,7 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 }
 
 // The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
-// password. The password is nowhere to be read.
+// password. The password is shown nowhere.
 func TestEmbeddedUser(t *testing.T) {
 	port := protectedEnv(t)
 	probes := natstest.FreeAddress(t)
@@ -99,8 +99,8 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 }
 
-// A server that is restarted because its disk was full knows its user again, and the broker's connections know the
-// server, with a certificate that was replaced meanwhile too.
+// A server that is restarted because its disk was full knows its user again. The broker's connections know the server,
+// even if its certificate was replaced meanwhile.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	natstest.ClearEnv(t)
 	dir := t.TempDir()
@@ -192,9 +192,15 @@ func TestEmbeddedConfigFile(t *testing.T) {
 		t.Errorf("got the password in\n%s", r.log)
 	}
 
+	wantBrokerRefused(t)
+}
+
+// wantBrokerRefused starts the program with a password that the file does not have.
+func wantBrokerRefused(t *testing.T) {
+	t.Helper()
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", "wrong-"+embeddedSecret)
-	r = start(t)
-	err = r.end(t)
+	r := start(t)
+	err := r.end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "does not accept the broker") ||
 		!strings.Contains(err.Error(), "DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user") {
 		t.Errorf("got exit code %d with %v, want 2 and what to set", got, err)
@@ -218,7 +224,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	r.stop(t)
 }
 
-// An embedded server that others can reach, and that asks nobody, is warned of: by serve at its start, and by doctor.
+// Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
 func TestEmbeddedExposed(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir)
@@ -298,7 +304,7 @@ func tlsSection(dir, more string) string {
 		filepath.Join(dir, "key.pem"), more)
 }
 
-// clientCertificate makes a certificate and its key, and how a server is told to ask for it.
+// clientCertificate makes a certificate and its key, and the section of the configuration that asks clients for it.
 func clientCertificate(t *testing.T) (certificate, key, ask string) {
 	t.Helper()
 	dir := t.TempDir()

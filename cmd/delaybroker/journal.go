@@ -67,7 +67,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// query is what the flags ask for. Durations count back from now.
+// query is the question that the flags ask. Durations count back from now.
 func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err error) {
 	q = journal.Query{Target: o.target, Limit: o.limit}
 	if err := checkTarget(o.target); err != nil {
@@ -115,7 +115,7 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 		return err
 	}
 	var told ratelog.Limit
-	told.Allow(inspect.ProgressEvery) // a short search needs no word
+	told.Allow(inspect.ProgressEvery) // a short search shows no progress
 	q.Progress = func(looked, of uint64) {
 		if _, ok := told.Allow(inspect.ProgressEvery); ok {
 			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
@@ -181,9 +181,9 @@ func viewOfEntry(e journal.Entry) recordView {
 	}
 }
 
-// worthView is the last line of JSON: what the answer is worth.
+// worthView is the last line of JSON: how complete the answer is.
 type worthView struct {
-	Complete bool       `json:"complete"` // what is not in the answer did not happen, in the time asked for
+	Complete bool       `json:"complete"` // no record is missing for the time that was asked for
 	Begins   time.Time  `json:"journal_begins,omitzero"`
 	Kept     float64    `json:"kept_seconds"`
 	Looked   uint64     `json:"looked"`
@@ -218,7 +218,7 @@ func worthOf(j inspect.Journaled) worthView {
 	return v
 }
 
-// sayJournal says what the answer is worth.
+// sayJournal says how complete the answer is.
 func (a *app) sayJournal(j inspect.Journaled, o journalOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d looked at", terminal.Counted(j.Found, "record"), j.Looked)

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// records asks the journal, and returns the records and what the answer is worth.
+// records asks the journal, and returns the records and how complete they are.
 func (o *operated) records(args ...string) ([]recordView, worthView) {
 	o.t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
@@ -21,8 +21,8 @@ func (o *operated) records(args ...string) ([]recordView, worthView) {
 	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
 }
 
-// TestJournalTellsWhatWasDelivered: a broker keeps a journal; the verb and where say from it what became of messages,
-// also after a restart, and where the journal was switched off.
+// TestJournalTellsWhatWasDelivered: a broker keeps a journal. The verbs journal and where find deliveries there, also
+// after a restart, and after the journal was switched off.
 func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	if _, _, err := o.run("journal"); exitCode(err) != 1 || !strings.Contains(err.Error(), "DELAY_JOURNAL=7d") {
@@ -37,7 +37,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
 	o.publish("delayin.soon.orders.b", "")
 	eventually(t, "dead letter", func() bool { return o.held("DELAY_DEAD") == 1 })
-	r.stop(t) // which stores what was not stored yet
+	r.stop(t) // a stop stores the last records
 
 	got, worth := o.records()
 	if len(got) != 2 || !worth.Complete || worth.Found != 2 || worth.Kept != 7*24*3600 {
@@ -124,7 +124,7 @@ func (o *operated) wantJournalLeft() {
 	o.doctor().want("journal", "ok", "no instance keeps one: DELAY_JOURNAL is left as it is, and empties itself within 7d")
 }
 
-// TestJournalRefusesWords names the flag, the value, and what would do.
+// TestJournalRefusesWords names the flag, the value, and the allowed values.
 func TestJournalRefusesWords(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
@@ -144,7 +144,8 @@ func TestJournalRefusesWords(t *testing.T) {
 	}
 }
 
-// TestJournalSettings: what is no duration is refused, with the word that is allowed beside it.
+// TestJournalSettings: a value that is no duration is refused. The message names the word that is allowed beside
+// durations.
 func TestJournalSettings(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_JOURNAL", "1s")

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// An operated is a NATS server with what operators do to it.
+// An operated is a NATS server, with the actions of its operators.
 type operated struct {
 	t             *testing.T
 	server        *server.Server
@@ -102,7 +102,7 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 	}
 }
 
-// eventually waits for what follows from work of the broker.
+// eventually waits for a result of the broker's work.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for late := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {

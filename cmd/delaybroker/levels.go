@@ -16,7 +16,7 @@ import (
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
 	every time.Duration // zero is once
-	all   bool          // show the lanes too in which nothing is
+	all   bool          // show empty lanes too
 }
 
 func (a *app) levelsCommand() *cobra.Command {
@@ -119,7 +119,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) error {
 	}
 	dropState := 1
 	if !slices.ContainsFunc(v.Lanes, func(l inspect.Lane) bool { return l.State != inspect.Serving }) {
-		dropState = 6 // then it says nothing
+		dropState = 6 // all lanes have the same state
 	}
 	s := a.Sheet([]terminal.Column{
 		{Name: "lane"}, {Name: "delay"}, {Name: "pending"},
@@ -180,7 +180,8 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	}
 }
 
-// dueIn is until when a message waits: no time where that is not known, and why instead where it will be dead.
+// dueIn says how long a message waits. It says nothing if that is not known, and the reason if the message will become
+// a dead letter.
 func dueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":

@@ -26,7 +26,7 @@ func (o *operated) laneOf(stream string) inspect.Lane {
 	return inspect.Lane{}
 }
 
-// Without a broker: what is there, what is due, and that nobody sees to it.
+// Without a broker, levels shows the messages that are stored and due, and that nobody reads the lanes.
 func TestLevelsUnread(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -87,7 +87,7 @@ func TestLevelsRead(t *testing.T) {
 	}
 }
 
-// Who owns a lane is in the table that instances keep, and a stream of their own is no lane.
+// The owner of a lane is in the table that instances keep. Their own stream is no lane.
 func TestLevelsInstance(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_INSTANCE", "kitchen")
@@ -183,7 +183,7 @@ func TestLevelsWatch(t *testing.T) {
 	}
 }
 
-// writes are what was written, each by itself.
+// writes are the texts that were written, one for each call.
 type writes chan string
 
 func (w writes) Write(p []byte) (int, error) {
@@ -231,7 +231,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 }
 
-// A broker that reads no further for now, since it holds all that is due soon, is no broker that is not there.
+// A broker that reads no further for now, since it holds all that is due soon, is not reported as absent.
 func TestRestingLaneIsNotUnread(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s 5m")
@@ -267,7 +267,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	}
 }
 
-// A user who may not ask the instances does not take their silence for an answer.
+// If a user may not ask the instances, the verb does not take their silence for an answer.
 func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 	o := operateOn(t, userDenied("delayctl.status"))
 	t.Setenv("DELAY_LEVELS", "1s 5m")

@@ -1,6 +1,5 @@
-// Command delaybroker delivers NATS messages later: what is published to delay.30m.orders.expire arrives on
-// orders.expire thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists
-// them.
+// Command delaybroker delivers NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire
+// thirty minutes afterwards. It is configured by environment variables; "delaybroker serve --help" lists them.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 // errUsage is returned for words and arguments that do not exist.
 var errUsage = errors.New("usage")
 
-// logged is an error that the log has shown, so that main prints it no second time.
+// logged is an error that the log has shown already: main does not print it again.
 type logged struct{ error }
 
 func (l logged) Unwrap() error { return l.error }

@@ -15,7 +15,7 @@ import (
 	"delaybroker/cmd/settings"
 )
 
-// asProcess makes the test binary be the program, for what only a process of its own can show.
+// asProcess makes the test binary run the program, for tests that need a process of its own.
 const asProcess = "TEST_DELAYBROKER_PROCESS"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestWords(t *testing.T) {
 	for _, test := range []struct {
 		args           string
 		code           int
-		stdout, stderr string // what is to be found there
+		stdout, stderr string // texts that must be found there
 	}{
 		{"--help", 0, "exit codes", ""},
 		{"-h", 0, "Usage:", ""},

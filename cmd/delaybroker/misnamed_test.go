@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The server that somebody names under another name is not silently replaced by one of our own.
+// A server that is named by another program's variable is not silently replaced by an embedded one.
 func TestMisnamedServer(t *testing.T) {
 	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
 		embeddedEnv(t)

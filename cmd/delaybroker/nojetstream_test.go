@@ -18,7 +18,7 @@ func coreServer(t *testing.T) *server.Server {
 	return natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT}).Server()
 }
 
-// Where JetStream is off, every verb says so, and none that something is there or that a duration is wrong.
+// Where JetStream is off, every verb says so, and says nothing misleading instead.
 func TestWithoutJetStream(t *testing.T) {
 	externalEnv(t, coreServer(t).ClientURL())
 	const off = "JetStream is off: start nats-server with -js"
@@ -60,7 +60,7 @@ func TestServeWithoutJetStream(t *testing.T) {
 	}
 }
 
-// What is wrong with the words is said before anybody is asked.
+// Wrong arguments are reported before a server is asked.
 func TestPubChecksBeforeItConnects(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	for _, test := range []struct{ args, want string }{
@@ -80,8 +80,7 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 	wantVerbError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
 }
 
-// An unescaped @ makes another URL of the one that was meant, with some of the password for a host. No error repeats
-// it.
+// An unescaped @ makes another URL, which has a part of the password as its host. No error repeats it.
 func TestPasswordWithAnAt(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, url := range []string{
@@ -101,7 +100,7 @@ func TestPasswordWithAnAt(t *testing.T) {
 	}
 }
 
-// The second start on a host is told what the first has, not only which port is in use.
+// The second start on a host is told which program has the port, and not only which port is in use.
 func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
 	probes := natstest.FreeAddress(t)

@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/settings"
 )
 
-// connect connects to a server for a person who waits.
+// connect connects to a server for a verb that a person waits for.
 func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) {
 	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
@@ -31,7 +31,7 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
-// inspect connects with the settings, and runs what a verb does with an inspector, until that ends or is interrupted.
+// inspect connects with the settings, and runs a verb with an inspector, until the verb ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()

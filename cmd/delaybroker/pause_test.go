@@ -38,19 +38,7 @@ func TestPauseVerbs(t *testing.T) {
 	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > patience {
 		t.Errorf("the list says %+v", p)
 	}
-	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
-		if out := o.must(words...); !strings.Contains(out, "orders.>") {
-			t.Errorf("%s does not say that orders.> is paused:\n%s", words, out)
-		}
-	}
-	w := decode[inspect.Whereabouts](t, o.must("where", "DELAY_1s-1", "--json"))
-	if w.Stream != "DELAY_PAUSED" || w.Target != "orders.x" || !strings.Contains(w.Answer, "its target is paused since") {
-		t.Errorf("where says %+v", w)
-	}
-	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
-	if !strings.Contains(findings, "by an operator: orders.> since") || !strings.Contains(findings, "1 messages wait") {
-		t.Errorf("doctor says %s", findings)
-	}
+	o.wantPauseShown()
 	for _, tt := range []struct {
 		words []string
 		says  string
@@ -73,5 +61,24 @@ func TestPauseVerbs(t *testing.T) {
 	eventually(t, "end of the pause", func() bool { return o.must("pause") == "nothing is paused\n" })
 	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "nothing is") {
 		t.Errorf("resume again: %v", err)
+	}
+}
+
+// wantPauseShown wants all verbs to say that orders.> is paused, and where its message is.
+func (o *operated) wantPauseShown() {
+	t := o.t
+	t.Helper()
+	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
+		if out := o.must(words...); !strings.Contains(out, "orders.>") {
+			t.Errorf("%s does not say that orders.> is paused:\n%s", words, out)
+		}
+	}
+	w := decode[inspect.Whereabouts](t, o.must("where", "DELAY_1s-1", "--json"))
+	if w.Stream != "DELAY_PAUSED" || w.Target != "orders.x" || !strings.Contains(w.Answer, "its target is paused since") {
+		t.Errorf("where says %+v", w)
+	}
+	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
+	if !strings.Contains(findings, "by an operator: orders.> since") || !strings.Contains(findings, "1 messages wait") {
+		t.Errorf("doctor says %s", findings)
 	}
 }

@@ -78,7 +78,7 @@ exit codes: 0 listed, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is what the flags ask for.
+// look is the question that the flags ask.
 func (o pendingOptions) look() (inspect.PendingLook, error) {
 	look := inspect.PendingLook{Target: o.target, Limit: o.limit, Most: o.most}
 	if err := checkTarget(o.target); err != nil {
@@ -169,7 +169,7 @@ func (a *app) sayPending(l inspect.List, o pendingOptions) error {
 	return err
 }
 
-// leftOut says what was not looked at: streams that do not answer and, for a target, messages that may be for it.
+// leftOut names what the list does not have: streams that do not answer and, for a target, messages that may be for it.
 func leftOut(silent []string, bare bool) (said []string) {
 	if len(silent) > 0 {
 		said = append(said, "left out: "+strings.Join(silent, ", "))

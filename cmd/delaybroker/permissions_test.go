@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The users of the documentation. What each of them is for, but for the operator, is tried in package test.
+// The users of the documentation. All of them but the operator are tested in package test.
 const tenantsConf = "../../test/permissions/tenants.conf"
 
 // operateAs starts a server with the users of the documentation, some of their rights taken away, and all streams.
@@ -40,7 +40,7 @@ func operateAs(t *testing.T, without ...natstest.Grant) *operated {
 	return o
 }
 
-// user makes the verbs that follow those of a user, who has an inbox of his own.
+// user runs the following verbs as a user, with an inbox prefix of its own.
 func (o *operated) user(name, password string) {
 	o.t.Setenv("NATS_USER", name)
 	o.t.Setenv("NATS_PASSWORD", password)
@@ -241,8 +241,8 @@ func refuses(t *testing.T, nc *nats.Conn, subject string) bool {
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), fmt.Sprintf("%q", subject))
 }
 
-// The links as four users, each with the rights of the documentation and no more: the program is ready, delivers, and
-// doctor has nothing to say against it but what it may not ask.
+// The links as four users, each with the rights of the documentation and no more: the program is ready and delivers.
+// Doctor finds nothing, except questions that its user may not ask.
 func TestServeAsFourUsers(t *testing.T) {
 	o := operateAs(t)
 	o.user("delay-control", "c")
@@ -282,7 +282,7 @@ func TestServeAsFourUsers(t *testing.T) {
 		d.want("rights", "ok", "to "+link+": not known")
 	}
 	for _, f := range d.Findings {
-		// It tries nothing as a user who is not to write.
+		// Doctor does not try to store as a user that only reads.
 		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") || strings.Contains(f.Detail, "_INBOX") {
 			t.Errorf("got %+v", f)
 		}
@@ -297,7 +297,7 @@ func TestDoctorSkipsWhatIsThere(t *testing.T) {
 	wantVerbError(t, 2, []string{`--skip "right"`, "rights"}, "doctor", "--skip", "right")
 }
 
-// A link of its own is judged by what it is for.
+// A link with a user of its own is judged by its purpose.
 func TestDoctorRightsOfLinks(t *testing.T) {
 	o := operateOn(t, userOptions(server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},

@@ -20,7 +20,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// patience is how long a test waits for what should happen at once.
+// patience is how long a test waits for an event that should come at once.
 const patience = natstest.Patience
 
 // A logReader is where a program under test logs JSON to, and a test waits for a line.

@@ -51,7 +51,7 @@ func (a *app) provision(ctx context.Context) error {
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionPatience)
 	defer cancelTimeout()
 	done, err := i.Provision(ctx)
-	if err == nil || len(done.Changes) > 0 { // what was done before a failure is done
+	if err == nil || len(done.Changes) > 0 { // changes before a failure stay made
 		err = cmp.Or(err, a.showProvisioned(done))
 	}
 	if err != nil {

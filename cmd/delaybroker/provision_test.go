@@ -51,7 +51,7 @@ func TestProvisionReportsDrift(t *testing.T) {
 	}
 }
 
-// What was done before a failure is shown.
+// Changes that were made before a failure are shown.
 func TestProvisionFailsHalfWay(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}

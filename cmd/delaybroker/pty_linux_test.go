@@ -18,7 +18,7 @@ import (
 	"delaybroker/cmd/terminal"
 )
 
-// A screen is a pseudo-terminal of some size, with what was written to it.
+// A screen is a pseudo-terminal of some size, with the output that was written to it.
 type screen struct {
 	tty *os.File // the end of the program
 
@@ -74,7 +74,7 @@ func (x *screen) text() string {
 	return strings.ReplaceAll(x.all.String(), "\r\n", "\n")
 }
 
-// shows waits for a part of what is written.
+// shows waits for a part of the output.
 func (x *screen) shows(t *testing.T, part string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q on the terminal", part), func() bool { return strings.Contains(x.text(), part) })
@@ -167,7 +167,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-// What bench is at is one line, however narrow the terminal, and so are the rows of its table.
+// The progress of bench is one line, however narrow the terminal, and so are the rows of its table.
 func TestBenchFitsTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	report := &bench.Report{

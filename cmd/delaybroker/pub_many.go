@@ -23,14 +23,14 @@ func (a *app) pubAll(ctx context.Context, p *publisher.Publisher, count int) err
 		{Name: "id", Least: 20, Wrap: true}, {Name: "stream", Drop: 1}, {Name: "due"},
 	})
 	shown := pubShown{app: a, sheet: rows, bar: bar, of: count}
-	shown.told.Allow(inspect.ProgressEvery) // a short while needs no word
+	shown.told.Allow(inspect.ProgressEvery) // a short run shows no progress
 	err := p.Many(ctx, count, shown.add)
 	bar.Stop()
 	shown.end()
 	return err
 }
 
-// pubShown collects what was published, and prints it.
+// pubShown collects the messages that were published, and prints them.
 type pubShown struct {
 	app   *app
 	sheet *terminal.Sheet

@@ -153,7 +153,7 @@ func TestPubCount(t *testing.T) {
 	if len(told) != count || !told[2*count] {
 		t.Errorf("%d are told, want %d up to sequence %d", len(told), count, 2*count)
 	}
-	// What fails in between ends it, and what was stored is said.
+	// The first failure ends it, and the messages that were stored are shown.
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 })
 	out, _, err = o.run("pub", "orders.x", "body", "--level", "1s", "--count", "100")
 	if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") || strings.Count(out, "\n") != 11 {

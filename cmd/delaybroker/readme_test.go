@@ -77,8 +77,8 @@ func TestDocumentedVerbs(t *testing.T) {
 	}
 }
 
-// TestDocumentedOutput finds the columns of the samples that documents show among the program's, and what an operator
-// is told to look for among what is logged.
+// TestDocumentedOutput finds the columns of documented samples among those of the program, and the log messages of the
+// documents among those of the code.
 func TestDocumentedOutput(t *testing.T) {
 	var source strings.Builder
 	for _, pattern := range []string{"../*/*.go", "../../broker/*.go", "../../broker/*/*.go"} {

@@ -62,7 +62,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 	return c
 }
 
-// look is what the flags ask for.
+// look is the question that the flags ask.
 func (o retryingOptions) look() (inspect.RetryLook, error) {
 	look := inspect.RetryLook{Target: o.target, Most: o.most}
 	if err := checkTarget(o.target); err != nil {

@@ -27,7 +27,7 @@ func (o *operated) waits(n uint64, level, target, why string) string {
 	return id
 }
 
-// TestRetryingShows a line for each target, with the totals, and what a stranger wrote as what can be printed.
+// TestRetryingShows a line for each target, with the totals. Text from strangers has no control characters.
 func TestRetryingShows(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -94,7 +94,7 @@ func TestRetryingRefusesWords(t *testing.T) {
 	}
 }
 
-// TestRetryingWhileServing: what a broker stores is what the verb reads.
+// TestRetryingWhileServing: the verb reads the messages that a broker stores.
 func TestRetryingWhileServing(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_RETRY", "30s")

@@ -71,7 +71,16 @@ func TestServeEmbedded(t *testing.T) {
 
 	second := start(t)
 	_, js = connect(t, second.log.await(t, "ready")["server"].(string))
-	consumer, err := js.OrderedConsumer(t.Context(), "KEPT", jetstream.OrderedConsumerConfig{})
+	if got, want := firstOf(t, js, "KEPT"), "over a restart"; got != want {
+		t.Errorf("after the restart: got %q, want %q", got, want)
+	}
+	second.stop(t)
+}
+
+// firstOf waits for the first message of a stream.
+func firstOf(t *testing.T, js jetstream.JetStream, stream string) string {
+	t.Helper()
+	consumer, err := js.OrderedConsumer(t.Context(), stream, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +88,10 @@ func TestServeEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(kept.Data()), "over a restart"; got != want {
-		t.Errorf("after the restart: got %q, want %q", got, want)
-	}
-	second.stop(t)
+	return string(kept.Data())
 }
 
-// The streams are somebody else's to make. Without that word, the first start makes them.
+// With DELAY_PROVISION=verify, serve creates no streams. Without it, the first start creates them.
 func TestServeVerifies(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	externalEnv(t, s.ClientURL())
@@ -108,7 +114,7 @@ func TestServeVerifies(t *testing.T) {
 	r.stop(t)
 	t.Setenv("DELAY_PROVISION", "verify")
 	r = start(t)
-	// What the streams are, whoever made them, and not what new ones would be.
+	// This is the durability of the streams that exist, and not of streams that the settings would make.
 	got, want := fmt.Sprint(r.log.await(t, "ready")["durability"]), "written to a file by one server (replicas 1"
 	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What is printed, created by other means, is what the broker wants: it finds nothing to do and reports nothing.
+// Streams that were created from the printed manifests are as the broker wants them: it changes and reports nothing.
 func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_SECRET", "not-in-any-manifest")

@@ -152,7 +152,7 @@ func TestSubShowsHeaders(t *testing.T) {
 	}
 }
 
-// Who watches is told when nothing can arrive, and when it can again.
+// A person who watches is told when the connection is lost, and when it is back.
 func TestSubSaysDisconnects(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	var said syncBuffer
@@ -187,7 +187,7 @@ func TestSubSaysDisconnects(t *testing.T) {
 	}
 }
 
-// A syncBuffer takes what a verb says while a test reads it.
+// A syncBuffer takes the output of a verb while a test reads it.
 type syncBuffer struct {
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -209,12 +209,12 @@ func TestSubRefuses(t *testing.T) {
 	startForClients(t)
 	wantVerbError(t, 2, []string{"sub SUBJECT"}, "sub")
 	wantVerbError(t, 2, []string{"--count"}, "sub", "x", "--count", "-1")
-	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // what is wrong is said before it connects
+	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // wrong arguments are reported before it connects
 	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a b")
 	wantVerbError(t, 2, []string{"subscribe"}, "sub", "a..b")
 }
 
-// An interrupted sub was not wrong.
+// An interrupted sub is no error.
 func TestSubInterrupted(t *testing.T) {
 	startForClients(t)
 	ctx, cancel := context.WithCancel(t.Context())

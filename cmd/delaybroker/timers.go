@@ -20,7 +20,7 @@ import (
 // timersPatience is how long a verb about one timer asks before it says that the outcome is unknown.
 const timersPatience = 5 * time.Second
 
-// outcomeError is an outcome that a script is to tell from success. It is an answer and has been printed.
+// outcomeError is an outcome that a script can tell from success. It is an answer and has been printed.
 type outcomeError struct{ timer.Outcome }
 
 func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }
@@ -52,7 +52,7 @@ that generation stands: of fire, cancel, move and replace exactly one wins.
 	return c
 }
 
-// oneTimer are the words about one timer.
+// oneTimer are the flags about one timer.
 type oneTimer struct {
 	generation uint64
 	word       string
@@ -99,7 +99,7 @@ func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
 	}
 }
 
-// withTimers connects, and runs what a verb does with timers, until that ends, is interrupted, or the server forbids
+// withTimers connects, and runs a verb with timers, until the verb ends, is interrupted, or the server forbids
 // something.
 func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.Timers) error) error {
 	ctx, stop := interruptible(ctx)
@@ -148,9 +148,9 @@ func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (contr
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
 		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
-			err = cause // it is not stored
+			err = cause // the request was not stored
 		} else {
-			answer.Why = cause.Error() // it may be stored, and we may not look
+			answer.Why = cause.Error() // the request may be stored, and we may not look
 		}
 	}
 	return answer, inspect.Cause(ctx, err)

@@ -18,7 +18,7 @@ import (
 	"delaybroker/levels"
 )
 
-// manyTimers are the words that choose timers.
+// manyTimers are the flags that choose timers.
 type manyTimers struct {
 	target, key    string
 	dueFrom, dueTo string
@@ -42,7 +42,7 @@ func (o *manyTimers) bulkFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count them")
 }
 
-// filter is what the flags choose.
+// filter is the choice of the flags.
 func (o manyTimers) filter() (f control.Filter, err error) {
 	f.Key = o.key
 	if o.target != "" {
@@ -153,7 +153,7 @@ func (a *app) addTimer(rows *terminal.Sheet, r control.Row) error {
 	return nil
 }
 
-// usageOf is an error for wrong words where a refusal says so.
+// usageOf is a usage error, if the broker refused a request for its arguments.
 func usageOf(err error) error {
 	if refused := (*control.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -226,7 +226,7 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	return c
 }
 
-// wanted reports whether --all is given, and whether the words fit.
+// wanted reports whether --all is given, and whether the arguments fit.
 func (o manyTimers) wanted(args []string) (all bool, err error) {
 	switch {
 	case o.all && len(args) == 0 && o.target != "":

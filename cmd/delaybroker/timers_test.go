@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one: what is printed, and
-// the exit code of each outcome.
+// TestTimersVerbs: named timers from a shell, with a broker for the stream and then without one. The output, and the
+// exit code of each outcome.
 func TestTimersVerbs(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
@@ -52,7 +52,14 @@ func TestTimersVerbs(t *testing.T) {
 	})
 	wantOutcome(t, o, 3, "too_late", "timers", "cancel", "order-1", "orders.x")
 
-	r.stop(t) // what follows needs no broker
+	r.stop(t)
+	o.manyTimersWithoutBroker()
+}
+
+// manyTimersWithoutBroker sets timers, lists them and changes them all at once, while no broker runs.
+func (o *operated) manyTimersWithoutBroker() {
+	t := o.t
+	t.Helper()
 	for i := range 3 {
 		o.must("pub", "orders.x", "bulk", "--in", "1h", "--key", fmt.Sprint("bulk-", i))
 	}
@@ -91,7 +98,7 @@ func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...st
 	return out
 }
 
-// TestTimersUsage: wrong words are told before anything is done.
+// TestTimersUsage: wrong arguments are reported before anything is done.
 func TestTimersUsage(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.serve()

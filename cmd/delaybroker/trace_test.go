@@ -15,7 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestServeSendsSpans: the whole program, with the standard variables and a collector. A stop sends what waits.
+// TestServeSendsSpans: the whole program, with the standard variables and a collector. A stop sends the spans that
+// wait.
 func TestServeSendsSpans(t *testing.T) {
 	embeddedEnv(t)
 	var mu sync.Mutex
@@ -62,8 +63,8 @@ func TestServeSendsSpans(t *testing.T) {
 	}
 }
 
-// TestServeWithoutSpans: a collector that cannot be used is said, and changes nothing else. Without one, no metric
-// speaks of spans.
+// TestServeWithoutSpans: a collector that cannot be used is reported, and changes nothing else. Without a collector
+// there are no metrics of spans.
 func TestServeWithoutSpans(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")

@@ -44,7 +44,7 @@ func mustRunVerb(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// wantVerbError checks the exit code, and what is to be found in the error.
+// wantVerbError checks the exit code, and the text of the error.
 func wantVerbError(t *testing.T, code int, parts []string, args ...string) {
 	t.Helper()
 	_, _, err := runVerb(t, "", args...)

@@ -66,7 +66,7 @@ func refusedTimes(w inspect.Whereabouts) string {
 	return times
 }
 
-// searching shows that the search is under way.
+// searching shows the progress of the search.
 func (a *app) searching(searched, pending uint64) {
 	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
 }

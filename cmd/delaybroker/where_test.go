@@ -72,7 +72,7 @@ func TestWhereInItsFirstStream(t *testing.T) {
 func TestWhereOnItsWay(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_ATTEMPTS", "2")
-	t.Setenv("DELAY_DELIVER", "stream") // nothing listens, so every delivery is refused
+	t.Setenv("DELAY_DELIVER", "stream") // a target without listeners refuses every delivery
 	o.serve()
 	o.publish("delay.8s.orders.expire", "")
 	var id string
@@ -196,7 +196,7 @@ func dueInAnHour(id message.ID) nats.Header {
 	}
 }
 
-// Pub may know no more of a message than the acknowledgement says.
+// Pub may know no more of a message than its acknowledgement says.
 func TestWhereByStreamAndSequence(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -228,7 +228,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	}
 }
 
-// What the broker allows is not judged by the settings of this shell.
+// The limits are those of the broker, and not those of this shell's settings.
 func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -242,7 +242,7 @@ func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
 	}
 }
 
-// A due time that was refused, or never read, is not shown as one.
+// A due time that was refused, or not understood, is not shown as a due time.
 func TestWhereHidesADueThatIsNone(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A target that gets two messages counts once, and an unknown one not at all.
+// A target that gets two messages counts once, and an unknown target not at all.
 func TestBoardCountsOnce(t *testing.T) {
 	b := board{messages: examples(time.Now())}
 	target := b.messages[2].Target

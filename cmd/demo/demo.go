@@ -74,7 +74,7 @@ func Run(ctx context.Context, p terminal.Printer, version string) error {
 	}
 }
 
-// show publishes to the broker at url, and shows what becomes of it.
+// show publishes to the broker at url, and shows the arrivals.
 func show(ctx context.Context, p terminal.Printer, url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -100,7 +100,8 @@ func show(ctx context.Context, p terminal.Printer, url string) error {
 	return board.watch(ctx, arrivals)
 }
 
-// subscribe sends to arrivals what comes to a stream and to a plain subscriber. Both end with the connection.
+// subscribe sends the messages of a stream and of a plain subscriber to arrivals. Both subscriptions end with the
+// connection.
 func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arrivals chan<- arrival) error {
 	_, err := nc.Subscribe(toCore+">", func(m *nats.Msg) { arrivals <- arrivalOf(m.Subject, m.Header) })
 	if err != nil {

@@ -17,9 +17,9 @@ type Config struct {
 	File           string // a configuration of nats-server's, empty for none; it may be changed between two starts
 	User, Password string // who may connect, unless the file has users; empty for anybody
 
-	TLS     bool // the file wants TLS of clients
+	TLS     bool // the file requires TLS of clients
 	Bounded bool // the file says how much it may store
-	Open    bool // it asks nobody who he is
+	Open    bool // the file asks for no user
 
 	Host       string // empty means every interface
 	Port       int    // zero means any that is free
@@ -36,7 +36,8 @@ func (c *Config) Durability() *inspect.Sync {
 	return &inspect.Sync{Always: c.SyncAlways, Every: c.Sync}
 }
 
-// options are nats-server's. It would otherwise put its data into a temporary directory and react to signals itself.
+// options are the options of nats-server. By default it would put its data into a temporary directory and handle
+// signals itself.
 func (c Config) options() (*server.Options, error) {
 	o := &server.Options{}
 	if c.File != "" {
@@ -58,7 +59,8 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// Exposed is the address where whoever reaches it may do everything; empty if there is none, or only this host can.
+// Exposed is the address of a server that asks for no user, if others than this host can reach it. Otherwise it is
+// empty.
 func (c *Config) Exposed() string {
 	if c == nil || !c.Open || c.isLoopback() {
 		return ""

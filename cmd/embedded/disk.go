@@ -17,16 +17,16 @@ import (
 const (
 	// diskPause is how often a disk that took no data is tried again.
 	diskPause = time.Second
-	// diskTrial is how many bytes it has to take then. A smaller amount would be used up at once.
+	// diskTrial is how many bytes the disk has to take then. A smaller amount would be used up at once.
 	diskTrial = 4 << 20
-	// restartPause is how far apart restarts of the embedded server are, should it find the disk full again and again.
+	// restartPause is the least time between two restarts of the embedded server, if its disk is full again and again.
 	restartPause = 10 * time.Second
 )
 
 // gaveUp is what nats-server logs when a write fails. It never tries that stream, or JetStream as a whole, again.
 var gaveUp = []string{"Critical write error", "will be DISABLED", "disabling JetStream"}
 
-// disk is what is known of the embedded server's directory.
+// disk is the state of the embedded server's directory.
 type disk struct {
 	dir    string
 	failed chan struct{} // one slot: a write failed since the server was started
@@ -78,8 +78,8 @@ func (d *disk) mended() {
 	}
 }
 
-// watch has the server restarted when a disk that failed takes data again: nats-server would refuse it until then. It
-// ends with ctx, or with the error of a restart.
+// watch restarts the server when a disk that failed takes data again: without a restart, nats-server refuses to write.
+// It ends with ctx, or with the error of a restart.
 func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
 	var last time.Time
 	for {

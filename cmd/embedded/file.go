@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What a file of DELAY_EMBEDDED_CONFIG may not say, and why.
+// The reasons why a file of DELAY_EMBEDDED_CONFIG may not have a key.
 
 const (
 	saysListen = "DELAY_EMBEDDED_LISTEN says where it listens"
@@ -25,7 +25,7 @@ const (
 	isAlone    = "the embedded server is alone; run a nats-server of your own for that, and set NATS_URL to it"
 )
 
-// notInFile are the keys, and sections with keys, that a file may not have, and why.
+// notInFile are the keys, and the sections with keys, that a file may not have, each with the reason.
 var notInFile = map[string]string{
 	"listen": saysListen, "host": saysListen, "net": saysListen, "port": saysListen,
 	"store_dir": saysDir, "storedir": saysDir, "server_name": "its name is fixed, so that verbs know it",
@@ -44,8 +44,7 @@ var unset = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 // A File is a configuration file that was read.
 type File struct{ options *server.Options }
 
-// ReadFile reads a file. What is wrong with it is told in words of nats-server, which name a line and a key, and no
-// value that is a secret.
+// ReadFile reads a file. Its errors are in the words of nats-server: they name a line and a key, and no secret value.
 func ReadFile(path string) (f File, wrong []string) {
 	f.options = &server.Options{}
 	keys, err := conf.ParseFile(path)
@@ -77,7 +76,7 @@ func (f File) HasBound() bool { return f.options.JetStreamMaxStore > 0 }
 // HasUsers reports whether the file says who may connect.
 func (f File) HasUsers() bool { return hasUsers(f.options) }
 
-// AsksWho reports whether the server demands a user of everybody who connects.
+// AsksWho reports whether the server asks every client for a user.
 func (f File) AsksWho() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
 
 // AsksForCertificate reports whether clients need one.
@@ -85,8 +84,8 @@ func (f File) AsksForCertificate() bool {
 	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// Options are how to connect to a server with this file, where that is not plain: to nobody but it. Its certificate is
-// known, so no authority and no name in it are needed.
+// Options are the options with which a client connects to a server with this file, beside the user. The client connects
+// to no other server: it knows the certificate, so it needs no authority, and no name in the certificate.
 func (f File) Options() []nats.Option {
 	if !f.HasTLS() {
 		return nil
@@ -139,7 +138,7 @@ func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err
 func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // VerifyConnection knows better
+		InsecureSkipVerify: true, // VerifyConnection checks the certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, c := range certificates() {
 				if bytes.Equal(c.Certificate[0], state.PeerCertificates[0].Raw) {

@@ -83,8 +83,8 @@ func (e *Server) Restart() error {
 	return e.start()
 }
 
-// start reads the file anew: nats-server makes its own of what is in the options. A certificate in it may be another
-// than before.
+// start reads the file again, because nats-server changes the options that it is given. A certificate in the file may
+// have been replaced.
 func (e *Server) start() error {
 	if err := e.config.checkPort(); err != nil {
 		return err
@@ -144,8 +144,9 @@ func (c Config) checkPort() error {
 	return l.Close()
 }
 
-// TLS is how to connect to it where that takes TLS: to nobody but it, also after a restart with another certificate.
-// Connect over TCP: nats-server's in-process connections are slower, and wait for each other where a user is refused.
+// TLS are the options with which a client connects to a server with TLS. The client connects to no other server, also
+// after a restart with another certificate. Connect over TCP: nats-server's in-process connections are slower, and wait
+// for each other where a user is refused.
 func (e *Server) TLS() []nats.Option {
 	if !e.config.TLS {
 		return nil
@@ -156,7 +157,7 @@ func (e *Server) TLS() []nats.Option {
 // Disk is a check for /readyz: whether the disk takes data.
 func (e *Server) Disk() inspect.Check { return e.disk.check() }
 
-// URL is where clients on this host find it.
+// URL is the address of the server for clients on this host.
 func (e *Server) URL() string {
 	host := e.config.Host
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {

@@ -82,7 +82,7 @@ func TestPortInUse(t *testing.T) {
 			t.Errorf("got %q, want %q in it", err, want)
 		}
 	}
-	// A failed start lets the directory go.
+	// A failed start releases the directory.
 	unlock, err := lockDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestServerLog(t *testing.T) {
 	}
 }
 
-// An embedded server that holds all it may is not ready, and says what to do; until then it says how far off that is.
+// An embedded server whose store is full is not ready, and says what to do. Before that, it says how much room is left.
 func TestStoreBound(t *testing.T) {
 	c := Config{Host: "127.0.0.1", Dir: t.TempDir(), Sync: time.Second}
 	s, err := Start(c, quiet)

@@ -12,19 +12,19 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// Access is how to reach NATS. Secrets are inside the options, which nothing prints.
+// Access is how to reach NATS. Secrets are inside the options, which are never printed.
 type Access struct {
 	URL     string // servers, comma separated; may hold a password, so never logged
 	Options []nats.Option
-	Login   string // what to set where the server does not accept that; empty for the settings of NATS
+	Login   string // the settings to correct if the server refuses the user; empty for those of NATS
 }
 
-// At is how to reach another server as this user.
+// At returns the access to another server as the same user.
 func (a Access) At(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}
 }
 
-// Explain adds to the refusal of the embedded server which settings tell who we are.
+// Explain adds, to a refusal by the embedded server, the settings of the user.
 func (a Access) Explain(err error) error {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {

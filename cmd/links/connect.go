@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// mostSaid is how many characters of a server's error a person is told.
+// mostSaid is how many characters of a server's error are shown.
 const mostSaid = 1000
 
 // Connect makes the connection of a verb. It tells the person who waits when the connection is lost and when it is
@@ -22,7 +22,7 @@ func Connect(ctx context.Context, to Access, version string, tell func(text stri
 		nats.Name(fmt.Sprintf("delaybroker %s client", version)),
 		nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil when it was us
+			if err != nil { // nil if we closed it
 				text := fmt.Sprintf("disconnected from NATS, and trying to get back: %v", err)
 				tell(inspect.Printable(text, mostSaid))
 			}

@@ -1,8 +1,8 @@
 // Package links makes the connections of the program to NATS: the four of a broker, and the one of a verb.
 //
 //	read      the lanes' messages
-//	write     what the broker stores: hops, retries, dead letters
-//	deliver   what it publishes to the targets
+//	write     messages that the broker stores: hops, retries, dead letters
+//	deliver   messages that it publishes to the targets
 //	control   questions to JetStream and to other instances
 //
 // A broker has four, because one socket is a queue: a backlog that is read, or a target that floods, would be in front
@@ -14,6 +14,6 @@
 // twice. Then Dialer.Lost is called, and the program ends. A dead link is noticed within seconds and not within the
 // minutes of the client library, because each second is lateness of all messages (see the constants).
 //
-// What is published on a link that is down is refused at once and not buffered. The broker decides itself when to send
-// again; a buffer would send it a second time.
+// A publish on a link that is down is refused at once and not buffered. The broker decides itself when to send the
+// message again; a buffer would send it a second time.
 package links

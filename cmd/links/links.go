@@ -31,7 +31,7 @@ const (
 	remindEvery = 10 * time.Second
 )
 
-// A link is one of the broker's connections, by what it is for.
+// A link is one of the broker's connections, by its purpose.
 type link struct {
 	name string
 	conn *nats.Conn
@@ -48,7 +48,7 @@ func (l Set) ForBroker() broker.Links {
 // A Dialer makes links.
 type Dialer struct {
 	Access  Access
-	Apart   map[string]Access // instead, for some links by name
+	Apart   map[string]Access // of some links, by name, in place of Access
 	Version string            // of this program
 	// Patient means that a server which is not there yet is waited for. The embedded one is there.
 	Patient bool
@@ -73,7 +73,7 @@ func (d Dialer) Dial() (Set, error) {
 	return all, nil
 }
 
-// For is how the link of this name is made.
+// For returns the access of the link with this name.
 func (d Dialer) For(name string) Access {
 	if own, apart := d.Apart[name]; apart {
 		return own
@@ -129,8 +129,8 @@ func (d Dialer) options(name string) []nats.Option {
 		}),
 	}
 	if name != "read" {
-		// What the broker publishes is either on its way or refused. A buffer would send it after the reconnect, when
-		// it was given up and sent again.
+		// A publish of the broker is sent at once or refused. A buffer would send it after the reconnect, although the broker
+		// has given it up and sent the message again.
 		options = append(options, nats.ReconnectBufSize(-1))
 	}
 	return options

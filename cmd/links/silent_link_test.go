@@ -66,8 +66,8 @@ func (s *silence) carry(to, from net.Conn) {
 	}
 }
 
-// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and what is
-// published waits; soon it is given up, and meanwhile the lanes that have nothing to deliver turn on.
+// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and publishes
+// wait. Soon the link is given up. Meanwhile the lanes that have nothing to deliver go on.
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{

@@ -1,4 +1,4 @@
-// Package process is the life of the broker's process: it starts what a broker needs, in an order in which nothing is
-// touched that may still be refused, ends with the first failure or signal, and stops in the reverse order. See
-// [Process.Run] for the picture.
+// Package process runs the broker's process. It starts the parts that a broker needs. Steps that may be refused come
+// first, before anything is changed. It ends at the first failure or signal, and stops the parts in the reverse order.
+// See [Process.Run] for the picture.
 package process

@@ -49,7 +49,7 @@ func (l *lifetime) endSignals() {
 	}
 }
 
-// failure is what ended ctx, unless it was a signal or the caller, who wanted a stop.
+// failure is the error that ended ctx. It is nil after a signal, and if the caller wanted a stop.
 func (l *lifetime) failure() error {
 	if cause := context.Cause(l.ctx); cause != context.Cause(l.signals) {
 		return cause

@@ -24,7 +24,7 @@ import (
 	"delaybroker/cmd/settings"
 )
 
-// A Process is what serves: a broker, its connections, its probes and, without an external server, a NATS server.
+// A Process serves: it is a broker, its connections, its probes and, without an external server, a NATS server.
 type Process struct {
 	Config settings.Config
 	Log    *slog.Logger
@@ -34,7 +34,7 @@ type Process struct {
 	spans func() (sent, dropped uint64) // nil while no spans are made
 }
 
-// Run starts what is in the picture, from the bottom up, and stops it from the top down.
+// Run starts the parts in the picture, from the bottom up, and stops them from the top down.
 //
 //	           SIGINT, SIGTERM                      probes, page
 //	                  │                                   │
@@ -47,14 +47,14 @@ type Process struct {
 //	                  ▼
 //	     0..1 × embedded nats-server, or the one at NATS_URL
 //
-// Whatever fails ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
+// Any failure ends ctx with its cause; then everything stops as it would for a signal. The order of a stop, which is
 // that of the defers below, reversed:
 //
-//  1. /readyz says 503, so that nobody counts on us
+//  1. /readyz says 503, so that no supervisor counts on us
 //  2. the broker drains, at most DELAY_SHUTDOWN_GRACE
 //  3. the connections close
 //  4. HTTP stops: until here /healthz tells a supervisor that a slow drain is no hang
-//  5. the embedded server stops, with all that was said to it on disk
+//  5. the embedded server stops, after it has written everything to disk
 //  6. the last spans are sent, for a second at most
 func (p Process) Run(parent context.Context) (err error) {
 	log := p.Log
@@ -116,7 +116,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	})
 }
 
-// engine completes the configuration of the broker. The page shows its history; without a page, nothing is kept.
+// engine completes the configuration of the broker. The history is kept for the page; without a page there is none.
 func (p *Process) engine(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place = p.Log, p.place()
 	if page {
@@ -174,7 +174,7 @@ func howToProvision(err error) string {
 	return "run delaybroker provision, or leave DELAY_PROVISION=verify out to have them created"
 }
 
-// listen opens the port for probes. It returns nil when there is to be none.
+// listen opens the port for probes. It returns nil if HTTP is off.
 func listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
@@ -211,7 +211,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// durability reads the configuration of the streams. What cannot be read is left out.
+// durability reads the configuration of the streams. Streams that cannot be read are left out.
 func (p Process) durability(ctx context.Context, b *broker.Broker, control *nats.Conn) inspect.Durability {
 	ctx, cancel := context.WithTimeout(ctx, inspect.Patience)
 	defer cancel()

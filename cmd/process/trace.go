@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/trace"
 )
 
-// trace sends a span of each message to the OpenTelemetry collector that the environment names, until the returned
-// function is called, which waits for the last. If none is named, nothing is done at all.
+// trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
+// ends this, after it has waited for the last spans. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
 	asked, err := trace.Asked(os.Getenv)

@@ -34,10 +34,10 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	blind atomic.Bool // it does not ask when a message was stored: that was refused, which the server logs
+	blind atomic.Bool // do not ask when a message was stored: the server refused that, and logs each refusal
 }
 
-// Published is what is known of a message that was accepted.
+// Published describes a message that was accepted.
 type Published struct {
 	ID        string    `json:"id,omitempty"` // empty when unknown: see look
 	Stream    string    `json:"stream"`
@@ -48,9 +48,9 @@ type Published struct {
 	Duplicate bool      `json:"duplicate,omitempty"` // it was stored before, under its Nats-Msg-Id
 }
 
-// Many publishes the message count times, and calls stored for each that is; the calls may come at the same time. It
-// ends at the first failure; what is in flight then is awaited. The first is published alone: it shows whether
-// publishing works, and whether we may ask when a message was stored.
+// Many publishes the message count times, and calls stored for each message that was stored. Several calls may run at
+// the same time. Many ends at the first failure, after the publishes in flight have ended. The first message is
+// published alone: it shows whether publishing works, and whether we may ask when a message was stored.
 func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) error) error {
 	if err := p.one(ctx, stored); err != nil || count == 1 {
 		return err
@@ -118,7 +118,7 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	if at, ok := p.look(ctx, ack); ok {
 		now, m.Estimated = at, false
 	}
-	request, _ := p.Parse(m.Stream, m.Sequence, now) // pub has looked at the problem
+	request, _ := p.Parse(m.Stream, m.Sequence, now) // pub has reported the problem
 	m.Due = request.Due
 	if !m.Estimated {
 		m.ID = request.ID
@@ -154,7 +154,7 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	return nil, fmt.Errorf("publish to %s: %w", subject, err)
 }
 
-// untaken explains why no stream takes the message, as far as we may ask.
+// untaken explains why no stream takes the message, as far as our rights let us ask.
 func (p *Publisher) untaken(ctx context.Context) error {
 	if err := p.Session.HasJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)

@@ -12,8 +12,8 @@ import (
 	"delaybroker/cmd/links"
 )
 
-// access turns the settings into options and tries them, so that a file that cannot be used is a problem with a name
-// now, rather than a connection that is retried for ever.
+// access turns the settings into options and tries them. So a file that cannot be used is reported at once, with the
+// name of its setting. Otherwise the connection would be retried for ever.
 func (s settings) access(p *problems, from fromContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
@@ -105,7 +105,7 @@ func (s settings) accessApart(p *problems, control fromContext) map[string]links
 		}
 		own := settings{NATSContext: name}
 		from := own.takeContext(p, variable.name, links.WithoutUsers(s.NATSURL))
-		// The link uses the JetStream that control uses, and the engine asks both in one way.
+		// A link uses the same JetStream as the control link: the engine has one API prefix for both.
 		if own.JSDomain != "" && own.JSDomain != s.JSDomain {
 			p.refuse(variable.name, name, "jetstream_domain is %q, and %q for the other links; leave it out",
 				own.JSDomain, s.JSDomain)
@@ -140,7 +140,7 @@ func (p *problems) servers(name, value string) {
 	}
 }
 
-// inHome replaces a leading ~. No shell has done so for a path in a context.
+// inHome replaces a leading ~. In a context, no shell has done so.
 func inHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {
@@ -153,11 +153,11 @@ func inHome(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// LinksApart are the links with a user of their own, for those who look at the rights of each.
+// LinksApart are the links with a user of their own, for checks of each user's rights.
 func (c Config) LinksApart() []inspect.Link {
 	var all []inspect.Link
 	for _, variable := range linkVariables {
-		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it says itself what it lacks
+		if access, apart := c.Apart[variable.link]; apart && variable.link != "page" { // it names its missing rights
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
 			all = append(all, inspect.Link{Name: variable.link, From: variable.name, Connect: connect})

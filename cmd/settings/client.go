@@ -10,10 +10,10 @@ import (
 	"delaybroker/cmd/links"
 )
 
-// Client is what the settings mean to a verb that only publishes or subscribes.
+// Client is the configuration of a verb that only publishes or subscribes.
 type Client struct {
 	Access    links.Access
-	Policy    message.Policy // what the broker grants, if it has the same settings
+	Policy    message.Policy // the broker's rules, if it has the same settings
 	APIPrefix string
 }
 

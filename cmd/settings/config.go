@@ -15,14 +15,14 @@ import (
 	"delaybroker/levels"
 )
 
-// Config is what the settings mean.
+// Config is the configuration of the program.
 type Config struct {
 	Broker   broker.Config           // all but its Log and its Place
 	Access   links.Access            // where the server is embedded, its address is known when it runs
 	Apart    map[string]links.Access // of the links that have a context of their own, by name
 	Embedded *embedded.Config        // nil when the server is external
 	HTTPAddr string                  // empty means no HTTP
-	Page     page.Access             // who may see and do what on the page
+	Page     page.Access             // access to the page
 	Log      Log
 }
 
@@ -113,7 +113,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 	return c
 }
 
-// byTarget parses the settings that have a grammar of their own: the levels, and what is set by target.
+// byTarget parses the settings that have a grammar of their own: the levels, and rules for targets.
 func (s settings) byTarget(p *problems, c *broker.Config) {
 	for _, parse := range []struct {
 		name, value string
@@ -137,7 +137,8 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 	}
 }
 
-// parseAttempts leaves to the broker what it does not let be a default.
+// parseAttempts returns zero attempts, the default, if the text gives no number for all targets. A number that cannot
+// be parsed becomes one that the broker refuses.
 func parseAttempts(s string) (attempts.Limits, int, error) {
 	rules, otherwise, err := attempts.ParseLimits(s)
 	if otherwise == "" {
@@ -146,10 +147,10 @@ func parseAttempts(s string) (attempts.Limits, int, error) {
 	return rules, number(otherwise), err
 }
 
-// A variable is where a field of broker.Config comes from.
+// A variable sets a field of broker.Config.
 type variable struct {
 	name, value string
-	word        string // that is allowed beside what the broker takes; empty for none
+	word        string // a word that is allowed beside the broker's values; empty for none
 	secret      bool   // the value must not be shown
 }
 

@@ -88,82 +88,92 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 	}
 }
 
-// The bounds are the broker's: what it takes, the command must let through, and no more.
+// step is the least that a duration differs from its bound.
+const step = time.Millisecond
+
+func window(d time.Duration) broker.Config  { return broker.Config{DedupWindow: d} }
+func longest(d time.Duration) broker.Config { return broker.Config{MaxDelay: d} }
+
+func ladder(names string) levels.Ladder {
+	l, err := levels.Parse(names)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func limit(pattern string, n int) attempts.Limits {
+	return attempts.Limits{{Pattern: pattern, Value: n}}
+}
+
+func waits(pattern, names string) attempts.Waits {
+	return attempts.Waits{{Pattern: pattern, Value: ladder(names)}}
+}
+
+func mode(pattern string, m message.Mode) deliver.Modes {
+	return deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: pattern, Value: m}}}
+}
+
+// bounds are values at a bound, and beyond it.
+var bounds = []struct {
+	variable, value string
+	config          broker.Config
+	good            bool
+}{
+	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second), window(time.Second), true},
+	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second - step), window(time.Second - step), false},
+	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24 * time.Hour), window(24 * time.Hour), true},
+	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24*time.Hour + step), window(24*time.Hour + step), false},
+	{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second), longest(time.Second), true},
+	{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second - step), longest(time.Second - step), false},
+	{"DELAY_MAX_DELAY", levels.FormatDuration(10 * 366 * 24 * time.Hour), longest(10 * 366 * 24 * time.Hour), true},
+	{"DELAY_MAX_DELAY", levels.FormatDuration(10*366*24*time.Hour + step), longest(10*366*24*time.Hour + step), false},
+	{"DELAY_ATTEMPTS", "1", broker.Config{Attempts: 1}, true},
+	{"DELAY_ATTEMPTS", "1000000", broker.Config{Attempts: 1_000_000}, true},
+	{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
+	{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
+	{"DELAY_SHUTDOWN_GRACE", "999ms",
+		broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
+	{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: limit("shop.mail", 5)}, true},
+	{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: limit("shop.mail", 0)}, false},
+	{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: limit("shop.>.x", 1)}, false},
+	{"DELAY_RETRY", "shop.mail=1s,1m;5s",
+		broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
+	{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
+	{"DELAY_RETRY", "shop.mail=60s;1m",
+		broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
+	{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
+	{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
+	{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
+	{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
+	{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
+	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
+	{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
+	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
+		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
+	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
+	{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
+	{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
+	{"DELAY_TIMER_HISTORY", "1ms", broker.Config{TimerHistory: time.Millisecond}, false},
+	{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
+	{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
+	{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
+	{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
+	{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
+	{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
+	{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
+	{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners), broker.Config{MaxOwners: conf.MostOwners}, true},
+	{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners + 1), broker.Config{MaxOwners: conf.MostOwners + 1}, false},
+	{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
+	{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
+	{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas), broker.Config{Replicas: conf.MaxReplicas}, true},
+	{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas + 1),
+		broker.Config{Replicas: conf.MaxReplicas + 1}, false},
+}
+
+// The bounds are those of the broker: the command accepts the values that the broker accepts, and no others.
 func TestBoundsAreTheBrokers(t *testing.T) {
-	const step = time.Millisecond
-	window := func(d time.Duration) broker.Config { return broker.Config{DedupWindow: d} }
-	longest := func(d time.Duration) broker.Config { return broker.Config{MaxDelay: d} }
-	ladder := func(names string) levels.Ladder {
-		l, err := levels.Parse(names)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	limit := func(pattern string, n int) attempts.Limits {
-		return attempts.Limits{{Pattern: pattern, Value: n}}
-	}
-	waits := func(pattern, names string) attempts.Waits {
-		return attempts.Waits{{Pattern: pattern, Value: ladder(names)}}
-	}
-	mode := func(pattern string, m message.Mode) deliver.Modes {
-		return deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: pattern, Value: m}}}
-	}
-	for _, test := range []struct {
-		variable, value string
-		config          broker.Config
-		good            bool
-	}{
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second), window(time.Second), true},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second - step), window(time.Second - step), false},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24 * time.Hour), window(24 * time.Hour), true},
-		{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24*time.Hour + step), window(24*time.Hour + step), false},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second), longest(time.Second), true},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second - step), longest(time.Second - step), false},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(10 * 366 * 24 * time.Hour), longest(10 * 366 * 24 * time.Hour), true},
-		{"DELAY_MAX_DELAY", levels.FormatDuration(10*366*24*time.Hour + step), longest(10*366*24*time.Hour + step), false},
-		{"DELAY_ATTEMPTS", "1", broker.Config{Attempts: 1}, true},
-		{"DELAY_ATTEMPTS", "1000000", broker.Config{Attempts: 1_000_000}, true},
-		{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
-		{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
-		{"DELAY_SHUTDOWN_GRACE", "999ms",
-			broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
-		{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: limit("shop.mail", 5)}, true},
-		{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: limit("shop.mail", 0)}, false},
-		{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: limit("shop.>.x", 1)}, false},
-		{"DELAY_RETRY", "shop.mail=1s,1m;5s",
-			broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
-		{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
-		{"DELAY_RETRY", "shop.mail=60s;1m",
-			broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
-		{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
-		{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
-		{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
-		{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
-		{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
-		{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
-		{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
-		{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
-			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
-		{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
-		{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
-		{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
-		{"DELAY_TIMER_HISTORY", "1ms", broker.Config{TimerHistory: time.Millisecond}, false},
-		{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
-		{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
-		{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
-		{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
-		{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
-		{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
-		{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners), broker.Config{MaxOwners: conf.MostOwners}, true},
-		{"DELAY_MAX_OWNERS", strconv.Itoa(conf.MostOwners + 1), broker.Config{MaxOwners: conf.MostOwners + 1}, false},
-		{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
-		{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas), broker.Config{Replicas: conf.MaxReplicas}, true},
-		{"DELAY_STREAM_REPLICAS", strconv.Itoa(conf.MaxReplicas + 1),
-			broker.Config{Replicas: conf.MaxReplicas + 1}, false},
-	} {
+	for _, test := range bounds {
 		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		t.Setenv(test.variable, test.value)
@@ -207,10 +217,10 @@ func TestProblemInWords(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasAVariable: a problem of a field without one would be shown under no name.
+// TestEveryFieldHasAVariable: a problem with a field that has no variable would be shown without a name.
 func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
-	// What no setting leads to, or the command sees to.
+	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
 		"History", "Ended", "Calls",
@@ -222,61 +232,63 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	}
 }
 
+// wrong has a wrong value for each setting that can have one.
+var wrong = map[string]string{
+	"NATS_CREDS":              "/nowhere/creds",
+	"NATS_NKEY":               "/nowhere/seed",
+	"NATS_CERT":               "/nowhere/cert",
+	"NATS_CA":                 "/nowhere/ca",
+	"NATS_PASSWORD":           "x",
+	"DELAY_PREFIX":            "Delay",
+	"DELAY_LEVELS":            "1x",
+	"DELAY_MAX_DELAY":         "0s",
+	"DELAY_ATTEMPTS":          "0",
+	"DELAY_DELIVER":           "maybe",
+	"DELAY_RETRY":             "1s,x",
+	"DELAY_RATE":              "a..b=1",
+	"DELAY_REPLY_TIMEOUT":     "2h",
+	"DELAY_MAX_PENDING":       "-1",
+	"DELAY_MEMORY":            "1KiB",
+	"DELAY_MAX_PENDING_BYTES": "1 zettabite",
+	"DELAY_TARGETS":           "a..b",
+	"DELAY_HEADER_TARGETS":    ">.a",
+	"DELAY_DEDUP_WINDOW":      "500",
+	"DELAY_STREAM_REPLICAS":   "6",
+	"DELAY_SECRET":            "long-enough-for-16-bytes,too-short",
+	"DELAY_PROVISION":         "maybe",
+	"DELAY_MAX_OWNERS":        "65",
+	"DELAY_INSTANCE":          strings.Repeat("x", 65),
+	"DELAY_JS_DOMAIN":         "a.b",
+	"DELAY_JOURNAL":           "a fortnight",
+	"DELAY_JOURNAL_BYTES":     "1 zettabite",
+	"DELAY_TIMERS":            "perhaps",
+	"DELAY_REPLY_PREFIXES":    "_INBOX.>",
+	"DELAY_TIMER_HISTORY":     "for ever",
+	"DELAY_INBOX_PREFIX":      "inbox.>",
+	"DELAY_HTTP_ADDR":         "8422",
+	"DELAY_SHUTDOWN_GRACE":    "2h",
+	"DELAY_LOG_LEVEL":         "loud",
+	"DELAY_LOG_FORMAT":        "xml",
+	"DELAY_EMBEDDED_LISTEN":   "x",
+	"DELAY_EMBEDDED_DIR":      "x",
+	"DELAY_EMBEDDED_SYNC":     "x",
+	"DELAY_EMBEDDED_USER":     "me",
+	"DELAY_EMBEDDED_PASSWORD": "s3cret",
+	"DELAY_EMBEDDED_CONFIG":   "nats.conf",
+	"DELAY_READ_CONTEXT":      "noreader",
+	"DELAY_WRITE_CONTEXT":     "nowriter",
+	"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
+	"DELAY_HTTP_CONTEXT":      "nolooker",
+	"DELAY_HTTP_ACTIONS":      "perhaps",
+	"DELAY_HTTP_TOKEN":        "ann:too-short",
+	"DELAY_HTTP_ROWS":         "some",
+	"DELAY_HTTP_BODIES":       "naked",
+	"DELAY_HTTP_HOSTS":        "https://delay.example.com",
+}
+
 func TestAllProblemsAtOnce(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-	wrong := map[string]string{
-		"NATS_CREDS":              "/nowhere/creds",
-		"NATS_NKEY":               "/nowhere/seed",
-		"NATS_CERT":               "/nowhere/cert",
-		"NATS_CA":                 "/nowhere/ca",
-		"NATS_PASSWORD":           "x",
-		"DELAY_PREFIX":            "Delay",
-		"DELAY_LEVELS":            "1x",
-		"DELAY_MAX_DELAY":         "0s",
-		"DELAY_ATTEMPTS":          "0",
-		"DELAY_DELIVER":           "maybe",
-		"DELAY_RETRY":             "1s,x",
-		"DELAY_RATE":              "a..b=1",
-		"DELAY_REPLY_TIMEOUT":     "2h",
-		"DELAY_MAX_PENDING":       "-1",
-		"DELAY_MEMORY":            "1KiB",
-		"DELAY_MAX_PENDING_BYTES": "1 zettabite",
-		"DELAY_TARGETS":           "a..b",
-		"DELAY_HEADER_TARGETS":    ">.a",
-		"DELAY_DEDUP_WINDOW":      "500",
-		"DELAY_STREAM_REPLICAS":   "6",
-		"DELAY_SECRET":            "long-enough-for-16-bytes,too-short",
-		"DELAY_PROVISION":         "maybe",
-		"DELAY_MAX_OWNERS":        "65",
-		"DELAY_INSTANCE":          strings.Repeat("x", 65),
-		"DELAY_JS_DOMAIN":         "a.b",
-		"DELAY_JOURNAL":           "a fortnight",
-		"DELAY_JOURNAL_BYTES":     "1 zettabite",
-		"DELAY_TIMERS":            "perhaps",
-		"DELAY_REPLY_PREFIXES":    "_INBOX.>",
-		"DELAY_TIMER_HISTORY":     "for ever",
-		"DELAY_INBOX_PREFIX":      "inbox.>",
-		"DELAY_HTTP_ADDR":         "8422",
-		"DELAY_SHUTDOWN_GRACE":    "2h",
-		"DELAY_LOG_LEVEL":         "loud",
-		"DELAY_LOG_FORMAT":        "xml",
-		"DELAY_EMBEDDED_LISTEN":   "x",
-		"DELAY_EMBEDDED_DIR":      "x",
-		"DELAY_EMBEDDED_SYNC":     "x",
-		"DELAY_EMBEDDED_USER":     "me",
-		"DELAY_EMBEDDED_PASSWORD": "s3cret",
-		"DELAY_EMBEDDED_CONFIG":   "nats.conf",
-		"DELAY_READ_CONTEXT":      "noreader",
-		"DELAY_WRITE_CONTEXT":     "nowriter",
-		"DELAY_DELIVER_CONTEXT":   "./nodeliverer.json",
-		"DELAY_HTTP_CONTEXT":      "nolooker",
-		"DELAY_HTTP_ACTIONS":      "perhaps",
-		"DELAY_HTTP_TOKEN":        "ann:too-short",
-		"DELAY_HTTP_ROWS":         "some",
-		"DELAY_HTTP_BODIES":       "naked",
-		"DELAY_HTTP_HOSTS":        "https://delay.example.com",
-	}
 	for name, value := range wrong {
 		t.Setenv(name, value)
 	}
@@ -298,7 +310,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			t.Errorf("got %q, want the value %q in it", all[i], value)
 		}
 	}
-	// What cannot be wrong, or is checked elsewhere.
+	// Settings that cannot be wrong, or are checked elsewhere.
 	free := []string{"NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_TOKEN", "NATS_KEY"}
 	names, err := names()
 	if err != nil {
@@ -377,7 +389,8 @@ func TestReplicasOfTheEmbeddedServer(t *testing.T) {
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
 
-// What is missing is created, on a server of our own and on another, unless the streams are made by other means.
+// Missing streams are created, on an embedded server and on an external one, unless DELAY_PROVISION says that they are
+// made by other means.
 func TestProvision(t *testing.T) {
 	for _, test := range []struct {
 		url, provision string

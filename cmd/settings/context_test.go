@@ -94,7 +94,7 @@ func optionsOf(t *testing.T, a links.Access) nats.Options {
 	return options
 }
 
-// The context of a link is all there is to it: what NATS_* say is about another user.
+// A link with a context takes all its settings from it: those of NATS_* are for another user.
 func TestLinkContexts(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
@@ -153,7 +153,7 @@ func TestLinkContextProblems(t *testing.T) {
 		t.Setenv("DELAY_WRITE_CONTEXT", test.context)
 		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
 	}
-	// Everything wrong with the three is said at once.
+	// All problems of the three contexts are reported at once.
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {

@@ -12,15 +12,15 @@ import (
 // Bounds of DELAY_EMBEDDED_SYNC. Below the first, "always" is the honest wish; the last is nats-server's own default.
 const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
-// loginEmbedded is what to set for the embedded server to accept the broker, and the verbs.
+// loginEmbedded names the settings with which the embedded server accepts the broker and the verbs.
 const loginEmbedded = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD to a user of the embedded server" +
 	" (or, with DELAY_EMBEDDED_CONFIG, NATS_CREDS, NATS_NKEY or NATS_TOKEN), or NATS_URL to another server"
 
 // bcrypted matches what nats-server takes for the hash of a password.
 var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 
-// embedConfig reads the settings of the embedded server, and how its clients connect where that is not plain. It
-// refuses the settings of an external one.
+// embedConfig reads the settings of the embedded server, and the options with which its clients connect. It refuses the
+// settings of an external one.
 func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	c := &embedded.Config{Dir: s.EmbeddedDir, User: s.EmbeddedUser, Password: s.EmbeddedPassword, File: s.EmbeddedConfig}
 	s.refuseExternal(p)
@@ -101,8 +101,8 @@ func (s settings) toEmbedded(p *problems) settings {
 	return s
 }
 
-// refuseEmbedded refuses settings of the embedded server when an external one is used: whoever set them expects data in
-// a directory that nothing is written to.
+// refuseEmbedded refuses settings of the embedded server when an external one is used: the user expects data in a
+// directory, and nothing would be written there.
 func (s settings) refuseEmbedded(p *problems) {
 	external := "NATS_URL"
 	if !isSet(external) {

@@ -15,13 +15,13 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// ReadMemory is what this process may use.
+// ReadMemory returns the limits on the memory of this process.
 func ReadMemory() inspect.Memory {
 	return inspect.Memory{Cgroup: cgroupLimit("/sys/fs/cgroup", "/proc/self/cgroup"), Runtime: debug.SetMemoryLimit(-1)}
 }
 
-// KeepWithin has the runtime collect garbage before the process is killed for it, and no more often than it must. What
-// GOMEMLIMIT and GOGC say goes before.
+// KeepWithin sets how often the runtime collects garbage: often enough that the process stays below its limit, and no
+// more often. GOMEMLIMIT and GOGC have precedence.
 func KeepWithin(m inspect.Memory, hold int, embedded bool) {
 	limit, percent := m.Collect(hold, embedded)
 	if m.Runtime == inspect.NoLimit {

@@ -49,8 +49,9 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-// TestCollect: garbage is collected seldom, but within the limit there is, or within what messages and as much garbage
-// take. With a small limit, or with a server in the process and no limit, the runtime does as it does.
+// TestCollect: garbage is collected seldom, but the process stays within its limit, or within the memory of the
+// messages and as much garbage. With a small limit, or with a server in the process and no limit, the runtime keeps its
+// defaults.
 func TestCollect(t *testing.T) {
 	const none, mib = math.MaxInt64, 1 << 20
 	for _, tt := range []struct {
@@ -75,7 +76,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestGarbageOfTheEnvironment: what GOGC and GOMEMLIMIT say is left as it is.
+// TestGarbageOfTheEnvironment: GOGC and GOMEMLIMIT have precedence.
 func TestGarbageOfTheEnvironment(t *testing.T) {
 	const set = 1 << 40
 	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)

@@ -12,7 +12,7 @@ import (
 // minToken is the shortest token, in bytes.
 const minToken = 16
 
-// pageAccess is who may see and do what on the page.
+// pageAccess reads the settings for access to the page.
 func (s settings) pageAccess(p *problems) page.Access {
 	a := page.Access{
 		Actions: p.oneOf("DELAY_HTTP_ACTIONS", s.HTTPActions, "on", "off") == "on",

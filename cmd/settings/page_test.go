@@ -12,7 +12,8 @@ import (
 
 const pageToken = "0123456789abcdef0123"
 
-// Who sees rows depends on who reaches the port, unless somebody says.
+// Unless a setting says otherwise, everybody who reaches a loopback address sees rows, and on other addresses nobody
+// does without a token.
 func TestWhoSeesRows(t *testing.T) {
 	for _, test := range []struct {
 		address, rows, token string

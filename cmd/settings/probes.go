@@ -11,7 +11,7 @@ func (c Config) Probes() string {
 	return probesAt(c.HTTPAddr)
 }
 
-// ReadProbes reads only DELAY_HTTP_ADDR: whoever asks for a probe has no use for the other settings.
+// ReadProbes reads only DELAY_HTTP_ADDR: a question to the probes needs no other setting.
 func ReadProbes() (url string, err error) {
 	s, err := readSettings()
 	if err != nil {

@@ -27,7 +27,7 @@ type problem struct {
 }
 
 // problems collects everything that is wrong with the settings, so that one look at the log is enough to correct them.
-// Its methods read a value and, where they cannot, note why and return something harmless.
+// Its methods read a value. If they cannot, they note the reason and return a harmless value.
 type problems []problem
 
 // refuse notes what is wrong with a setting. It shows the value, so it is not for secrets: see [problems.refuseSecret].
@@ -103,7 +103,7 @@ func (p *problems) duration(name, value string) time.Duration {
 // off is the word for a duration of something that is not wanted.
 const off = "off"
 
-// durationOrOff is duration for what may be switched off: then it is zero.
+// durationOrOff is duration for a setting that may be off, which is zero.
 func (p *problems) durationOrOff(name, value string) time.Duration {
 	if value == off {
 		return 0

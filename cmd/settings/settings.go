@@ -110,8 +110,8 @@ func readSettings() (settings, error) {
 	return s, nil
 }
 
-// unsetEmpty makes what is set to nothing, as "NATS_CREDS=" in a compose file, the same as what is not set. To
-// envconfig an empty value is a value: it would hide the default, and an empty DELAY_NATS_URL would hide NATS_URL.
+// unsetEmpty unsets the variables that are empty, as "NATS_CREDS=" in a compose file. To envconfig an empty value is a
+// value: it would hide the default, and an empty DELAY_NATS_URL would hide NATS_URL.
 func unsetEmpty(environ []string) error {
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -131,7 +131,7 @@ func isSet(name string) bool {
 	return ok || prefixed
 }
 
-// Given says which of the settings the environment gives that can be read off the streams instead.
+// Given says which settings the environment gives, of those that can be read off the streams instead.
 func Given() inspect.Given {
 	return inspect.Given{Prefix: isSet("DELAY_PREFIX"), Levels: isSet("DELAY_LEVELS"), Retry: isSet("DELAY_RETRY")}
 }

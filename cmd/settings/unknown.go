@@ -18,7 +18,7 @@ var injected = regexp.MustCompile(
 const maxTypo = 3
 
 // misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
-// although somebody named another.
+// although the user named another.
 var misnamed = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
@@ -53,7 +53,7 @@ func unknownNames(environ, known []string) []UnknownName {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+"_"+meant] {
-			unknown = append(unknown, UnknownName{name, meant}) // next to what is meant, it is another program's
+			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one is for another program
 			continue
 		}
 		rest, ours := strings.CutPrefix(name, envPrefix+"_")
@@ -81,7 +81,7 @@ func Unknown() ([]UnknownName, error) {
 	return unknownNames(os.Environ(), known), nil
 }
 
-// String tells a person.
+// String is the warning.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
 		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.Name, 100))

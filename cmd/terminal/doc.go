@@ -1,10 +1,10 @@
-// Package terminal prints what verbs show: tables, charts, progress and JSON. It knows what a terminal is, and nothing
-// of flags or of NATS.
+// Package terminal prints the output of verbs: tables, charts, progress and JSON. It knows terminals, and neither flags
+// nor NATS.
 //
 //   - On a terminal a table has borders and is no wider than the screen; in a pipe it has a line for each row, with all
 //     columns, uncut, for awk and for logs.
 //   - JSON is indented on a terminal. In a pipe each value is one line.
 //   - Progress is drawn on stderr, on a terminal only, and removed afterwards.
-//   - Text that somebody else wrote (names of streams, subjects, errors) cannot act on the terminal: a cell has no
-//     control characters and a bounded length.
+//   - Text from others (names of streams, subjects, errors) cannot control the terminal: a cell has no control
+//     characters and a bounded length.
 package terminal

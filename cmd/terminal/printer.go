@@ -16,7 +16,7 @@ import (
 // MostCell is how many characters a table shows of text that somebody else wrote.
 const MostCell = 1000
 
-// The size of a terminal that does not tell its own.
+// The size of a terminal that does not tell its size.
 const standardWidth, standardHeight = 80, 24
 
 // A Printer is where a verb prints, and how.
@@ -75,7 +75,7 @@ func (p Printer) Table() table.Writer {
 // colored reports whether Out may have colours: https://no-color.org.
 func (p Printer) colored() bool { return Is(p.Out) && os.Getenv("NO_COLOR") == "" }
 
-// bareStyle is for pipes: what awk and people in a log want to see.
+// bareStyle is for pipes: columns that awk can split and people can read in a log.
 var bareStyle = table.Style{
 	Name:   "bare",
 	Box:    table.BoxStyle{PaddingRight: "  "},

@@ -41,8 +41,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// FuzzPrintable: whatever a stranger wrote, a table of it stays one line for each row, no wider than it may be, and has
-// nothing in it that a terminal acts on.
+// FuzzPrintable: a table of any text has one line for each row, is no wider than it may be, and has no characters that
+// control a terminal.
 func FuzzPrintable(f *testing.F) {
 	for i, s := range []string{
 		"plain", "two\nlines\r\t", "\x1b[2J\x1b]0;title\x07", "\u009b2J", "\u202egnp.exe", "\u200b\ufeff\u2028",
@@ -73,7 +73,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// A sheet narrows columns, and gives up those that it can do without where that is not enough.
+// A sheet narrows columns, and leaves some out where that is not enough.
 func TestSheetFits(t *testing.T) {
 	s := Printer{Out: &bytes.Buffer{}}.Sheet([]Column{
 		{Name: "id"},

@@ -131,7 +131,7 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 		keep = slices.DeleteFunc(keep, func(i int) bool { return i == worst })
 	}
 	shown := slices.Clone(natural)
-	for room(func(i int) int { return shown[i] }) < 0 { // the widest gives way first
+	for room(func(i int) int { return shown[i] }) < 0 { // the widest column is narrowed first
 		widest := -1
 		for _, i := range keep {
 			if shown[i] > narrowest(i) && (widest < 0 || shown[i] > shown[widest]) {

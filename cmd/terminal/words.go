@@ -14,7 +14,7 @@ func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// OrDash is a dash for nothing.
+// OrDash returns a dash for an empty text.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -22,7 +22,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Words are words of a type of their own, as plain ones.
+// Words converts words of another type to strings.
 func Words[T ~string](all []T) []string {
 	var words []string
 	for _, w := range all {
@@ -34,7 +34,7 @@ func Words[T ~string](all []T) []string {
 // Joined are words, with a comma between them.
 func Joined[T ~string](all []T) string { return strings.Join(Words(all), ", ") }
 
-// Milliseconds are those of a duration, with three decimals.
+// Milliseconds shows a duration in milliseconds, with three decimals.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Lateness shows fractions of milliseconds below ten seconds, and whole seconds above.

@@ -67,6 +67,9 @@ func startChromium(t *testing.T) context.Context {
 	return browser
 }
 
+// tabPatience is how long a case may take with its tab: many steps, beside all other cases.
+const tabPatience = 3 * natstest.Patience
+
 // A tab is one page, and what went wrong on it.
 type tab struct {
 	t    *testing.T
@@ -83,7 +86,7 @@ type tab struct {
 func open(t *testing.T, browser context.Context, base, hash string, width, height int64, scheme string) *tab {
 	t.Helper()
 	ctx, close := chromedp.NewContext(browser, chromedp.WithTargetID(newWindow(t, browser)))
-	ctx, cancel := context.WithTimeout(ctx, natstest.Patience)
+	ctx, cancel := context.WithTimeout(ctx, tabPatience)
 	b := &tab{t: t, ctx: ctx, base: base}
 	t.Cleanup(func() {
 		b.check()

@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 		"it works behind a prefix":    behindPrefix,
 		"it fits, light and dark":     fits,
 		"the keyboard is enough":      keyboard,
+		"the keyboard acts":           keyboardActs,
 		"a pause holds, and resumes":  pauses,
 		"a letter is resent":          resends,
 		"the form shows real lines":   publishForm,
@@ -230,7 +231,7 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 // views are all of them, with rows.
 var views = []string{
 	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/timer?key=order-5&target=orders.remind", "#/retrying",
-	"#/dead", "#/letters?code=bad_time", "#/targets", "#/lanes", "#/publish",
+	"#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets", "#/lanes", "#/publish",
 }
 
 // wantFits wants nothing to be wider than the window.
@@ -298,19 +299,7 @@ const contrasts = `(() => {
 // that it is the one.
 func keyboard(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "", 1280, 900, "light")
-	focus := func(what string) {
-		t.Helper()
-		for range 60 {
-			b.run(chromedp.KeyEvent("\t"))
-			if value[bool](b, `document.activeElement.matches(`+strconv.Quote(what)+`)`) {
-				if value[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
-					t.Errorf("%s does not show that it has the focus", what)
-				}
-				return
-			}
-		}
-		t.Fatalf("Tab never comes to %s", what)
-	}
+	focus := b.tabTo
 	focus(`nav a[href="#/timers"]`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("input[name=key]")`)
@@ -325,6 +314,58 @@ func keyboard(t *testing.T, browser context.Context, c *scene) {
 	if nameless > 0 {
 		t.Errorf("%d things to press or fill in have no name", nameless)
 	}
+}
+
+// tabTo presses Tab until an element has the focus.
+func (b *tab) tabTo(what string) {
+	b.t.Helper()
+	for range 60 {
+		b.run(chromedp.KeyEvent("\t"))
+		if value[bool](b, `document.activeElement.matches(`+strconv.Quote(what)+`)`) {
+			if value[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+				b.t.Errorf("%s does not show that it has the focus", what)
+			}
+			return
+		}
+	}
+	b.t.Fatalf("Tab never comes to %s", what)
+}
+
+// keyboardActs gives the token, cancels a timer and puts the dialog away, without a mouse. The way back is short: the
+// focus is at the rows. On a narrow screen, the dialogs fit.
+func keyboardActs(t *testing.T, browser context.Context, c *scene) {
+	c.timer("typed", "orders.typed", "2h")
+	b := open(t, browser, c.url, "#/timers?key=typed", 400, 800, "dark")
+	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	looks := func(what string) {
+		t.Helper()
+		b.wantFits(what)
+		if bad := value[string](b, contrasts); bad != "" {
+			t.Errorf("%s: the contrast is too low of %s", what, bad)
+		}
+	}
+	b.tabTo("#token")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.activeElement.matches("dialog input[name=token]")`)
+	looks("the dialog for the token")
+	b.run(chromedp.KeyEvent(token), chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("td.act button.danger")`)
+	b.tabTo("td.act button.danger")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: typed") &&
+		document.activeElement.textContent === "Leave it"`)
+	looks("the plan of an action")
+	b.run(chromedp.KeyEvent("\u001b"))
+	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("td.act button.danger")`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#plan")`)
+	b.tabTo("#do")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: it will not be delivered"`)
+	b.until(`document.querySelector("main .none")`) // it is no longer pending
+	b.tabTo("dialog .foot button")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`!document.querySelector("dialog").open && document.activeElement.id === "main"`)
 }
 
 func pauses(t *testing.T, browser context.Context, c *scene) {

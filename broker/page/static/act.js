@@ -29,6 +29,12 @@ function show(title, ...content) {
   return dialog;
 }
 
+// A dialog gives the focus back to what opened it. Where an action has changed that, it goes to the rows.
+$("dialog").addEventListener("close", () => {
+  const at = document.activeElement;
+  if (at === document.body || $("dialog").contains(at)) $("main").focus({ preventScroll: true });
+});
+
 const foot = (...buttons) => el("div", { class: "foot" }, buttons);
 const close = (text = "Close") => el("button", { type: "button", onclick: () => $("dialog").close() }, text);
 

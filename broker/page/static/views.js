@@ -33,7 +33,9 @@ function asking(title, about, { path, fields = [], defaults = {}, draw }) {
       out.setAttribute("aria-busy", "true");
       try {
         const answer = await get(path, { ...defaults, ...params }, stop.signal);
+        const held = out.contains(document.activeElement); // or the keyboard would begin at the top of the page
         out.replaceChildren(verb(answer.shell), ...draw(answer.data, params, load, out).filter(Boolean));
+        if (held) main.focus({ preventScroll: true });
       } catch (err) {
         if (err.name === "AbortError") return;
         out.replaceChildren(el("p", { class: "bad wide", role: "alert" }, err.message),
