@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -247,4 +248,50 @@ func TestForgedRounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRoundWithTwoOwners: two instances that both believe that all is theirs fire each round once. The one that is too
+// late waits, and finds the round settled, although the next still says that it has fired.
+func TestRoundWithTwoOwners(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.Leaser = lease.Static{}
+		startBroker(t, s, cfg)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish(recurring, "body", "Delay-Every", "10m").Sequence
+		short := c.publish("delaytimer.k.short.x", "body", "Delay-Every", "3s", "Delay-Rounds", "5").Sequence
+		others := c.subscribe("short.>")
+		time.Sleep(35 * time.Minute)
+		in.rounds(t, g, start, times(10*time.Minute, 10*time.Minute, 3)...)
+		others.rounds(t, short, start, times(3*time.Second, 3*time.Second, 5)...)
+	})
+}
+
+// TestLargeSeries: a set that leaves just room enough fires round after round: the headers that are added do not grow.
+func TestLargeSeries(t *testing.T) {
+	t.Parallel()
+	bubble(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		headers := []string{"Delay-Cron", "*/10 * * * *", "Delay-Time-Zone", "America/Argentina/ComodRivadavia",
+			"Delay-Jitter", "1m", "Delay-Expires", "1h", "Delay-TTL", "10d", "Delay-Owner", "me", "Delay-Rounds", "4"}
+		size := 0
+		for _, h := range headers {
+			size += len(h) + 4
+		}
+		body := strings.Repeat("x", 64<<10-8<<10-size-64)
+		c.publish(recurring, body, headers...)
+		time.Sleep(time.Until(start.Add(time.Hour)))
+		if got := in.all(); len(got) != 4 || got[3].Body != body {
+			t.Errorf("%d rounds have come", len(got))
+		}
+		c.checkNoDead()
+		c.checkNoTimers()
+	})
 }
