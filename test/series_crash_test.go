@@ -58,9 +58,10 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 		late   time.Duration
 		next   bool
 	}{
-		"alone":              {func(*broker.Config) {}, 10 * time.Minute, false, func(*client) {}, 0, true},
-		"in memory":          {func(*broker.Config) {}, 4 * time.Second, false, func(*client) {}, 0, true},
-		"apart":              {func(c *broker.Config) { c.Leaser = lease.Static{} }, 10 * time.Minute, false, func(*client) {}, 6 * time.Second, true},
+		"alone":     {func(*broker.Config) {}, 10 * time.Minute, false, func(*client) {}, 0, true},
+		"in memory": {func(*broker.Config) {}, 4 * time.Second, false, func(*client) {}, 0, true},
+		"apart": {func(c *broker.Config) { c.Leaser = lease.Static{} }, 10 * time.Minute, false, func(*client) {},
+			6 * time.Second, true},
 		"its marker is lost": {func(*broker.Config) {}, 10 * time.Minute, true, func(*client) {}, 0, true},
 		"cancelled": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
 			c.expect(c.last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
@@ -120,8 +121,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	}
 }
 
-// TestRoundDeliveredAndNotRemoved: the entry of a round that was delivered cannot be removed before a crash. The round is
-// delivered once more under the same id, so that a stream stores it once, and the series goes on.
+// TestRoundDeliveredAndNotRemoved: the entry of a round that was delivered cannot be removed before a crash. The round
+// is delivered once more under the same id, so that a stream stores it once, and the series goes on.
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -153,8 +154,8 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	})
 }
 
-// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires within two minutes of its
-// time, and the series goes on.
+// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires within two minutes of
+// its time, and the series goes on.
 func TestRoundFoundBySweep(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -208,8 +209,8 @@ func TestRoundWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody: it
-// fires nothing, and goes to the dead letters as anything that replaces a timer.
+// TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody:
+// it fires nothing, and goes to the dead letters as anything that replaces a timer.
 func TestForgedRounds(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(h nats.Header) nats.Header{

@@ -55,8 +55,8 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 }
 
 // write stores entries, in words: "set", "set:3" in place of 3, "cancel:3", "fired:3", "unproven:3", "over:3", "every"
-// for the set of a series, "round:3" for the next round where 3 has fired, "moved:3" where it has not, and "gone" for one
-// that is removed, or "gone:3" for one that is removed with 3.
+// for the set of a series, "round:3" for the next round where 3 has fired, "moved:3" where it has not, and "gone" for
+// one that is removed, or "gone:3" for one that is removed with 3.
 func (e *entries) write(words string) {
 	e.t.Helper()
 	e.words = words
@@ -171,7 +171,8 @@ func TestLookAtADeposedLeader(t *testing.T) {
 	})
 }
 
-// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be settled.
+// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
+// settled.
 func TestRemoveEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -218,8 +219,8 @@ func TestRemoveEntries(t *testing.T) {
 	}
 }
 
-// TestCancelStaysOverRounds: while a round is on its way, what was put over the next one stays, or that would be pending
-// again.
+// TestCancelStaysOverRounds: while a round is on its way, what was put over the next one stays, or that would be
+// pending again.
 func TestCancelStaysOverRounds(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -13,8 +13,8 @@ import (
 // RemoveEntries removes the entries of a subject up to the last one, the oldest first, each after the answer for the
 // one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets, no
 // entry stands again without those that came after it. The firings of other generations stay: only who has settled one
-// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is the
-// set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
+// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is
+// the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
 func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation uint64, what Removal) error {
 	stream, from := s.Name(), uint64(1)
 	var before uint64 // the entry before, if that stays

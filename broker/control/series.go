@@ -28,8 +28,8 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, 
 		return a.besides(r)
 	}
 	if a.Policy.Keys == nil {
-		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: ask "+
-			"on %s", a.Policy.Names.TimerCall(string(a.Verb)))
+		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: "+
+			"ask on %s", a.Policy.Names.TimerCall(string(a.Verb)))
 	}
 	next, err := a.next(r, time.Now())
 	if err != nil {
