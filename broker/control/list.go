@@ -124,12 +124,7 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 	scan := t.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = names.TimersStream(), "timers", true
 	scan.From, scan.To = p.After+1, all.UpTo
-	for _, target := range f.Targets {
-		scan.Filters = append(scan.Filters, names.Timer("*", target))
-	}
-	if len(f.Targets) == 0 {
-		scan.Filters = []string{names.TimerFilter()}
-	}
+	scan.Filters = f.subjects(names)
 	limit, bytes, last := p.Limit, 0, p.After
 	if limit == 0 {
 		limit = DefaultLimit
@@ -154,6 +149,21 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		}
 	}
 	return nil
+}
+
+// subjects are those of all timers that may be meant. One key costs a look at what has that key, and no pass.
+func (f Filter) subjects(names message.Names) (all []string) {
+	key := "*"
+	if message.ParseKey(f.Key) == nil {
+		key = f.Key
+	}
+	for _, target := range f.Targets {
+		all = append(all, names.Timer(key, target))
+	}
+	if len(f.Targets) == 0 {
+		all = append(all, names.Timer(key, ">"))
+	}
+	return all
 }
 
 // dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
