@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -36,6 +38,9 @@ type Filter struct {
 	DueFrom time.Time
 	DueTo   time.Time     // not included
 	State   timer.Outcome // Pending, Fired or Cancelled; empty for all
+
+	Recurring bool   // only what recurs
+	Set       string // only what this set of schedules made; empty for all
 }
 
 // Page is where a page begins, and how long it may be.
@@ -55,6 +60,7 @@ type Row struct {
 	Became     message.Outcome `json:"became,omitempty"`
 	Size       int             `json:"size"` // of the body
 	Why        string          `json:"why,omitempty"`
+	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
 
 	sequence uint64
 }
@@ -95,7 +101,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	}
 	err = t.fill(ctx, &all, f, p)
 	if err == nil || errors.Is(err, errEnough) {
-		err = t.dropReplaced(ctx, &all)
+		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the stream of timers: %w", err)
@@ -133,10 +139,7 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		if err != nil {
 			return err
 		}
-		row := t.row(message.Incoming{
-			Stream: scan.Stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
-			Undecodable: s.Undecodable, BodyLeft: true,
-		})
+		row := t.rowOf(s)
 		if len(all.Timers) >= limit || bytes >= mostBytes || all.Scanned >= mostScanned || all.Scanned > 0 && late(ctx) {
 			all.Next = last
 			return errEnough
@@ -149,6 +152,27 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		}
 	}
 	return nil
+}
+
+// Each goes through all pages, from the first.
+func (t *Timers) Each(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for p := (Page{Limit: MostLimit}); ; {
+			l, err := t.List(ctx, f, p)
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, r := range l.Timers {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if p.After, p.UpTo = l.Next, l.UpTo; p.After == 0 {
+				return
+			}
+		}
+	}
 }
 
 // subjects are those of all timers that may be meant. One key costs a look at what has that key, and no pass.
@@ -167,11 +191,31 @@ func (f Filter) subjects(names message.Names) (all []string) {
 }
 
 // dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
-// until a broker removes it.
-func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
-	last := make(map[string]uint64, len(all.Timers))
+// until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
+// what recurs, that round takes its place.
+func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
+	last, err := t.lastRows(ctx, all.Timers)
+	if err != nil {
+		return err
+	}
+	kept := []Row{}
+	for _, r := range all.Timers {
+		subject := t.Policy.Names.Timer(r.Key, r.Target)
+		now := last[subject]
+		if now.sequence == r.sequence || f.Recurring && now.sequence > all.UpTo && f.takes(now) {
+			kept = append(kept, now)
+			delete(last, subject)
+		}
+	}
+	all.Timers = kept
+	return nil
+}
+
+// lastRows are those of the last entries of the same timers, by subject.
+func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, error) {
+	last := make(map[string]Row, len(rows))
 	names := t.Policy.Names
-	for rows := range slices.Chunk(all.Timers, mostFilters) {
+	for rows := range slices.Chunk(rows, mostFilters) {
 		scan := t.Scan
 		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
 		for _, r := range rows {
@@ -181,15 +225,12 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
 		scan.Filters = slices.Compact(scan.Filters)
 		for s, err := range scan.All(ctx) {
 			if err != nil {
-				return err
+				return nil, err
 			}
-			last[s.Subject] = s.Sequence
+			last[s.Subject] = t.rowOf(s)
 		}
 	}
-	all.Timers = slices.DeleteFunc(all.Timers, func(r Row) bool {
-		return last[names.Timer(r.Key, r.Target)] != r.sequence
-	})
-	return nil
+	return last, nil
 }
 
 // late reports whether the asker is about to lose patience.
@@ -198,14 +239,18 @@ func late(ctx context.Context) bool {
 	return ok && time.Until(end) < listSpare
 }
 
-// row is what an entry says by its header.
-func (t *Timers) row(in message.Incoming) Row {
+// rowOf is what an entry says by its header.
+func (t *Timers) rowOf(s lane.Stored) Row {
+	in := message.Incoming{
+		Stream: t.Policy.Names.TimersStream(), Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
+		Undecodable: s.Undecodable, BodyLeft: true,
+	}
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	r := Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Why: answer.Why, sequence: in.Sequence,
+		Became: answer.Became, Why: answer.Why, Recurring: recurring(found.Entry), sequence: in.Sequence,
 	}
 	r.Size, _ = strconv.Atoi(strings.Join(in.Header["Nats-Msg-Size"], "")) // of the server
 	return r
@@ -214,6 +259,8 @@ func (t *Timers) row(in message.Incoming) Row {
 func (f Filter) takes(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
+		(!f.Recurring || r.Recurring != nil) &&
+		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))
 }
