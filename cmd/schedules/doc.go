@@ -14,8 +14,8 @@
 //
 // # Again and again
 //
-// Applying a file a second time does nothing. So all that a file says is absolute: a first time, and not a delay; a last
-// time, and no number of rounds, of which nobody knows how many have been once the series is over.
+// Applying a file a second time does nothing. So all that a file says is absolute: a first time, and not a delay; a
+// last time, and no number of rounds, of which nobody knows how many have been once the series is over.
 //
 // A change keeps in step: what keeps its interval keeps its phase. If it began anew, a schedule of fifteen minutes that
 // is deployed every ten would never fire. A change is a new series, as by hand: its rounds count from 1 again.

@@ -146,8 +146,8 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 
 // reasons are for keys that somebody may well expect.
 var reasons = map[string]string{
-	"rounds": "rounds is for schedules add: a file is applied again and again, and nobody can tell how many rounds there " +
-		"have been; say last, until when",
+	"rounds": "rounds is for schedules add: a file is applied again and again, and nobody can tell how many rounds " +
+		"there have been; say last, until when",
 	"<<": "keys are not merged: write them out",
 }
 

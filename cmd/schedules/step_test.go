@@ -62,7 +62,9 @@ func TestPlan(t *testing.T) {
 			file: "every: 15m", stands: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,
 			want: Change, differ: "set", header: "Delay-Until=2026-11-22T12:08:00Z",
 		},
-		"it fires once": {file: "every: 15m", stands: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur"},
+		"it fires once": {
+			file: "every: 15m", stands: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur",
+		},
 		"another body keeps in step": {
 			file: "every: 15m, body: c", stands: stored(t, now.Add(-day-7*time.Minute), "b", mine...), want: Change,
 			differ: "body", header: "Delay-Until=2026-11-21T12:08:00Z Delay-Every=15m",
@@ -97,8 +99,10 @@ func TestPlan(t *testing.T) {
 			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differ: "body", header: "Delay-Until=due",
 			stands: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
 		},
-		"its last round has been":  {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Over},
-		"its end has come earlier": {file: "every: 15m, last: 2026-11-22T11:00:00Z", stands: stored(t, now, "", mine...), want: Remove},
+		"its last round has been": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Over},
+		"its end has come earlier": {
+			file: "every: 15m, last: 2026-11-22T11:00:00Z", stands: stored(t, now, "", mine...), want: Remove,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := one(t, tt.file)

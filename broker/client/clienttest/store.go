@@ -98,11 +98,15 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 		return
 	}
 	st.held[in.Sequence] = in
+	f.requests = append(f.requests, f.pend(in, as))
+}
+
+// pend has a message wait until it is due.
+func (f *Fake) pend(in message.Incoming, as message.Request) Request {
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,
 	}
-	f.requests = append(f.requests, r)
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
@@ -110,6 +114,7 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 		return -1 // also of an equal time: behind it
 	})
 	f.pending = slices.Insert(f.pending, at, r)
+	return r
 }
 
 // streamOf is the stream that listens on a subject, and the largest message that it takes.

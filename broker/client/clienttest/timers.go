@@ -56,19 +56,39 @@ func (f *Fake) set(in message.Incoming) message.Entry {
 	return e
 }
 
-// over notes that a timer was delivered.
-func (f *Fake) over(r Request) {
+// fired notes what has become of a timer: it is over, or goes on with the next round.
+func (f *Fake) fired(r Request) {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return
 	}
-	st := f.streams[r.Stream]
+	if r.as.Recurs != nil && f.goesOn(r) {
+		return
+	}
+	in := f.stored(r.Stream, r.Subject, r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered), nil)
+	f.timers[r.Subject] = entry{Incoming: in, until: f.now.Add(timerHistory)}
+}
+
+// goesOn stores the next round of a series, if there is one.
+func (f *Fake) goesOn(r Request) bool {
+	series, round := r.as.RoundOf()
+	table := r.as.Recurs.Table
+	d := table.Decide(series, round, f.now)
+	if d.Next.Number == 0 {
+		return false
+	}
+	next := message.Next{By: "fake", Round: d.Next, Wait: d.Wait, Table: table, First: series.First, Word: r.as.Word}
+	in := f.stored(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
+	f.timers[r.Subject] = entry{Incoming: in}
+	f.pend(in, f.policy.ParseTimer(in).Request)
+	return true
+}
+
+// stored is an entry of the broker's.
+func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
+	st := f.streams[stream]
 	st.last++
-	f.timers[r.Subject] = entry{
-		Incoming: message.Incoming{
-			Stream: r.Stream, Sequence: st.last, At: f.now, Subject: r.Subject,
-			Header: r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered),
-		},
-		until: f.now.Add(timerHistory),
+	return message.Incoming{
+		Stream: stream, Sequence: st.last, At: f.now, Subject: subject, Header: header, Data: body,
 	}
 }
 
