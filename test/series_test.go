@@ -47,8 +47,8 @@ func times(first, every time.Duration, n int) (all []time.Duration) {
 	return all
 }
 
-// TestSeriesFires: each round arrives when it is due, with body and headers, whether it is held in memory or waits in the
-// levels. After the last there is nothing left.
+// TestSeriesFires: each round arrives when it is due, with body and headers, whether it is held in memory or waits in
+// the levels. After the last there is nothing left.
 func TestSeriesFires(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -73,7 +73,8 @@ func TestSeriesFires(t *testing.T) {
 				in := c.subscribe("orders.>")
 				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
 				start := time.Now()
-				g := c.publish("delaytimer.k.orders.x", "body", append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")...).Sequence
+				headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
+				g := c.publish("delaytimer.k.orders.x", "body", headers...).Sequence
 				time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
 				in.rounds(t, g, start, times(tt.first, tt.every, tt.rounds)...)
 				for _, a := range in.all() {
@@ -137,7 +138,8 @@ func TestMissedRounds(t *testing.T) {
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
 				start := time.Now()
-				g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed).Sequence
+				g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
+					"Delay-Deliver", "core").Sequence
 				time.Sleep(25 * m)
 				b.stop()
 				time.Sleep(time.Until(start.Add(back)))

@@ -57,9 +57,9 @@ func (s *Stream) ofRound(ctx context.Context, next Sight, subject string, genera
 	return next, err
 }
 
-// RoundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among the
-// dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the one
-// before.
+// RoundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
+// the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
+// one before.
 func (s *Stream) RoundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.API.Next(ctx, s.Name(), generation, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Subject != subject {
