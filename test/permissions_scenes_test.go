@@ -81,6 +81,9 @@ func brokerWorks(s *stage) error {
 	if err := s.pauseAndResume(ctx, heard); err != nil {
 		return err
 	}
+	if err := s.fireBesides(ctx, heard); err != nil {
+		return err
+	}
 	if err := s.shareLanes(b, stop); err != nil {
 		return err
 	}
@@ -116,6 +119,29 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	}
 	if left, err := o.Pauses(ctx); err != nil || len(left) > 0 {
 		return fmt.Errorf("a minute after it was resumed, these are not over: %v, %v", left, err)
+	}
+	return nil
+}
+
+// fireBesides has the broker deliver once besides a series.
+func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) error {
+	m := &nats.Msg{Subject: "delaytimer.k.payments.again", Header: nats.Header{"Delay-Every": {"1d"}}}
+	if _, err := s.js.PublishMsg(ctx, m); err != nil {
+		return err
+	}
+	for _, verb := range []string{"fire", "cancel"} {
+		answer, err := s.all.Request("delayctl.timer."+verb+".k.payments.again", nil, 10*time.Second)
+		if err != nil {
+			return fmt.Errorf("ask to %s what recurs: %w", verb, err)
+		}
+		want := map[string]string{"fire": "fired", "cancel": "cancelled"}[verb]
+		if !strings.Contains(string(answer.Data), want) {
+			return fmt.Errorf("asked to %s what recurs, it says %s %v", verb, answer.Data, answer.Header)
+		}
+	}
+	time.Sleep(time.Minute)
+	if got := heard()["payments.again"]; got != 1 {
+		return fmt.Errorf("what recurs came %d times, want once", got)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type Filter struct {
 	Key     string   // * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // not included
-	State   timer.Outcome // Pending, Fired or Cancelled; empty for all
+	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
 
 	Recurring bool   // only what recurs
 	Set       string // only what this set of schedules made; empty for all
@@ -115,8 +115,8 @@ func (f Filter) check(p Page) error {
 			return refusef(codeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
-	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Fired, timer.Cancelled}, f.State) {
-		return refusef(codeBad, "state %q: want pending, fired or cancelled", f.State)
+	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
+		return refusef(codeBad, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
 	if p.Limit < 0 || p.Limit > MostLimit {
 		return refusef(codeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
