@@ -147,7 +147,8 @@ func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (contr
 		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
-		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
+		subject, _ := jsapi.Forbidden(cause)
+		if names := timers.Policy.Names; subject == names.Timer(w.Key, w.Target) || subject == names.In("0s", w.Target) {
 			err = cause // it is not stored
 		} else {
 			answer.Why = cause.Error() // it may be stored, and we may not look
@@ -182,6 +183,10 @@ func (a *app) printTimer(answer control.Answer) {
 	cells := []any{answer.Key, answer.Target, outcome, strconv.FormatUint(answer.Generation, 10)}
 	if !answer.Due.IsZero() {
 		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, inspect.Moment(answer.Due))
+	}
+	if answer.Recurring != nil {
+		columns = append(columns, terminal.Column{Name: "recurs", Least: 10})
+		cells = append(cells, recursOf(answer.Recurring))
 	}
 	if answer.Why != "" {
 		columns, cells = append(columns, terminal.Column{Name: "because", Least: 12, Wrap: true}), append(cells, answer.Why)
