@@ -125,12 +125,15 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 
 // fireBesides has the broker deliver once besides a series.
 func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) error {
-	m := &nats.Msg{Subject: "delaytimer.k.payments.again", Header: nats.Header{"Delay-Every": {"1d"}}}
+	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
 		return err
 	}
+	nc := s.as("orders", "o")
 	for _, verb := range []string{"fire", "cancel"} {
-		answer, err := s.all.Request("delayctl.timer."+verb+".k.payments.again", nil, 10*time.Second)
+		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+		answer, err := nc.RequestWithContext(limited, "delayctl.timer."+verb+".k.orders.again", nil)
+		cancel()
 		if err != nil {
 			return fmt.Errorf("ask to %s what recurs: %w", verb, err)
 		}
@@ -140,7 +143,7 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 		}
 	}
 	time.Sleep(time.Minute)
-	if got := heard()["payments.again"]; got != 1 {
+	if got := heard()["orders.again"]; got != 1 {
 		return fmt.Errorf("what recurs came %d times, want once", got)
 	}
 	return nil
@@ -361,7 +364,9 @@ func clientWorks(s *stage) error {
 	}
 	if s.user == "orders" { // the other tenant asks the broker for nothing
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
-			answer, err := nc.Request("delayctl.timer."+ask, nil, 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			answer, err := nc.RequestWithContext(ctx, "delayctl.timer."+ask, nil)
+			cancel()
 			if err != nil {
 				return fmt.Errorf("ask to %s: %w", ask, err)
 			}
