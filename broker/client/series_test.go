@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,12 +24,14 @@ func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	})
 }
 
+// round notes an arrival, to the second: rounds that are caught up come a tenth of one apart, and a broker has to look
+// whether the one before is settled.
 func (d *diary) round(m *nats.Msg) {
 	a, _ := client.Of(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.arrivals = append(d.arrivals, d.line("%s %q round %d of a series %t, due %s, %q", m.Subject, m.Data, a.Round,
-		a.Series > 0, a.Due, m.Header["X-Mine"]))
+	d.arrivals = append(d.arrivals, fmt.Sprintf("%s %s %q round %d of a series %t, due %s, %q",
+		d.now().Sub(d.began).Truncate(time.Second), m.Subject, m.Data, a.Round, a.Series > 0, a.Due, m.Header["X-Mine"]))
 }
 
 // series sets timers that recur, replaces, cancels and looks at them.
@@ -72,7 +76,41 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	_, err = c.Schedule(ctx, "shop.g", nil, client.Every(time.Hour))
 	note("without a key", "g", client.Receipt{}, err)
 
-	pass(20*time.Minute + time.Second)
+	ask := func(what, key string, do func(context.Context, string, string) error) {
+		note(what, key, client.Receipt{}, do(ctx, key, "shop."+key))
+	}
+	for _, key := range []string{"a", "nobody", "a.b"} {
+		ask("pause", key, c.Pause)
+	}
+	ask("pause again", "a", c.Pause)
+	ask("resume", "a", c.Resume)
+	if _, err := c.In(ctx, "shop.once", time.Hour, nil, client.Key("once")); err != nil {
+		t.Error(err)
+	}
+	ask("pause", "once", c.Pause)
+	ask("fire", "b", c.Fire)
+	pass(time.Second)
+	err = c.Fire(ctx, "once", "shop.once")
+	pass(time.Second)
+	note("fire", "once", client.Receipt{}, err)
+	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
+		key := string(missed)
+		if _, err := c.Schedule(ctx, "shop."+key, nil, client.Key(key), client.Every(4*time.Minute), client.Rounds(4),
+			client.MissedRounds(missed)); err != nil {
+			t.Error(err)
+		}
+		if err := c.Pause(ctx, key, "shop."+key); err != nil {
+			t.Error(err)
+		}
+		pass(time.Second) // or several would be due at one moment
+	}
+	pass(19 * time.Minute)
+	for _, key := range []string{"skip", "one", "all"} {
+		err := c.Resume(ctx, key, "shop."+key)
+		pass(10 * time.Second)
+		note("resumed", key, client.Receipt{}, err)
+	}
+	pass(time.Minute)
 	for _, key := range []string{"a", "d", "f"} {
 		note("after 20m", key, client.Receipt{}, nil)
 	}

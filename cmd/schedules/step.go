@@ -152,7 +152,7 @@ func differences(want message.Request, stands control.Standing, s Schedule, now 
 	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
 	note("last", moment(is.Last), moment(s.Last))
 	note("missed", string(is.Missed), string(to.Missed))
-	note("jitter", levels.FormatDuration(is.Jitter), levels.FormatDuration(to.Jitter))
+	note("jitter", is.Words().Jitter, to.Words().Jitter)
 	note("deliver", string(have.Mode), string(want.Mode))
 	note("expires", after(have), after(want))
 	note("ttl", have.TTL, want.TTL)

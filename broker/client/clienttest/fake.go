@@ -124,7 +124,9 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 		if next.Due.After(f.now) {
 			f.now = next.Due
 		}
-		f.fired(next)
+		if !f.fired(next) {
+			continue
+		}
 		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.as.TargetHeader()), Data: next.Body}
 		arrived = append(arrived, m)
 		f.handle(m)

@@ -65,11 +65,7 @@ func (s store) PublishMsg(
 	if err := s.expects(m.Subject, message.Header(m.Header)); err != nil {
 		return nil, err
 	}
-	st := s.streams[name]
-	if st == nil {
-		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
-		s.streams[name] = st
-	}
+	st := s.stream(name)
 	id := m.Header.Get(nats.MsgIdHdr)
 	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
 		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
@@ -83,6 +79,16 @@ func (s store) PublishMsg(
 		Header: message.Header(m.Header), Data: slices.Clone(m.Data),
 	})
 	return &jetstream.PubAck{Stream: name, Sequence: st.last}, nil
+}
+
+// stream is one of the streams, made when it is first asked for.
+func (f *Fake) stream(name string) *stream {
+	st := f.streams[name]
+	if st == nil {
+		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
+		f.streams[name] = st
+	}
+	return st
 }
 
 // accept reads a message as the broker does.
@@ -107,6 +113,7 @@ func (f *Fake) pend(in message.Incoming, as message.Request) Request {
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,
 	}
+	r.Due = as.When() // the rounds that are caught up come one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
