@@ -14,7 +14,6 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
-	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/provision"
 )
@@ -41,26 +40,21 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 	names, keys := b.names, b.keys
 	return alarm.NewStream(alarm.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
-		API: b.jetstream.API, Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names),
+		API: b.jetstream.API, Sample: b.jetstream.Sample, Publish: verdictPublisher(write, names.TimersStream()),
 		Scan:     lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
 		Patience: b.patience, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
-// stream that the publish is for: that of timers or, for a delivery besides a series, the intake.
-func verdictPublisher(
-	write *outbox.Outbox, names message.Names,
-) func(context.Context, *nats.Msg) (*nats.Msg, error) {
+// stream that the publish is for.
+func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) (*nats.Msg, error) {
 	type result struct {
 		answer *nats.Msg
 		err    error
 	}
 	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		answered, stream := make(chan result, 1), names.TimersStream()
-		if names.Parse(m.Subject).Form == message.FormIn {
-			stream = names.IntakeStream()
-		}
+		answered := make(chan result, 1)
 		patience := appendWait
 		if end, ok := ctx.Deadline(); ok {
 			patience = max(time.Millisecond, min(patience, time.Until(end)))

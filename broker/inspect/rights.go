@@ -97,8 +97,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed.of("read", "CONSUMER.MSG.NEXT", ".*", lanes)
 	needed.all = append(needed.all, grant{"write", names.SysFilter(), hops}, grant{"write", names.DeadFilter(), dead})
 	if len(timers) > 0 {
-		needed.all = append(needed.all, grant{"write", names.TimerFilter(), timers},
-			grant{"write", names.In("0s", ">"), []string{names.In("0s", "x")}}) // to fire what recurs, besides
+		needed.all = append(needed.all, grant{"write", names.TimerFilter(), timers})
 	}
 	for _, subject := range owners {
 		needed.all = append(needed.all, grant{"control", subject, []string{subject}})

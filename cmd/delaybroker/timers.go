@@ -147,8 +147,7 @@ func doTimer(ctx context.Context, timers *control.Timers, w control.Wish) (contr
 		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
-		subject, _ := jsapi.Forbidden(cause)
-		if names := timers.Policy.Names; subject == names.Timer(w.Key, w.Target) || subject == names.In("0s", w.Target) {
+		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(w.Key, w.Target) {
 			err = cause // it is not stored
 		} else {
 			answer.Why = cause.Error() // it may be stored, and we may not look

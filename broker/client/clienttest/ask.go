@@ -3,6 +3,8 @@ package clienttest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -78,11 +80,10 @@ func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string
 		return ""
 	}
 	h := e.Request.Options()
-	for name, values := range e.Request.User {
-		h[name] = values
-	}
-	intake := f.policy.Names.IntakeStream()
-	in := f.stored(intake, f.policy.Names.In("0s", e.Request.Target), h, stands.Data)
+	maps.Copy(h, e.Request.User)
+	h[message.HeaderFor] = []string{"0s"}
+	key := fmt.Sprint("fire-", f.stream(stands.Stream).last)
+	in := f.stored(stands.Stream, f.policy.Names.Timer(key, e.Request.Target), h, stands.Data)
 	as, problem := f.policy.Parse(in)
 	if problem != nil {
 		return problem.Sentence
