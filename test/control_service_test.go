@@ -339,8 +339,8 @@ func TestControlWithInstances(t *testing.T) {
 				for _, e := range who.Endpoints {
 					requests += e.NumRequests
 				}
-				if verb != "PING" && len(who.Endpoints) != 7 {
-					t.Errorf("%s names %d endpoints, want 7", verb, len(who.Endpoints))
+				if verb != "PING" && len(who.Endpoints) != 10 {
+					t.Errorf("%s names %d endpoints, want 10", verb, len(who.Endpoints))
 				}
 			}
 			if verb == "STATS.delaybroker" && (requests < n/4 || requests > n) {
