@@ -2,12 +2,14 @@ package test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"delaybroker/broker/control"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
@@ -87,6 +89,57 @@ func checkListsSeries(t *testing.T, c *client) {
 			t.Errorf("%s lists %q %s, want %d", tt.body, code, text, tt.want)
 		}
 	}
+}
+
+// TestRecursListsWhatFiresMeanwhile: of a list that takes longer than rounds do, each series is a part, once.
+func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		const n = control.MostLimit + 20 // more than a page
+		for i := range n {
+			c.publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
+		}
+		rows := make(map[string]int)
+		for row, err := range c.timers.Recurs(t.Context(), control.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rows[row.Key]++; len(rows) == control.MostLimit {
+				time.Sleep(90 * time.Minute) // a round of each fires
+			}
+		}
+		if len(rows) != n {
+			t.Errorf("%d of %d are listed", len(rows), n)
+		}
+		for key, times := range rows {
+			if times != 1 {
+				t.Errorf("%s is listed %d times", key, times)
+			}
+		}
+	})
+}
+
+// TestNothingOfOursWithoutASecret: who has not learned the secret of the brokers writes no entry as one of theirs, which
+// would take the place of the series and be none.
+func TestNothingOfOursWithoutASecret(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controls(newClient(t, s))
+		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
+		for _, keys := range []*message.Keys{nil, {}} {
+			c.timers.Policy.Keys = keys
+			refused := (*control.Refusal)(nil)
+			if a, err := c.timers.Do(t.Context(), wish(timer.Pause, "k", 0)); !errors.As(err, &refused) {
+				t.Errorf("it is %+v, %v, want a refusal", a, err)
+			}
+		}
+		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
+			t.Errorf("there stands %+v", m)
+		}
+	})
 }
 
 // TestControlRefusalsOfSeries: each bad request is refused, and changes nothing.

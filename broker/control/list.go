@@ -154,21 +154,33 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 	return nil
 }
 
-// Each goes through all pages, from the first.
-func (t *Timers) Each(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+// Recurs goes through all that recurs, page by page, and gives each timer once. A series whose round fires meanwhile
+// has a new entry, behind all pages: what is there then is gone through, too, until it is one page.
+func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+	f.Recurring = true
 	return func(yield func(Row, error) bool) {
-		for p := (Page{Limit: MostLimit}); ; {
+		given := make(map[string]bool) // by subject
+		p, pages := Page{Limit: MostLimit}, 1
+		for {
 			l, err := t.List(ctx, f, p)
 			if err != nil {
 				yield(Row{}, err)
 				return
 			}
 			for _, r := range l.Timers {
-				if !yield(r, nil) {
+				subject := t.Policy.Names.Timer(r.Key, r.Target)
+				if !given[subject] && !yield(r, nil) {
 					return
 				}
+				given[subject] = true
 			}
-			if p.After, p.UpTo = l.Next, l.UpTo; p.After == 0 {
+			switch {
+			case l.Next > 0:
+				p.After, p.UpTo = l.Next, l.UpTo
+				pages++
+			case pages > 1:
+				p, pages = Page{Limit: MostLimit, After: l.UpTo}, 1
+			default:
 				return
 			}
 		}

@@ -107,7 +107,7 @@ func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target
 		return target, nil
 	}
 	var all []string
-	for row, err := range timers.Each(ctx, control.Filter{Key: name, Recurring: true}) {
+	for row, err := range timers.Recurs(ctx, control.Filter{Key: name}) {
 		if err != nil {
 			return "", inspect.Cause(ctx, usageOf(err))
 		}

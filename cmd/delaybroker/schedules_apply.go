@@ -149,11 +149,11 @@ func (l lineByLine) Do(ctx context.Context, w control.Wish) (control.Answer, err
 	return doTimer(ctx, l.timers, w)
 }
 
-func (l lineByLine) Each(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error] {
+func (l lineByLine) Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error] {
 	return func(yield func(control.Row, error) bool) {
 		ctx, cancel := l.session.Allowed(ctx)
 		defer cancel()
-		for row, err := range l.timers.Each(ctx, f) {
+		for row, err := range l.timers.Recurs(ctx, f) {
 			if !yield(row, inspect.Cause(ctx, err)) {
 				return
 			}

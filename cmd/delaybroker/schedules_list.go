@@ -24,7 +24,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f := control.Filter{Key: name, Recurring: true, Set: set}
+			f := control.Filter{Key: name, Set: set}
 			if target != "" {
 				f.Targets = []string{target}
 			}
@@ -45,7 +45,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 func (a *app) listSchedules(ctx context.Context, timers *control.Timers, f control.Filter) error {
 	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10}, {Name: "recurs", Least: 10},
 		{Name: "round"}, {Name: "due"}, {Name: "set", Drop: 2, Least: 6}, {Name: "bytes", Drop: 1}})
-	for r, err := range timers.Each(ctx, f) {
+	for r, err := range timers.Recurs(ctx, f) {
 		if err != nil {
 			return inspect.Cause(ctx, usageOf(err))
 		}

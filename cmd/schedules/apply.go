@@ -18,7 +18,7 @@ const mostTries = 5
 type Timers interface {
 	Look(ctx context.Context, key, target string) (control.Standing, error)
 	Do(ctx context.Context, w control.Wish) (control.Answer, error)
-	Each(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error]
+	Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error]
 }
 
 // Apply brings schedules to what a file says of them.
@@ -76,7 +76,7 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 	for _, s := range a.File.Schedules {
 		wanted[place{s.Name, s.Target}] = true
 	}
-	for row, err := range a.Timers.Each(ctx, control.Filter{Recurring: true, Set: a.File.Set}) {
+	for row, err := range a.Timers.Recurs(ctx, control.Filter{Set: a.File.Set}) {
 		if err != nil {
 			return nil, err
 		}
