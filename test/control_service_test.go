@@ -174,6 +174,11 @@ func TestControlMany(t *testing.T) {
 			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
 			t.Errorf("k2* lists %+v", l)
 		}
+		var one control.Listing // costs no pass through the others
+		c.request(&one, "delayctl.timers", `{"key":"k7"}`)
+		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
+			t.Errorf("k7 lists %+v", one)
+		}
 		var dry, done, again control.Done
 		c.request(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
 		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
@@ -334,8 +339,8 @@ func TestControlWithInstances(t *testing.T) {
 				for _, e := range who.Endpoints {
 					requests += e.NumRequests
 				}
-				if verb != "PING" && len(who.Endpoints) != 7 {
-					t.Errorf("%s names %d endpoints, want 7", verb, len(who.Endpoints))
+				if verb != "PING" && len(who.Endpoints) != 10 {
+					t.Errorf("%s names %d endpoints, want 10", verb, len(who.Endpoints))
 				}
 			}
 			if verb == "STATS.delaybroker" && (requests < n/4 || requests > n) {

@@ -12,8 +12,8 @@ import (
 //
 //	10 cmd/delaybroker
 //	9  cmd/process   cmd/demo
-//	8  cmd/settings
-//	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   broker/probes   broker/page
+//	8  cmd/settings   cmd/schedules
+//	7  cmd/embedded   cmd/links   cmd/terminal   cmd/publisher   cmd/nack   cmd/spelling   broker/probes   broker/page
 //	6  broker/inspect   broker/bench   broker/trace
 //	5  broker   broker/metrics
 //	4  broker/figures   broker/provision ──▶ broker/conf
@@ -34,9 +34,10 @@ var floors = [][]string{
 	{"broker", "broker/metrics"},
 	{"broker/inspect", "broker/bench", "broker/trace"},
 	{
-		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "broker/probes", "broker/page",
+		"cmd/embedded", "cmd/links", "cmd/terminal", "cmd/publisher", "cmd/nack", "cmd/spelling", "broker/probes",
+		"broker/page",
 	},
-	{"cmd/settings"},
+	{"cmd/settings", "cmd/schedules"},
 	{"cmd/process", "cmd/demo"},
 	{"cmd/delaybroker"},
 }

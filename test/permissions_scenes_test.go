@@ -81,6 +81,9 @@ func brokerWorks(s *stage) error {
 	if err := s.pauseAndResume(ctx, heard); err != nil {
 		return err
 	}
+	if err := s.fireBesides(ctx, heard); err != nil {
+		return err
+	}
 	if err := s.shareLanes(b, stop); err != nil {
 		return err
 	}
@@ -116,6 +119,32 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	}
 	if left, err := o.Pauses(ctx); err != nil || len(left) > 0 {
 		return fmt.Errorf("a minute after it was resumed, these are not over: %v, %v", left, err)
+	}
+	return nil
+}
+
+// fireBesides has the broker deliver once besides a series.
+func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) error {
+	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
+	if _, err := s.js.PublishMsg(ctx, m); err != nil {
+		return err
+	}
+	nc := s.as("orders", "o")
+	for _, verb := range []string{"fire", "cancel"} {
+		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+		answer, err := nc.RequestWithContext(limited, "delayctl.timer."+verb+".k.orders.again", nil)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("ask to %s what recurs: %w", verb, err)
+		}
+		want := map[string]string{"fire": "fired", "cancel": "cancelled"}[verb]
+		if !strings.Contains(string(answer.Data), want) {
+			return fmt.Errorf("asked to %s what recurs, it says %s %v", verb, answer.Data, answer.Header)
+		}
+	}
+	time.Sleep(time.Minute)
+	if got := heard()["orders.again"]; got != 1 {
+		return fmt.Errorf("what recurs came %d times, want once", got)
 	}
 	return nil
 }
@@ -335,7 +364,9 @@ func clientWorks(s *stage) error {
 	}
 	if s.user == "orders" { // the other tenant asks the broker for nothing
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
-			answer, err := nc.Request("delayctl.timer."+ask, nil, 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			answer, err := nc.RequestWithContext(ctx, "delayctl.timer."+ask, nil)
+			cancel()
 			if err != nil {
 				return fmt.Errorf("ask to %s: %w", ask, err)
 			}

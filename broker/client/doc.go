@@ -51,6 +51,11 @@
 //	ErrConflict      it is not: it has fired, or somebody else was first; [Client.Timer] tells
 //	ErrUnanswered    not known: the same call again ends in one of the other two
 //
+// With [Every] or [Cron] a timer recurs; what arrives says which round it is ([Arrival]):
+//
+//	r, err = delays.Schedule(ctx, "reports.run", body, client.Key("nightly"), client.Cron("0 3 * * *", "Europe/Berlin"))
+//	err = delays.CancelAny(ctx, "nightly", "reports.run")
+//
 // A conflict after ErrUnanswered may come from that earlier call. For Cancel, Timer decides it: StateCancelled with
 // this generation means that it was cancelled while it was pending, by whomever.
 //

@@ -23,6 +23,7 @@ type ask struct {
 	delay   string // as a header would say it; empty where when is given
 	when    time.Time
 	leg     bool // the caller named the level, which may be a first leg: see Until
+	table   bool // it is due by the table of a series
 	err     error
 }
 
@@ -105,7 +106,9 @@ func (c *Client) draft(a ask, body []byte, opts []Option) (*draft, error) {
 			return nil, err
 		}
 	}
-	d.due = request.Due
+	if d.due = request.Due; request.Recurs != nil {
+		d.due = request.Recurs.Planned // the jitter is another for each series
+	}
 	if a.spare == "" {
 		return d, nil
 	}
@@ -127,6 +130,8 @@ func (c *Client) check(m *nats.Msg, target string, r options) (message.Request, 
 		Header: message.Header(m.Header), Data: m.Data,
 	})
 	switch {
+	case problem != nil && problem.Code == message.BadTimer && r.timer.recurs && message.ParseKey(r.timer.key) == nil:
+		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
 		return request, refused(problem)
 	case request.Target != target:

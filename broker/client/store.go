@@ -23,6 +23,8 @@ type Store interface {
 	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
 	// Last reads the last message of a subject, likewise.
 	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
+	// Ask asks brokers, and returns the answer of one.
+	Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error)
 	// Streams are the streams that listen on a subject, or a part of it.
 	Streams(ctx context.Context, subject string) ([]string, error)
 	// MaxPayload is the largest message that the server takes, in bytes.
@@ -70,6 +72,11 @@ func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) 
 
 func (s jetStream) Now() time.Time    { return time.Now() }
 func (s jetStream) MaxPayload() int64 { return s.Conn().MaxPayload() }
+
+// Ask takes the first answer.
+func (s jetStream) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	return s.Conn().RequestWithContext(ctx, subject, body)
+}
 
 // Streams pages through the names.
 func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error) {

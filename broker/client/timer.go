@@ -44,14 +44,21 @@ type naming struct {
 	key      string
 	named    bool
 	expected *uint64
+	recurs   bool
 }
 
 // timer makes the ask of a timer: its subject has the key, and a header says when.
 func (c *Client) timer(a ask, o *options) ask {
 	n := o.timer
-	switch {
+	switch table := ofTable(o.protocol); {
 	case !n.named && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration go with Key")
+	case !n.named && table != "":
+		o.refuse("%s: what recurs is a named timer, with Key", table)
+	case table != "" && !n.recurs:
+		o.refuse("%s goes with Every or Cron", table)
+	case a.table && !(n.named && n.recurs):
+		o.refuse("Schedule goes with Key, and with Every or Cron")
 	case !n.named:
 	case a.leg:
 		o.refuse("a named timer waits in no level: In or At")
@@ -62,7 +69,7 @@ func (c *Client) timer(a ask, o *options) ask {
 	default:
 		if a.delay != "" {
 			o.protocol.Set(message.HeaderFor, a.delay)
-		} else {
+		} else if !a.table {
 			o.protocol.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)
@@ -139,10 +146,12 @@ func (c *Client) Move(
 // State is what a timer is doing.
 type State string
 
-// The states of a timer. The last four are told for a minute, or what DELAY_TIMER_HISTORY says; then there is none.
+// The states of a timer. Those from StateDelivered on are told for a minute, or what DELAY_TIMER_HISTORY says; then
+// there is none.
 const (
 	StateNone      State = "none"    // never set, or over for long
 	StatePending   State = "pending" // it can be moved and cancelled
+	StatePaused    State = "paused"  // of a series: no round is due until it is resumed
 	StateFired     State = "fired"   // on its way to the target: too late to cancel
 	StateDelivered       = State(message.OutcomeDelivered)
 	StateRetrying        = State(message.OutcomeRetrying) // refused, and tried again
@@ -157,6 +166,11 @@ type Timer struct {
 	Generation uint64
 	Due        time.Time // of one that is pending or fired
 	Body       []byte    // likewise
+
+	// Of a timer that recurs, and is pending, paused or on its way for the last time: the generation of its first set, and
+	// the number of the round, from 1.
+	Series uint64
+	Round  int
 }
 
 // Timer looks at a timer. It needs the right to publish to $JS.API.STREAM.MSG.GET.*. What it says was true a moment
@@ -172,8 +186,13 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 		return Timer{}, fmt.Errorf("look at the timer %s of %s: %w", key, target, err)
 	}
 	e := c.policy.ParseTimer(in)
-	t := Timer{State: StatePending, Generation: e.Generation, Due: e.Request.Due, Body: in.Data}
+	t := Timer{
+		State: StatePending, Generation: e.Generation, Due: e.Request.Due, Body: in.Data,
+		Series: e.Request.Series, Round: e.Request.Round,
+	}
 	switch {
+	case e.Kind == message.PausedEntry:
+		t.State = StatePaused
 	case e.Kind == message.FiredEntry:
 		t.State = StateFired
 	case e.Kind == message.CancelEntry:

@@ -11,7 +11,7 @@ import (
 const (
 	serviceName    = "delaybroker"
 	serviceVersion = "1.0.0" // of the requests and answers, not of the program
-	description    = "Looks at named timers, cancels them, moves them, fires them"
+	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
 )
 
 // questionsTo are the subjects on which every instance is asked: all services, those of this name, and the one.

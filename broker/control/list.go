@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -35,7 +37,10 @@ type Filter struct {
 	Key     string   // * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // not included
-	State   timer.Outcome // Pending, Fired or Cancelled; empty for all
+	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
+
+	Recurring bool   // only what recurs
+	Set       string // only what this set of schedules made; empty for all
 }
 
 // Page is where a page begins, and how long it may be.
@@ -55,6 +60,7 @@ type Row struct {
 	Became     message.Outcome `json:"became,omitempty"`
 	Size       int             `json:"size"` // of the body
 	Why        string          `json:"why,omitempty"`
+	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
 
 	sequence uint64
 }
@@ -95,7 +101,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	}
 	err = t.fill(ctx, &all, f, p)
 	if err == nil || errors.Is(err, errEnough) {
-		err = t.dropReplaced(ctx, &all)
+		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the stream of timers: %w", err)
@@ -109,8 +115,8 @@ func (f Filter) check(p Page) error {
 			return refusef(codeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
-	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Fired, timer.Cancelled}, f.State) {
-		return refusef(codeBad, "state %q: want pending, fired or cancelled", f.State)
+	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
+		return refusef(codeBad, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
 	if p.Limit < 0 || p.Limit > MostLimit {
 		return refusef(codeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
@@ -124,12 +130,7 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 	scan := t.Scan
 	scan.Stream, scan.For, scan.HeadersOnly = names.TimersStream(), "timers", true
 	scan.From, scan.To = p.After+1, all.UpTo
-	for _, target := range f.Targets {
-		scan.Filters = append(scan.Filters, names.Timer("*", target))
-	}
-	if len(f.Targets) == 0 {
-		scan.Filters = []string{names.TimerFilter()}
-	}
+	scan.Filters = f.subjects(names)
 	limit, bytes, last := p.Limit, 0, p.After
 	if limit == 0 {
 		limit = DefaultLimit
@@ -138,9 +139,7 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		if err != nil {
 			return err
 		}
-		in := s.Incoming(scan.Stream)
-		in.BodyLeft = true
-		row := t.row(in)
+		row := t.rowOf(s)
 		if len(all.Timers) >= limit || bytes >= mostBytes || all.Scanned >= mostScanned || all.Scanned > 0 && late(ctx) {
 			all.Next = last
 			return errEnough
@@ -155,12 +154,80 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 	return nil
 }
 
+// Recurs goes through all that recurs, page by page, and gives each timer once. A series whose round fires meanwhile
+// has a new entry, behind all pages: what is there then is gone through, too, until it is one page.
+func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
+	f.Recurring = true
+	return func(yield func(Row, error) bool) {
+		given := make(map[string]bool) // by subject
+		p, pages := Page{Limit: MostLimit}, 1
+		for {
+			l, err := t.List(ctx, f, p)
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, r := range l.Timers {
+				subject := t.Policy.Names.Timer(r.Key, r.Target)
+				if !given[subject] && !yield(r, nil) {
+					return
+				}
+				given[subject] = true
+			}
+			switch {
+			case l.Next > 0:
+				p.After, p.UpTo = l.Next, l.UpTo
+				pages++
+			case pages > 1:
+				p, pages = Page{Limit: MostLimit, After: l.UpTo}, 1
+			default:
+				return
+			}
+		}
+	}
+}
+
+// subjects are those of all timers that may be meant. One key costs a look at what has that key, and no pass.
+func (f Filter) subjects(names message.Names) (all []string) {
+	key := "*"
+	if message.ParseKey(f.Key) == nil {
+		key = f.Key
+	}
+	for _, target := range f.Targets {
+		all = append(all, names.Timer(key, target))
+	}
+	if len(f.Targets) == 0 {
+		all = append(all, names.Timer(key, ">"))
+	}
+	return all
+}
+
 // dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
-// until a broker removes it.
-func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
-	last := make(map[string]uint64, len(all.Timers))
+// until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
+// what recurs, that round takes its place.
+func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
+	last, err := t.lastRows(ctx, all.Timers)
+	if err != nil {
+		return err
+	}
+	kept := []Row{}
+	for _, r := range all.Timers {
+		subject := t.Policy.Names.Timer(r.Key, r.Target)
+		now := last[subject]
+		if now.sequence == r.sequence || f.Recurring && now.sequence > all.UpTo && f.takes(now) {
+			kept = append(kept, now)
+			delete(last, subject)
+		}
+	}
+	all.Timers = kept
+	return nil
+}
+
+// lastRows are those of the last entries of the same timers, by subject.
+func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, error) {
+	last := make(map[string]Row, len(rows))
 	names := t.Policy.Names
-	for rows := range slices.Chunk(all.Timers, mostFilters) {
+	for rows := range slices.Chunk(rows, mostFilters) {
 		scan := t.Scan
 		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
 		for _, r := range rows {
@@ -170,15 +237,12 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing) error {
 		scan.Filters = slices.Compact(scan.Filters)
 		for s, err := range scan.All(ctx) {
 			if err != nil {
-				return err
+				return nil, err
 			}
-			last[s.Subject] = s.Sequence
+			last[s.Subject] = t.rowOf(s)
 		}
 	}
-	all.Timers = slices.DeleteFunc(all.Timers, func(r Row) bool {
-		return last[names.Timer(r.Key, r.Target)] != r.sequence
-	})
-	return nil
+	return last, nil
 }
 
 // late reports whether the asker is about to lose patience.
@@ -187,14 +251,16 @@ func late(ctx context.Context) bool {
 	return ok && time.Until(end) < listSpare
 }
 
-// row is what an entry says by its header.
-func (t *Timers) row(in message.Incoming) Row {
+// rowOf is what an entry says by its header.
+func (t *Timers) rowOf(s lane.Stored) Row {
+	in := s.Incoming(t.Policy.Names.TimersStream())
+	in.BodyLeft = true
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	r := Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Why: answer.Why, sequence: in.Sequence,
+		Became: answer.Became, Why: answer.Why, Recurring: recurring(found.Entry), sequence: in.Sequence,
 	}
 	r.Size, _ = strconv.Atoi(strings.Join(in.Header["Nats-Msg-Size"], "")) // of the server
 	return r
@@ -203,6 +269,8 @@ func (t *Timers) row(in message.Incoming) Row {
 func (f Filter) takes(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
+		(!f.Recurring || r.Recurring != nil) &&
+		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))
 }

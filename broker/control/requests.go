@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timetable"
 	"delaybroker/levels"
 )
 
@@ -15,8 +17,11 @@ type asked struct {
 	// About one timer.
 	Generation uint64    `json:"generation"` // only this one; zero for whatever stands there
 	Word       string    `json:"word"`       // of this request alone: asked again with it, what was done is known again
-	For        string    `json:"for"`        // move: as Delay-For
-	Until      time.Time `json:"until"`      // move: as Delay-Until
+	Series     uint64    `json:"series"`     // only this series, whichever round is pending; zero for any
+	For        string    `json:"for"`        // move: as Delay-For; retime: the first round
+	Until      time.Time `json:"until"`      // move: as Delay-Until; retime: the first round
+
+	tableAsked // retime
 
 	By string `json:"by"` // move, shift: so much later, as in 5m or -5m
 
@@ -30,6 +35,33 @@ type asked struct {
 	UpTo    uint64        `json:"up_to"` // of the first page
 	Limit   int           `json:"limit"`
 	DryRun  bool          `json:"dry_run"`
+
+	Recurring bool   `json:"recurring"` // timers: only what recurs
+	Set       string `json:"set"`       // timers: only what this set of schedules made
+}
+
+// tableAsked is a time table, in the words of the headers.
+type tableAsked struct {
+	Every  string    `json:"every"`
+	Cron   string    `json:"cron"`
+	Zone   string    `json:"time_zone"`
+	Jitter string    `json:"jitter"`
+	Missed string    `json:"missed"`
+	Rounds int       `json:"rounds"`
+	Last   time.Time `json:"last"`
+}
+
+// table reads it.
+func (t tableAsked) table() (*timetable.Table, error) {
+	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
+	if t.Rounds != 0 {
+		w.Rounds = strconv.Itoa(t.Rounds)
+	}
+	table, err := timetable.Parse(w)
+	if err != nil {
+		return nil, refusef(codeBad, "%v", err)
+	}
+	return &table, nil
 }
 
 // read reads the body of a request.
@@ -43,7 +75,11 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	}
 	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
 	w := Wish{
-		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Word: a.Word}, Key: key, Target: target,
+		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, Word: a.Word},
+		Key:   key, Target: target,
+	}
+	if a.Generation > 0 && a.Series > 0 {
+		return nil, refusef(codeBad, "generation and series: one of them")
 	}
 	if w.Word == "" {
 		w.Word = r.Header.Get(message.HeaderWord)
@@ -51,14 +87,29 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	if len(w.Word) > maxWord || strings.ContainsFunc(w.Word, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, refusef(codeBad, "the word has %d bytes: at most %d, printable and without spaces", len(w.Word), maxWord)
 	}
-	if r.to.verb == timer.Move {
-		if err := w.when(a, r); err != nil {
-			return nil, err
-		}
-	} else if a.For != "" || !a.Until.IsZero() || a.By != "" {
-		return nil, refusef(codeBad, "for, until and by are of move")
+	if err := w.details(a, r); err != nil {
+		return nil, err
 	}
 	return s.Timers.Do(ctx, w)
+}
+
+// details reads what only some verbs need.
+func (w *Wish) details(a asked, r request) (err error) {
+	timed := a.For != "" || !a.Until.IsZero()
+	switch {
+	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
+		return refusef(codeBad, "a time table (every, cron and so on) is of retime")
+	case w.Verb == timer.Move:
+		return w.when(a, r)
+	case w.Verb == timer.Retime && a.By == "":
+		if w.Table, err = a.table(); err == nil && timed {
+			err = w.when(a, r)
+		}
+		return err
+	case timed || a.By != "":
+		return refusef(codeBad, "for and until are of move and retime, by is of move")
+	}
+	return nil
 }
 
 // maxWord is the longest word of a client, in bytes.
@@ -98,10 +149,13 @@ func (r request) many() (a asked, f Filter, p Page, err error) {
 	if a, err = r.read(); err != nil {
 		return a, f, p, err
 	}
-	if a.Generation > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() {
-		return a, f, p, refusef(codeBad, "generation, word, for and until are of one timer")
+	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
+		a.tableAsked != (tableAsked{}) {
+		return a, f, p, refusef(codeBad, "generation, series, word, for, until and a time table are of one timer")
 	}
-	f = Filter{Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State}
+	f = Filter{
+		Key: a.Key, DueFrom: a.DueFrom, DueTo: a.DueTo, State: a.State, Recurring: a.Recurring, Set: a.Set,
+	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
 	switch {
 	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
@@ -137,6 +191,8 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	}
 	b := Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
 	switch {
+	case a.Recurring || a.Set != "":
+		return nil, refusef(codeBad, "recurring and set are of timers, which lists")
 	case a.State != "" && a.State != timer.Pending:
 		return nil, refusef(codeBad, "state %q: only what is pending can be changed", a.State)
 	case b.Verb == timer.Cancel && a.By != "":

@@ -27,7 +27,7 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, 
 	if a.Verb == timer.Fire {
 		return a.besides(r)
 	}
-	if a.Policy.Keys == nil {
+	if a.Policy.Keys.Empty() { // an entry without a seal would take the series' place, and be none
 		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: "+
 			"ask on %s", a.Policy.Names.TimerCall(string(a.Verb)))
 	}

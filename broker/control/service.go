@@ -87,7 +87,9 @@ func NewService(cfg Config) *Service {
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
 		msgs: make(chan *nats.Msg, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
 	}
-	for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Move, timer.Fire} {
+	for _, verb := range []timer.Verb{
+		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
+	} {
 		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
 			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).verdict,

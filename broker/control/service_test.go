@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -68,6 +70,44 @@ func TestBusy(t *testing.T) {
 		}
 		if m := <-answers; m.Header.Get("Nats-Service-Error-Code") != "429" {
 			t.Errorf("it is told %v", m.Header)
+		}
+	})
+}
+
+// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out; of what recurs, the
+// round that took its place is listed.
+func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
+		names, err := message.NewNames(message.DefaultPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc := on.Connect()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := jetstream.StreamConfig{Name: names.TimersStream(), Subjects: []string{names.TimerFilter()}}
+		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			m := &nats.Msg{Subject: names.Timer("k", "orders.x"), Header: nats.Header{message.HeaderEvery: {"1m"}}}
+			if _, err := js.PublishMsg(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		timers := Timers{
+			Policy: message.Policy{Names: names}, Scan: lane.Scan{Conn: nc, JetStream: js, APIPrefix: "$JS.API"},
+		}
+		for recurring, want := range map[bool]int{true: 1, false: 0} {
+			page := Listing{UpTo: 1, Timers: []Row{{Key: "k", Target: "orders.x", sequence: 1}}}
+			if err := timers.dropReplaced(t.Context(), &page, Filter{Recurring: recurring}); err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Timers) != want || want > 0 && page.Timers[0].Generation != 2 {
+				t.Errorf("recurring %t: there are left %+v, want %d", recurring, page.Timers, want)
+			}
 		}
 	})
 }

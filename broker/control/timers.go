@@ -65,7 +65,8 @@ type Answer struct {
 	Due        time.Time       `json:"due,omitzero"`
 	Became     message.Outcome `json:"became,omitempty"` // of what has fired and is over
 	Why        string          `json:"why,omitempty"`
-	At         time.Time       `json:"at"` // when that was so, by the clock of who answers
+	Recurring  *Recurring      `json:"recurring,omitempty"` // of a Get; nil for what fires once
+	At         time.Time       `json:"at"`                  // when that was so, by the clock of who answers
 }
 
 // Do carries out a wish, or says why not. An error says that nothing was done: a *Refusal, or what kept us from asking
@@ -78,11 +79,15 @@ func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 		w.Word = rand.Text()
 	}
 	a := attempt{Timers: t, Wish: w, subject: t.Policy.Names.Timer(w.Key, w.Target)}
-	answer, err := a.run(ctx)
-	return Answer{
-		Outcome: answer.Outcome, Key: w.Key, Target: w.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Why: answer.Why, At: time.Now().UTC(),
-	}, err
+	known, err := a.run(ctx)
+	answer := Answer{
+		Outcome: known.Outcome, Key: w.Key, Target: w.Target, Generation: known.Generation, Due: known.Due,
+		Became: known.Became, Why: known.Why, At: time.Now().UTC(),
+	}
+	if w.Verb == timer.Get && !a.found.None {
+		answer.Recurring = recurring(a.found.Entry)
+	}
+	return answer, err
 }
 
 func (t *Timers) check(w Wish) *message.Problem {

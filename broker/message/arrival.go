@@ -13,6 +13,10 @@ type Arrival struct {
 	Accepted time.Time // when the first stream stored it
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // how often it was refused before
+
+	// Of a timer that recurs: the generation of its first set, and the number of the round, from 1. Zero of any other.
+	Series uint64
+	Round  int
 }
 
 // ParseArrival reads a message at its target. It is false for a message that no broker delivered. Whoever may publish
@@ -28,7 +32,12 @@ func ParseArrival(h Header) (Arrival, bool) {
 	if err != nil || attempts < 0 {
 		attempts = 0
 	}
-	return Arrival{ID: id, Due: due, Accepted: accepted, MsgID: only(h, HeaderMsgID), Attempts: attempts}, true
+	a := Arrival{ID: id, Due: due, Accepted: accepted, MsgID: only(h, HeaderMsgID), Attempts: attempts}
+	series, err := strconv.ParseUint(only(h, HeaderSeries), 10, 64)
+	if round, worse := strconv.Atoi(only(h, HeaderRound)); err == nil && worse == nil && round > 0 {
+		a.Series, a.Round = series, round
+	}
+	return a, true
 }
 
 // only is the value of a header that is given once, or empty.

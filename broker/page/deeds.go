@@ -29,17 +29,18 @@ type done struct {
 	Good     bool     `json:"good"` // all that was planned was done
 }
 
-// workFor finds how a verb is done.
-func workFor(verb string) (work, error) {
-	switch verb {
-	case "cancel", "move", "fire":
+// workFor finds how a deed is done. A pause is one of a target, or of a timer that recurs.
+func workFor(d deed) (work, error) {
+	ofTimer := d.Key != ""
+	switch verb := d.Verb; {
+	case verb == "cancel", verb == "move", verb == "fire", ofTimer && (verb == "pause" || verb == "resume"):
 		return work{planTimers, actTimers}, nil
-	case "resend", "remove":
+	case verb == "resend", verb == "remove":
 		return work{planLetters, actLetters}, nil
-	case "pause", "resume":
+	case verb == "pause", verb == "resume":
 		return work{planPause, actPause}, nil
 	}
-	return work{}, fmt.Errorf("%w: verb %q", errAsked, verb)
+	return work{}, fmt.Errorf("%w: verb %q", errAsked, d.Verb)
 }
 
 // counting is a number of things.
@@ -91,7 +92,6 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 	if d.All {
 		return planManyTimers(ctx, i, d)
 	}
-	line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
 	a, err := doTimer(ctx, i, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
 	if err != nil {
 		return plan{}, err
@@ -99,13 +99,28 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 	if w.Generation > 0 && w.Generation != a.Generation {
 		return plan{Sentence: "it was set anew since you looked: look again"}, nil
 	}
-	if a.Outcome != timer.Pending {
+	if a.Outcome != timer.Pending && a.Outcome != timer.Paused {
 		return plan{Sentence: fmt.Sprintf("it is %s: nothing can be done", a.Outcome)}, nil
 	}
-	d.Generation, d.Count = a.Generation, 1
-	d.Shell = d.when(line.flag("--generation", strconv.FormatUint(a.Generation, 10))).String()
-	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, due %s", d.Verb, d.Key, d.Target,
-		inspect.Moment(a.Due))}, nil
+	d.Generation, d.Count, d.Shell = a.Generation, 1, d.timerLine(a)
+	due := "due " + inspect.Moment(a.Due)
+	if a.Outcome == timer.Paused {
+		due = "paused"
+	}
+	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", d.Verb, d.Key, d.Target, due)}, nil
+}
+
+// timerLine is the line of a shell that does it. Of what recurs, a generation lasts for a round only.
+func (d deed) timerLine(a control.Answer) string {
+	verb := timer.Verb(d.Verb)
+	if a.Recurring == nil || verb == timer.Move {
+		line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
+		return d.when(line.flag("--generation", strconv.FormatUint(a.Generation, 10))).String()
+	}
+	if verb == timer.Cancel {
+		return shell{"schedules", "rm"}.word(d.Key).flag("--target", d.Target).String()
+	}
+	return shell{"schedules", d.Verb}.word(d.Key).flag("--target", d.Target).String()
 }
 
 // bulk is a deed for many timers, as far as it was planned.
@@ -204,6 +219,10 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 	}
 	said := done{Sentence: string(a.Outcome)}
 	switch a.Outcome {
+	case timer.Paused:
+		said = done{Sentence: "paused: it does not fire until it is resumed", Good: true}
+	case timer.Pending:
+		said = done{Sentence: "resumed: due " + inspect.Moment(a.Due), Good: true}
 	case timer.Cancelled:
 		said = done{Sentence: "cancelled: it will not be delivered", Good: true}
 	case timer.Moved:

@@ -81,7 +81,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 	}
 	d.fixed = fixed{}
 	p.seated(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
-		work, err := workFor(d.Verb)
+		work, err := workFor(d)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		writeError(w, http.StatusConflict, err.Error())
 		return
 	}
-	work, err := workFor(d.Verb)
+	work, err := workFor(d)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return

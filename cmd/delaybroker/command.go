@@ -52,8 +52,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
-		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.healthcheckCommand(),
-		a.versionCommand(),
+		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
+		a.healthcheckCommand(), a.versionCommand(),
 	)
 	// The operators' verbs read the broker's settings, so that they judge by the same configuration.
 	root.AddCommand(

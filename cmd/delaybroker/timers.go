@@ -183,6 +183,10 @@ func (a *app) printTimer(answer control.Answer) {
 	if !answer.Due.IsZero() {
 		columns, cells = append(columns, terminal.Column{Name: "due"}), append(cells, inspect.Moment(answer.Due))
 	}
+	if answer.Recurring != nil {
+		columns = append(columns, terminal.Column{Name: "recurs", Least: 10})
+		cells = append(cells, recursOf(answer.Recurring))
+	}
 	if answer.Why != "" {
 		columns, cells = append(columns, terminal.Column{Name: "because", Least: 12, Wrap: true}), append(cells, answer.Why)
 	}

@@ -79,8 +79,9 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.timersList(cmd.Context(), o) },
 	}
 	o.flags(c)
-	c.Flags().StringVar(&o.state, "state", "pending", "pending, fired (on its way, or over), cancelled, or all")
-	completes(c, "state", "pending", "fired", "cancelled", "all")
+	c.Flags().StringVar(&o.state, "state", "pending",
+		"pending, paused, fired (on its way, or over), cancelled, or all")
+	completes(c, "state", "pending", "paused", "fired", "cancelled", "all")
 	c.Flags().Uint64Var(&o.after, "after", 0, "go on behind this sequence, where an earlier list stopped")
 	c.Flags().IntVar(&o.limit, "limit", 100, "show so many at most; 0 for all")
 	return c
@@ -105,7 +106,8 @@ func (a *app) timersList(ctx context.Context, o manyTimers) error {
 // listTimers lists page by page, until there is no more or --limit is reached.
 func (a *app) listTimers(ctx context.Context, timers *control.Timers, f control.Filter, o manyTimers) error {
 	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
-		{Name: "generation"}, {Name: "due"}, {Name: "bytes", Drop: 1}})
+		{Name: "generation"}, {Name: "due"}, {Name: "recurs", Drop: 2, Least: 10}, {Name: "bytes", Drop: 1}})
+	recurs := false
 	page := control.Page{After: o.after, Limit: control.MostLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
@@ -119,12 +121,16 @@ func (a *app) listTimers(ctx context.Context, timers *control.Timers, f control.
 			if err := a.addTimer(rows, r); err != nil {
 				return err
 			}
+			recurs = recurs || r.Recurring != nil
 		}
 		shown += len(l.Timers)
 		page.After, page.UpTo = l.Next, l.UpTo
 		if l.Next == 0 || o.limit > 0 && shown >= o.limit {
 			break
 		}
+	}
+	if !recurs {
+		rows.LeaveOut("recurs")
 	}
 	if !a.JSON && rows.Len() == 0 {
 		fmt.Fprintln(a.Out, "no timers")
@@ -149,8 +155,17 @@ func (a *app) addTimer(rows *terminal.Sheet, r control.Row) error {
 	if !r.Due.IsZero() {
 		due = inspect.Moment(r.Due)
 	}
-	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, strconv.Itoa(r.Size))
+	rows.Add(r.Key, r.Target, state, strconv.FormatUint(r.Generation, 10), due, recursOf(r.Recurring),
+		strconv.Itoa(r.Size))
 	return nil
+}
+
+// recursOf says how a timer recurs, and which round is pending; empty for one that fires once.
+func recursOf(r *control.Recurring) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, round %d", r.Table, r.Round)
 }
 
 // usageOf is a usage error, if the broker refused a request for its arguments.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/cmd/spelling"
 )
 
 // injected are the names that Kubernetes and Docker links give the addresses of a service called "delay" or "delay-…".
@@ -60,14 +61,7 @@ func unknownNames(environ, known []string) []UnknownName {
 		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
 			continue
 		}
-		u := UnknownName{Name: name}
-		best := maxTypo + 1
-		for _, k := range known {
-			if d := distance(name, k); d < best {
-				best, u.Nearest = d, k
-			}
-		}
-		unknown = append(unknown, u)
+		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known, maxTypo)})
 	}
 	return unknown
 }
@@ -87,25 +81,4 @@ func (u UnknownName) String() string {
 		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.Name, 100))
 	}
 	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.Name, 100), u.Nearest)
-}
-
-// distance is Levenshtein's: the least number of letters to insert, delete or replace that makes a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // distances of a[:i] from each b[:j]
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // The types of the files. Decoding compose.yaml is strict: a key that is missing here is a spelling mistake. The

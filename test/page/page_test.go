@@ -34,6 +34,7 @@ func TestPage(t *testing.T) {
 		"a search finds a timer":      findsTimer,
 		"targets show their rates":    showsTargets,
 		"a cancel is final":           cancelIsFinal,
+		"schedules show what comes":   schedules,
 		"nothing acts without token":  nothingWithoutToken,
 		"a hostile body is harmless":  hostileBody,
 		"it works behind a prefix":    behindPrefix,
@@ -149,6 +150,37 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 	}
 }
 
+// schedules shows what recurs, with the times behind the pending round, and pauses and resumes one.
+func schedules(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/schedules?key=night*", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	row := value[string](b, `document.querySelector("tbody tr").textContent`)
+	for _, want := range []string{
+		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "set reports", "03:00:00 CE",
+	} {
+		if !strings.Contains(row, want) {
+			t.Errorf("the row shows no %q: %s", want, row)
+		}
+	}
+	if n := value[int](b, `document.querySelectorAll("tbody tr td:nth-child(6) .sub").length`); n != 3 {
+		t.Errorf("%d times behind the pending round are shown, want 3", n)
+	}
+	b.press("main td", "Pause")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause 1 timer: nightly to reports.run, due ")`)
+	b.press("dialog", "Pause")
+	b.until(`document.querySelector("#done")?.textContent === "paused: it does not fire until it is resumed"`)
+	b.press("dialog", "Done")
+	b.until(`document.querySelector("tbody tr").textContent.includes("paused")`)
+	b.press("main td", "Resume")
+	b.until(`document.querySelector("#plan")?.textContent === "resume 1 timer: nightly to reports.run, paused"`)
+	b.press("dialog", "Resume")
+	b.until(`document.querySelector("#done")?.textContent.startsWith("resumed: due ")`)
+	b.press("dialog", "Done")
+	b.run(chromedp.Click(`tbody tr a`, chromedp.ByQuery))
+	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin, round 1")`)
+}
+
 func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-2*", 1280, 900, "light")
 	b.mayBeRefused()
@@ -230,8 +262,8 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 
 // views are all of them, with rows.
 var views = []string{
-	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/timer?key=order-5&target=orders.remind", "#/retrying",
-	"#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets", "#/lanes", "#/publish",
+	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules", "#/timer?key=order-5&target=orders.remind",
+	"#/retrying", "#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets", "#/lanes", "#/publish",
 }
 
 // wantFits wants nothing to be wider than the window.

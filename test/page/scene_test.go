@@ -229,6 +229,10 @@ func (c *scene) fill() {
 	for n := range 3 {
 		c.publish(fmt.Sprintf("delayin.never.orders.typo%d", n), "{}", nil)
 	}
+	c.publish("delaytimer.nightly.reports.run", "{}", nats.Header{
+		"Delay-Cron": {"0 3 * * *"}, "Delay-Time-Zone": {"Europe/Berlin"}, "Delay-Owner": {"reports"},
+	})
+	c.publish("delaytimer.pulse.reports.pulse", "{}", nats.Header{"Delay-Every": {"1h"}})
 	for n := range 30 {
 		c.timer(fmt.Sprintf("order-%d", n), "orders.remind", "45m")
 	}

@@ -31,7 +31,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		"pending",
 		"pending?target=orders.>&due_after=10m&due_before=1h&cursor=1795335793251509046/DELAY_1s-1-1795335793251509046",
 		"where?id=DELAY_1s-1", "timers", "timers?target=orders.*&key=order-*&due_after=1m&due_before=3h&state=all&after=5",
-		"timer?key=shown&target=orders.shown", "retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
+		"timer?key=shown&target=orders.shown", "schedules", "schedules?target=reports.>&key=puls*", "retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
 		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets",
 	} {
 		note("GET", path, "")
@@ -42,6 +42,11 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		`{"verb":"move","key":"shown","target":"orders.shown","by":"+5m"}`,
 		`{"verb":"move","key":"shown","target":"orders.shown","in":"15m"}`,
 		`{"verb":"move","key":"shown","target":"orders.shown","at":"2026-12-24T18:00:00Z"}`,
+		`{"verb":"cancel","key":"pulse","target":"reports.pulse"}`,
+		`{"verb":"fire","key":"pulse","target":"reports.pulse"}`,
+		`{"verb":"pause","key":"pulse","target":"reports.pulse"}`,
+		`{"verb":"resume","key":"pulse","target":"reports.pulse"}`,
+		`{"verb":"move","key":"pulse","target":"reports.pulse","by":"+5m"}`,
 		`{"verb":"cancel","all":true,"target":"orders.shown","key":"sh*","due_before":"3h"}`,
 		`{"verb":"move","all":true,"target":"orders.shown","by":"-5m"}`,
 		`{"verb":"resend","number":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`,

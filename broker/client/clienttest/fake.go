@@ -121,9 +121,11 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 		next := f.pending[0]
 		f.pending = slices.Delete(f.pending, 0, 1)
 		delete(f.streams[next.Stream].held, next.Sequence)
-		f.over(next)
 		if next.Due.After(f.now) {
 			f.now = next.Due
+		}
+		if !f.fired(next) {
+			continue
 		}
 		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.as.TargetHeader()), Data: next.Body}
 		arrived = append(arrived, m)

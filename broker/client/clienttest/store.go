@@ -65,11 +65,7 @@ func (s store) PublishMsg(
 	if err := s.expects(m.Subject, message.Header(m.Header)); err != nil {
 		return nil, err
 	}
-	st := s.streams[name]
-	if st == nil {
-		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
-		s.streams[name] = st
-	}
+	st := s.stream(name)
 	id := m.Header.Get(nats.MsgIdHdr)
 	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
 		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
@@ -85,6 +81,16 @@ func (s store) PublishMsg(
 	return &jetstream.PubAck{Stream: name, Sequence: st.last}, nil
 }
 
+// stream is one of the streams, made when it is first asked for.
+func (f *Fake) stream(name string) *stream {
+	st := f.streams[name]
+	if st == nil {
+		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
+		f.streams[name] = st
+	}
+	return st
+}
+
 // accept reads a message as the broker does.
 func (f *Fake) accept(st *stream, in message.Incoming) {
 	if in.Stream == f.policy.Names.TimersStream() {
@@ -98,11 +104,16 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 		return
 	}
 	st.held[in.Sequence] = in
+	f.requests = append(f.requests, f.pend(in, as))
+}
+
+// pend has a message wait until it is due.
+func (f *Fake) pend(in message.Incoming, as message.Request) Request {
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: as.ID, Target: as.Target, Due: as.Due,
 		Header: nats.Header(in.Header), Body: in.Data, as: as,
 	}
-	f.requests = append(f.requests, r)
+	r.Due = as.When() // the rounds that are caught up come one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
@@ -110,6 +121,7 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 		return -1 // also of an equal time: behind it
 	})
 	f.pending = slices.Insert(f.pending, at, r)
+	return r
 }
 
 // streamOf is the stream that listens on a subject, and the largest message that it takes.

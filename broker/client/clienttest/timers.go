@@ -10,6 +10,7 @@ import (
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timetable"
 )
 
 const (
@@ -56,19 +57,48 @@ func (f *Fake) set(in message.Incoming) message.Entry {
 	return e
 }
 
-// over notes that a timer was delivered.
-func (f *Fake) over(r Request) {
+// fired notes what has become of a timer: it is over, or goes on with the next round. It is false for a round that was
+// missed.
+func (f *Fake) fired(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
-		return
+		return true
 	}
-	st := f.streams[r.Stream]
+	fires, what := true, message.OutcomeDelivered
+	if r.as.Recurs != nil {
+		series, round := r.as.RoundOf()
+		d := r.as.Recurs.Table.Decide(series, round, f.now)
+		if d.Next.Number > 0 {
+			f.goOn(r, d)
+			return d.Fire
+		}
+		if fires = d.Fire; !fires {
+			what = message.OutcomeMissed
+		}
+	}
+	in := f.stored(r.Stream, r.Subject, r.as.OverHeader(r.Sequence, r.Sequence, what), nil)
+	f.timers[r.Subject] = entry{Incoming: in, until: f.now.Add(timerHistory)}
+	return fires
+}
+
+// goOn stores the next round of a series.
+func (f *Fake) goOn(r Request, d timetable.Decision) {
+	next := message.Next{
+		Round: d.Next, Wait: d.Wait, Table: r.as.Recurs.Table, First: r.as.Recurs.First, Word: r.as.Word,
+	}
+	if d.Fire {
+		next.By = "fake"
+	}
+	in := f.stored(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
+	f.timers[r.Subject] = entry{Incoming: in}
+	f.pend(in, f.policy.ParseTimer(in).Request)
+}
+
+// stored is an entry of the broker's.
+func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
+	st := f.stream(stream)
 	st.last++
-	f.timers[r.Subject] = entry{
-		Incoming: message.Incoming{
-			Stream: r.Stream, Sequence: st.last, At: f.now, Subject: r.Subject,
-			Header: r.as.OverHeader(r.Sequence, r.Sequence, message.OutcomeDelivered),
-		},
-		until: f.now.Add(timerHistory),
+	return message.Incoming{
+		Stream: stream, Sequence: st.last, At: f.now, Subject: subject, Header: header, Data: body,
 	}
 }
 

@@ -9,6 +9,7 @@ import { overview } from "./overview.js";
 import * as views from "./views.js";
 
 const tabs = [["", "Overview", overview], ["pending", "Pending", views.pending], ["timers", "Timers", views.timers],
+  ["schedules", "Schedules", views.schedules],
   ["retrying", "Retrying", views.retrying], ["dead", "Dead letters", views.dead], ["targets", "Targets", views.targets],
   ["lanes", "Lanes", views.lanes], ["publish", "Publish", views.publish]];
 const others = { where: [views.where, "pending"], timer: [views.timer, "timers"], letters: [views.letters, "dead"], letter: [views.letter, "dead"] };

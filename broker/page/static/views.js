@@ -80,23 +80,44 @@ export const where = asking("One message", "Where it is, or what became of it.",
 
 function timerButtons(t, again) {
   const deed = { key: t.key, target: t.target, generation: t.generation };
-  return (t.state ?? t.outcome) === "pending" ? buttons([["cancel", deed], ["move", deed], ["fire", deed]], again) : [];
+  switch (t.state ?? t.outcome) {
+    case "pending": return buttons([["cancel", deed], ["move", deed], ["fire", deed], ...t.recurring ? [["pause", deed]] : []], again);
+    case "paused": return buttons([["cancel", deed], ["resume", deed]], again);
+    default: return [];
+  }
 }
+
+const recurs = (t) => (t.recurring ? `${t.recurring.table}, round ${t.recurring.round}` : "");
 
 export const timers = asking("Named timers", "In the order in which they were set.", {
   path: "timers",
   fields: [["key", "Key", "order-*"], targetField, ["due_after", "Due after", "10m, or a time"], ["due_before", "Due before", "1h, or a time"],
-    ["state", "State", "", ["pending", "fired", "cancelled", "all"]]],
+    ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]]],
   draw(d, params, again) {
     const many = { all: true, key: params.key, target: params.target, due_after: params.due_after, due_before: params.due_before };
     return [
       params.target && access.actions && (params.state ?? "pending") === "pending"
         ? el("p", {}, "All that match: ", ...buttons([["cancel", many], ["move", many]], again)) : null,
       sheet([["Key", ""], ["Target", ""], ["Due", "tight"], ["State", ""], ["Bytes", "n"], ["", "act"]], d.timers.map((t) => [
-        a(t.key, "timer", { key: t.key, target: t.target }), t.target, two(until(t.due, d.at), t.due && moment(t.due)),
+        a(t.key, "timer", { key: t.key, target: t.target }), two(t.target, recurs(t)), two(until(t.due, d.at), t.due && moment(t.due)),
         t.became || t.state, count(t.size), el("span", {}, timerButtons(t, again)),
       ]), "No such timers."),
       d.next ? more("Go on", "timers", { ...params, after: d.next }) : null,
+    ];
+  },
+});
+
+export const schedules = asking("Schedules", "Timers that recur, in the order in which their pending rounds were stored.", {
+  path: "schedules", fields: [["key", "Name", "night*"], targetField],
+  draw(d, params, again) {
+    return [
+      sheet([["Name", ""], ["Target", ""], ["Recurs", ""], ["Round", "n"], ["Due", "tight"], ["Then", "tight"], ["", "act"]], d.schedules.map((t) => [
+        a(t.key, "timer", { key: t.key, target: t.target }), t.target, two(t.recurring.table, t.recurring.set && "set " + t.recurring.set),
+        count(t.recurring.round), t.recurring.paused ? "paused" : two(until(t.due, d.at), moment(t.due)),
+        el("span", {}, ...t.next.map((n) => el("span", { class: "sub" }, n.at + " " + n.zone + (n.clocks_changed_seconds ? " (clocks changed)" : "")))),
+        el("span", {}, timerButtons(t, again)),
+      ]), "No schedules."),
+      d.next ? more("Go on", "schedules", { ...params, after: d.next }) : null,
     ];
   },
 });
@@ -105,6 +126,7 @@ export const timer = asking("One timer", "What became of it, as long as its hist
   path: "timer",
   draw: (t, _, again) => [el("div", { class: "card" }, facts([
     ["key", t.key], ["target", t.target], ["is", t.became ? `${t.outcome} (${t.became})` : t.outcome], ["due", t.due && moment(t.due)],
+    ["recurs", recurs(t)],
     ["generation", t.generation ? String(t.generation) : ""], ["because", t.why], ["at", moment(t.at)],
   ]), el("div", {}, timerButtons(t, again)))],
 });

@@ -1,0 +1,93 @@
+package clienttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"delaybroker/broker/message"
+)
+
+// Ask answers as the broker's service: pause, resume and fire.
+func (s store) Ask(ctx context.Context, subject string, _ []byte) (*nats.Msg, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	for _, verb := range []string{"pause", "resume", "fire"} {
+		rest, ok := strings.CutPrefix(subject, s.policy.Names.TimerCall(verb))
+		if !ok {
+			continue
+		}
+		key, target, _ := strings.Cut(rest, ".")
+		outcome, refused := s.do(verb, s.policy.Names.Timer(key, target))
+		if refused != "" {
+			return &nats.Msg{Header: nats.Header{micro.ErrorHeader: {refused}, micro.ErrorCodeHeader: {"400"}}}, nil
+		}
+		body, err := json.Marshal(map[string]string{"outcome": outcome})
+		return &nats.Msg{Data: body}, err
+	}
+	return nil, nats.ErrNoResponders
+}
+
+// do carries out a verb.
+func (f *Fake) do(verb, subject string) (outcome, refused string) {
+	stands, _ := f.entry(subject)
+	e := f.policy.ParseTimer(stands.Incoming)
+	switch {
+	case stands.Sequence == 0 || e.Kind == message.CancelEntry:
+		return "not_found", ""
+	case e.Kind != message.SetEntry && e.Kind != message.PausedEntry:
+		return "too_late", ""
+	case verb == "fire":
+		return "fired", f.fireNow(stands.Incoming, e)
+	case e.Request.Recurs == nil:
+		return "", "it fires once: only what recurs can be paused, resumed, or get another table"
+	}
+	series, round := e.Request.RoundOf()
+	next := message.Next{Round: round, Table: e.Request.Recurs.Table, First: series.First}
+	if outcome = "paused"; verb == "resume" {
+		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
+	} else if next.Round.Due = (time.Time{}); e.Kind == message.PausedEntry {
+		return outcome, ""
+	}
+	f.replace(stands.Incoming, e.Request.RoundHeader(stands.Sequence, next))
+	return outcome, ""
+}
+
+// replace stores an entry in place of another one, with its body.
+func (f *Fake) replace(stands message.Incoming, header message.Header) {
+	in := f.stored(stands.Stream, stands.Subject, header, stands.Data)
+	if e := f.set(in); e.Kind == message.SetEntry && e.Problem == nil {
+		f.pend(in, e.Request)
+	}
+}
+
+// fireNow makes a timer due at once; of a series, it delivers besides.
+func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string) {
+	if e.Request.Recurs == nil {
+		f.replace(stands, message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, ""))
+		return ""
+	}
+	h := e.Request.Options()
+	maps.Copy(h, e.Request.User)
+	h[message.HeaderFor] = []string{"0s"}
+	key := fmt.Sprint("fire-", f.stream(stands.Stream).last)
+	in := f.stored(stands.Stream, f.policy.Names.Timer(key, e.Request.Target), h, stands.Data)
+	as, problem := f.policy.Parse(in)
+	if problem != nil {
+		return problem.Sentence
+	}
+	f.pend(in, as)
+	return ""
+}

@@ -1,0 +1,68 @@
+package page
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+)
+
+// nextTimes is how many times behind the pending round are shown of a schedule.
+const nextTimes = 3
+
+// A scheduled row is a timer that recurs, and its planned times behind the pending round.
+type scheduled struct {
+	control.Row
+	Next []coming `json:"next"`
+}
+
+// coming is a planned time, on the clocks of its zone.
+type coming struct {
+	At    string  `json:"at"`
+	Zone  string  `json:"zone"`
+	Shift float64 `json:"clocks_changed_seconds,omitempty"` // since the time before
+}
+
+// schedules lists what recurs.
+func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
+	t, err := target(v)
+	if err != nil {
+		return nil, err
+	}
+	f := control.Filter{Key: v.Get("key"), Recurring: true}
+	if t != "" {
+		f.Targets = []string{t}
+	}
+	page := control.Page{}
+	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+		return nil, err
+	}
+	if page.After, err = whole(v, "after"); err != nil {
+		return nil, err
+	}
+	l, err := i.Timers().List(ctx, f, page)
+	all := struct {
+		Schedules []scheduled `json:"schedules"`
+		Next      uint64      `json:"next,omitempty"` // for the next page; zero on the last
+		At        time.Time   `json:"at"`
+	}{[]scheduled{}, l.Next, l.At}
+	for _, row := range l.Timers {
+		all.Schedules = append(all.Schedules, scheduled{row, comingOf(row)})
+	}
+	return answer{shell{"schedules", "ls"}.flag("--target", t).flag("--name", f.Key).String(), all}, err
+}
+
+func comingOf(r control.Row) []coming {
+	all := []coming{}
+	of := r.Recurring.Of
+	for n, c := range of.Table.Coming(of.First, of.Planned, nextTimes) {
+		if of.Table.Rounds > 0 && r.Recurring.Round+n >= of.Table.Rounds {
+			break
+		}
+		zone, _ := c.At.Zone()
+		all = append(all, coming{c.At.Format("2006-01-02 15:04:05"), zone, c.Shift.Seconds()})
+	}
+	return all
+}

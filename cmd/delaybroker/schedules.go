@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/cmd/terminal"
+	"delaybroker/levels"
+)
+
+func (a *app) schedulesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "schedules",
+		Short: "Named timers that recur: every so often, or by cron",
+		Long: `Named timers that recur: every so often, or by cron in a time zone. The verbs ask JetStream, and work with the
+broker down too.
+
+A schedule is a timer: its NAME is the timer's key. Where several targets have one name, --target says which is meant.
+
+` + outcomeCodes,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.schedulesAddCommand(), a.schedulesApplyCommand(), a.schedulesListCommand(), a.schedulesShowCommand(),
+		a.schedulesNextCommand(),
+		a.schedulesVerbCommand("pause", timer.Pause, "Stop a schedule until it is resumed",
+			"The round that is pending does not fire. What is on its way to the target arrives."),
+		a.schedulesVerbCommand("resume", timer.Resume, "Go on with a schedule that was paused",
+			"What it does about the rounds that were missed, --missed said when it was added."),
+		a.schedulesVerbCommand("fire", timer.Fire, "Deliver once now, and leave the schedule as it is",
+			"It is delivered besides, as soon as a broker runs. The round that is pending fires at its time."),
+		a.schedulesVerbCommand("rm", timer.Cancel, "Remove a schedule",
+			"No further round fires. One that is on its way to the target arrives."))
+	return c
+}
+
+// schedulesVerbCommand is a verb about one schedule that needs no more than its name.
+func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long string) *cobra.Command {
+	var target string
+	c := &cobra.Command{
+		Use:     name + " NAME",
+		Short:   short,
+		Long:    short + ". " + long + "\n\n" + outcomeCodes,
+		Example: "  delaybroker schedules " + name + " nightly",
+		Args:    argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			do := func(ctx context.Context, timers *control.Timers) error {
+				w := control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target}
+				var err error
+				if w.Target, err = a.targetOf(ctx, timers, args[0], target); err != nil {
+					return err
+				}
+				answer, err := doTimer(ctx, timers, w)
+				if err != nil {
+					return err
+				}
+				return a.showTimer(answer)
+			}
+			if verb == timer.Pause || verb == timer.Resume {
+				return a.withSecrets(cmd, do)
+			}
+			return a.withTimers(cmd.Context(), do)
+		},
+	}
+	targetFlag(c, &target)
+	return c
+}
+
+// withSecrets is withTimers for verbs that write an entry as a broker does: it needs the secret of the brokers, which
+// DELAY_SECRET says or the streams tell.
+func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *control.Timers) error) error {
+	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+		if err := i.Learn(ctx); err != nil {
+			return fmt.Errorf("read the secret of the brokers: %w", err)
+		}
+		ctx, cancel := i.Allowed(ctx)
+		defer cancel()
+		return do(ctx, i.Timers())
+	})
+}
+
+func targetFlag(c *cobra.Command, target *string) {
+	c.Flags().StringVar(target, "target", "", "the one to this target, where several have the name")
+}
+
+// errNoSchedule is the error where there is none of a name.
+var errNoSchedule = errors.New("there is no schedule of that name")
+
+// targetOf finds the target of a schedule, unless it is given.
+func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target string) (string, error) {
+	if problem := message.ParseKey(name); problem != nil {
+		return "", fmt.Errorf("%w: %s", errUsage, problem.Sentence)
+	}
+	if target != "" {
+		return target, nil
+	}
+	var all []string
+	for row, err := range timers.Recurs(ctx, control.Filter{Key: name}) {
+		if err != nil {
+			return "", inspect.Cause(ctx, usageOf(err))
+		}
+		all = append(all, row.Target)
+	}
+	switch len(all) {
+	case 0:
+		return "", logged{a.noSchedule(name)}
+	case 1:
+		return all[0], nil
+	}
+	slices.Sort(all)
+	return "", fmt.Errorf("%w: %s has several targets: say --target %s", errUsage, name,
+		inspect.Printable(strings.Join(all, ", or "), 600))
+}
+
+// noSchedule shows that there is none, and is the error for that.
+func (a *app) noSchedule(name string) error {
+	if err := a.showTimer(control.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
+		return errors.Join(errNoSchedule, err)
+	}
+	return errNoSchedule
+}
+
+// withSchedule looks at one schedule, and shows something of it.
+func (a *app) withSchedule(
+	ctx context.Context, name, target string, do func(target string, s control.Standing) error,
+) error {
+	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+		target, err := a.targetOf(ctx, timers, name, target)
+		if err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, timersPatience)
+		defer cancel()
+		s, err := timers.Look(limited, name, target)
+		if err != nil {
+			return inspect.Cause(ctx, usageOf(err))
+		}
+		if s.Recurring() == nil {
+			return logged{a.noSchedule(name)}
+		}
+		return do(target, s)
+	})
+}
+
+// scheduleView is what show says of a schedule.
+type scheduleView struct {
+	Name       string    `json:"name"`
+	Target     string    `json:"target"`
+	Generation uint64    `json:"generation"`
+	Due        time.Time `json:"due,omitzero"` // of the pending round
+	First      time.Time `json:"first"`
+	Last       time.Time `json:"last,omitzero"`
+	Missed     string    `json:"missed"`
+	Jitter     string    `json:"jitter,omitempty"`
+	Rounds     int       `json:"rounds,omitempty"`
+	*control.Recurring
+	contentView
+}
+
+func (a *app) schedulesShowCommand() *cobra.Command {
+	var target string
+	c := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one schedule, with its headers and body",
+		Long:    "Show one schedule, with its headers and body. With --json, the body is base64.\n\n" + outcomeCodes,
+		Example: "  delaybroker schedules show nightly",
+		Args:    argumentsBetween(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSchedule(cmd.Context(), args[0], target, func(target string, s control.Standing) error {
+				return a.showSchedule(args[0], target, s)
+			})
+		},
+	}
+	targetFlag(c, &target)
+	return c
+}
+
+func (a *app) showSchedule(name, target string, s control.Standing) error {
+	held, r := s.Recurring(), s.Entry.Request
+	table := held.Of.Table
+	v := scheduleView{
+		Name: name, Target: target, Generation: s.Sequence, Due: r.Due, First: held.Of.First, Last: table.Last,
+		Missed: string(table.Missed), Rounds: table.Rounds, Recurring: held,
+		contentView: contentView{Size: len(s.Body), Headers: r.User, Payload: s.Body},
+	}
+	if table.Jitter > 0 {
+		v.Jitter = levels.FormatDuration(table.Jitter)
+	}
+	if a.JSON {
+		return a.PrintJSON(v)
+	}
+	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
+	line := func(name, value string, known bool) {
+		if known {
+			t.Add(name, inspect.Printable(value, 2000))
+		}
+	}
+	line("name", name, true)
+	line("target", target, true)
+	line("recurs", v.Table, true)
+	line("is", roundOf(held), true)
+	line("due", inspect.Moment(v.Due), !v.Due.IsZero())
+	line("first", inspect.Moment(v.First), true)
+	line("last", inspect.Moment(v.Last), !v.Last.IsZero())
+	line("rounds", strconv.Itoa(v.Rounds), v.Rounds > 0)
+	line("missed", v.Missed, true)
+	line("jitter", v.Jitter, v.Jitter != "")
+	line("set", v.Set, v.Set != "")
+	line("series", strconv.FormatUint(v.Series, 10), true)
+	line("generation", strconv.FormatUint(v.Generation, 10), true)
+	for _, name := range slices.Sorted(maps.Keys(r.User)) {
+		line("header", name+": "+strings.Join(r.User[name], ", "), true)
+	}
+	line("body", payload(s.Body), true)
+	t.Print()
+	return nil
+}
+
+// roundOf is the state of a series for people.
+func roundOf(r *control.Recurring) string {
+	if r.Paused {
+		return fmt.Sprintf("paused, before round %d", r.Round)
+	}
+	return fmt.Sprintf("pending, round %d", r.Round)
+}

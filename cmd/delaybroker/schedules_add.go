@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// addOptions are the flags of add.
+type addOptions struct {
+	table   tableFlags
+	target  string
+	headers []string
+	replace bool
+}
+
+func (a *app) schedulesAddCommand() *cobra.Command {
+	var o addOptions
+	c := &cobra.Command{
+		Use:   "add NAME --target TARGET (--every DURATION | --cron EXPRESSION [--tz ZONE]) [BODY]",
+		Short: "Add a schedule: a message that is delivered again and again",
+		Long: `Add a schedule: a message that is delivered to TARGET again and again. NAME is the key of its timer. The body
+is read from stdin when it is -, or left out while stdin is no terminal.
+
+Where a schedule of that name and target stands already, nothing is done, unless --replace is given.
+
+` + outcomeCodes,
+		Example: `  delaybroker schedules add nightly --cron '0 3 * * *' --tz Europe/Berlin --target reports.run '{"id":1}'
+  delaybroker schedules add pulse --every 15m --target reports.pulse --missed skip --jitter 1m
+  delaybroker schedules add trial --every 1d --first 2026-12-24T18:00:00Z --rounds 3 --target mail.send`,
+		Args: argumentsBetween(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.addSchedule(cmd, args, o) },
+	}
+	o.table.flags(c)
+	f := c.Flags()
+	f.StringVar(&o.target, "target", "", "the subject on which it arrives")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
+	f.BoolVar(&o.replace, "replace", false, "in place of the one that stands there")
+	return c
+}
+
+func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error {
+	if o.target == "" {
+		return fmt.Errorf("%w: --target is missing: the subject on which it arrives", errUsage)
+	}
+	header, err := parseHeaders(o.headers)
+	if err != nil {
+		return err
+	}
+	if err := o.table.into(header, time.Now()); err != nil {
+		return err
+	}
+	w := control.Wish{
+		Asked: timer.Asked{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
+		Header: message.Header(header),
+	}
+	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
+		return err
+	}
+	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
+		answer, err := doTimer(ctx, timers, w)
+		if err == nil && answer.Outcome == timer.Conflict && !o.replace {
+			answer, err = addOverOld(ctx, timers, w, answer)
+		}
+		if err != nil {
+			return err
+		}
+		return a.showTimer(answer)
+	})
+}
+
+// addOverOld sets a schedule in place of what only tells, for a while, of one that is over.
+func addOverOld(
+	ctx context.Context, timers *control.Timers, w control.Wish, conflict control.Answer,
+) (control.Answer, error) {
+	s, err := timers.Look(ctx, w.Key, w.Target)
+	if err != nil || !s.Over() {
+		return conflict, err
+	}
+	w.Generation = s.Sequence
+	return doTimer(ctx, timers, w)
+}

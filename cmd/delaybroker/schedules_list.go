@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
+)
+
+func (a *app) schedulesListCommand() *cobra.Command {
+	var target, name, set string
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List schedules",
+		Long: `List schedules, in the order in which their pending rounds were stored. It is one pass through the headers of
+all timers to the target.
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
+		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f := control.Filter{Key: name, Set: set}
+			if target != "" {
+				f.Targets = []string{target}
+			}
+			if err := checkTarget(target); err != nil {
+				return err
+			}
+			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
+				return a.listSchedules(ctx, timers, f)
+			})
+		},
+	}
+	c.Flags().StringVar(&target, "target", "", "to this target; wildcards as in 'reports.>'")
+	c.Flags().StringVar(&name, "name", "", "of this name; * for any characters, as in 'night*'")
+	c.Flags().StringVar(&set, "set", "", "made by schedules apply with a file of this set")
+	return c
+}
+
+func (a *app) listSchedules(ctx context.Context, timers *control.Timers, f control.Filter) error {
+	rows := a.Sheet([]terminal.Column{{Name: "name", Least: 8}, {Name: "target", Least: 10}, {Name: "recurs", Least: 10},
+		{Name: "round"}, {Name: "due"}, {Name: "set", Drop: 2, Least: 6}, {Name: "bytes", Drop: 1}})
+	for r, err := range timers.Recurs(ctx, f) {
+		if err != nil {
+			return inspect.Cause(ctx, usageOf(err))
+		}
+		if a.JSON {
+			if err := a.PrintJSON(r); err != nil {
+				return err
+			}
+			continue
+		}
+		due := "paused"
+		if !r.Recurring.Paused {
+			due = inspect.Moment(r.Due)
+		}
+		rows.Add(r.Key, r.Target, r.Recurring.Table, strconv.Itoa(r.Recurring.Round), due, r.Recurring.Set,
+			strconv.Itoa(r.Size))
+	}
+	switch {
+	case a.JSON:
+	case rows.Len() == 0:
+		fmt.Fprintln(a.Out, "no schedules")
+	default:
+		rows.Print()
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/timetable"
+	"delaybroker/cmd/terminal"
+	"delaybroker/levels"
+)
+
+// mostNext is how many times are printed at most.
+const mostNext = 10_000
+
+func (a *app) schedulesNextCommand() *cobra.Command {
+	var table tableFlags
+	var target string
+	var n int
+	c := &cobra.Command{
+		Use:   "next (NAME | --every DURATION | --cron EXPRESSION [--tz ZONE]) [-n COUNT]",
+		Short: "Print the coming times of a schedule, or of a time table that is none yet",
+		Long: `Print the coming times of a schedule, with their zone, and say where the zone's clocks were changed since the
+time before. With --every or --cron it asks no server.
+
+Where a change of clocks skips a time, it runs when the clocks go on; a time that comes twice runs once, the first time.
+A table of every hour runs in each hour that passes.
+
+exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such schedule`,
+		Example: `  delaybroker schedules next nightly -n 5
+  delaybroker schedules next --cron '30 2 * * *' --tz Europe/Berlin -n 300 | grep clocks`,
+		Args: argumentsBetween(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 || n > mostNext {
+				return fmt.Errorf("%w: -n %d: want 1 to %d", errUsage, n, mostNext)
+			}
+			given := table != (tableFlags{})
+			switch {
+			case given == (len(args) > 0):
+				return fmt.Errorf("%w: want NAME, or --every, or --cron", errUsage)
+			case given:
+				return a.nextOf(table, n)
+			}
+			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s control.Standing) error {
+				held := s.Recurring()
+				if most := held.Of.Table.Rounds; most > 0 {
+					n = min(n, most-held.Round+1)
+				}
+				return a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n)
+			})
+		},
+	}
+	table.flags(c)
+	c.Flags().IntVarP(&n, "count", "n", 5, "how many")
+	targetFlag(c, &target)
+	return c
+}
+
+// nextOf prints the times of a table that is only thought of, as if it were set now.
+func (a *app) nextOf(o tableFlags, n int) error {
+	now := time.Now()
+	table, first, err := o.table(now)
+	if err != nil {
+		return err
+	}
+	start, ok := table.Start(now, first)
+	if !ok {
+		return fmt.Errorf("%w: no time is left before --last", errUsage)
+	}
+	if table.Rounds > 0 {
+		n = min(n, table.Rounds)
+	}
+	return a.showNext(table, start, start, n)
+}
+
+// A coming time is a line of next.
+type comingTime struct {
+	At    time.Time `json:"at"`
+	Zone  string    `json:"zone"`
+	Shift float64   `json:"clocks_changed_seconds,omitempty"` // since the time before
+}
+
+// showNext prints the planned times from one on.
+func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
+	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
+	now := time.Now()
+	for _, c := range table.Coming(first, from.Add(-1), n) {
+		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
+		line.Zone, _ = c.At.Zone()
+		if a.JSON {
+			if err := a.PrintJSON(line); err != nil {
+				return err
+			}
+			continue
+		}
+		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, inspect.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
+	}
+	if a.JSON {
+		return nil
+	}
+	rows.Print()
+	if table.Jitter > 0 {
+		fmt.Fprintf(a.Err, "each is due less than %s later: the jitter\n", levels.FormatDuration(table.Jitter))
+	}
+	return nil
+}
+
+// clocks says how clocks were changed.
+func clocks(shift time.Duration) string {
+	switch {
+	case shift > 0:
+		return "the clocks went forward by " + levels.FormatDuration(shift)
+	case shift < 0:
+		return "the clocks went back by " + levels.FormatDuration(-shift)
+	}
+	return ""
+}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/timer"
+	"delaybroker/cmd/schedules"
+)
+
+// streamsOnly makes the streams, and runs no broker: the verbs ask JetStream.
+func streamsOnly(t *testing.T) *operated {
+	t.Helper()
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_MAX_DELAY", "3650d")
+	o.must("provision")
+	return o
+}
+
+// TestSchedulesVerbs: schedules from a shell, without a broker: what is printed, and the exit code of each outcome.
+func TestSchedulesVerbs(t *testing.T) {
+	o := streamsOnly(t)
+	in := func(args string, rest ...string) []string {
+		return append(append([]string{"schedules"}, strings.Fields(args)...), rest...)
+	}
+	set := decode[control.Answer](t, o.must(in("add nightly --target reports.run --missed all --jitter 5m --json --tz",
+		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...))
+	if set.Outcome != timer.Pending || set.Key != "nightly" || set.Due.Minute() > 4 {
+		t.Errorf("add says %+v", set)
+	}
+	again := in("add nightly --target reports.run --every 15m")
+	wantOutcome(t, o, 5, "conflict", again...)
+	wantOutcome(t, o, 0, "pending", append(again, "--replace")...)
+	wantOutcome(t, o, 0, "pending", in("add nightly --target reports.run --replace --missed all --jitter 5m --tz",
+		"Europe/Berlin", "--cron", "0 3 * * *", "-H", "X-Kind: nightly", `{"kind":"nightly"}`)...)
+	o.must(in("add pulse --every 15m --target reports.pulse --first 2036-01-01T00:05:00Z --rounds 3 tick")...)
+	o.must("pub", "reports.run", "once", "--in", "1h", "--key", "once")
+
+	rows := strings.Split(strings.TrimSpace(o.must(in("ls")...)), "\n")
+	if len(rows) != 3 {
+		t.Fatalf("ls prints %q", rows)
+	}
+	wantRows(t, rows, [][]string{
+		{"NAME", "TARGET", "RECURS", "ROUND", "DUE"},
+		{"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", " 1 "},
+		{"pulse", "reports.pulse", "every 15m", " 1 ", "2036-01-01T00:05:00Z"},
+	})
+	if got := o.must(in("ls --name nothing*")...); got != "no schedules\n" {
+		t.Errorf("ls of none prints %q", got)
+	}
+	all := decodeLines[control.Row](t, o.must(in("ls --target reports.pulse --json")...))
+	if len(all) != 1 || all[0].Recurring == nil || all[0].Recurring.Table != "every 15m" || all[0].Size != 4 {
+		t.Errorf("ls --json prints %+v", all)
+	}
+	shown := o.must(in("show nightly")...)
+	wantRows(t, []string{shown}, [][]string{{
+		"cron 0 3 * * * Europe/Berlin", "pending, round 1", "missed", "all", "jitter", "5m", "X-Kind: nightly",
+		`18 bytes: {"kind":"nightly"}`,
+	}})
+	var view struct {
+		Name, Table, Missed string
+		Rounds              int
+		Payload             []byte
+	}
+	view = decode[struct {
+		Name, Table, Missed string
+		Rounds              int
+		Payload             []byte
+	}](t, o.must(in("show pulse --json")...))
+	if view.Name != "pulse" || view.Table != "every 15m" || view.Rounds != 3 || string(view.Payload) != "tick" {
+		t.Errorf("show --json prints %+v", view)
+	}
+	wantOutcome(t, o, 4, "not_found", in("show once")...) // it fires once
+	wantOutcome(t, o, 4, "not_found", in("rm nobody")...)
+	wantOutcome(t, o, 0, "cancelled", in("rm pulse")...)
+	wantOutcome(t, o, 4, "not_found", in("show pulse")...)
+	wantOutcome(t, o, 0, "pending", in("add pulse --every 15m --target reports.pulse")...) // over what only tells
+	o.must(in("add pulse --every 15m --target reports.other")...)
+	wantVerbError(t, 2, []string{"reports.other, or reports.pulse", "--target"}, in("rm pulse")...)
+	wantOutcome(t, o, 0, "cancelled", in("rm pulse --target reports.other")...)
+}
+
+// TestSchedulesNext: the coming times with their zone, and where clocks are changed.
+func TestSchedulesNext(t *testing.T) {
+	o := streamsOnly(t)
+	rows := strings.Split(strings.TrimSpace(o.must("schedules", "next", "--cron", "30 2 * * *", "--tz", "Europe/Berlin",
+		"-n", "400")), "\n")
+	if len(rows) != 401 {
+		t.Fatalf("next -n 400 prints %d rows", len(rows))
+	}
+	forward := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, "the clocks went forward by 1h") })
+	back := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, "the clocks went back by 1h") })
+	if forward < 0 || back < 0 {
+		t.Fatalf("no change of clocks in %q", rows)
+	}
+	wantRows(t, []string{rows[forward], rows[back]}, [][]string{
+		{"T03:00:00+02:00", "CEST"}, // half past two is skipped
+		{"T02:30:00+01:00", "CET"},  // the day after that on which it came twice
+	})
+	o.must("schedules", "add", "pulse", "--every", "15m", "--target", "x.y", "--first", "2036-01-01T00:05:00Z",
+		"--rounds", "3")
+	lines := decodeLines[comingTime](t, o.must("schedules", "next", "pulse", "--json", "-n", "9"))
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.At.Format(time.RFC3339)+" "+l.Zone)
+	}
+	want := []string{"2036-01-01T00:05:00Z UTC", "2036-01-01T00:20:00Z UTC", "2036-01-01T00:35:00Z UTC"}
+	if !slices.Equal(got, want) {
+		t.Errorf("next pulse prints %q, want %q", got, want)
+	}
+}
+
+// TestSchedulesUsage: wrong words are told before anything is done.
+func TestSchedulesUsage(t *testing.T) {
+	o := streamsOnly(t)
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"add a --every 5m", "--target"},
+		{"add a --target x", "--every"},
+		{"add a --target x --every 5m --cron @daily", "one of them"},
+		{"add a --target x --every soon", "--every"},
+		{"add a --target x --cron 0_0_30_2_*", "--cron"},
+		{"add a --target x --cron @daily --tz Berlin", "--tz: there is no zone"},
+		{"add a --target x --every 5m --jitter 5m", "--jitter"},
+		{"add a --target x --every 5m --rounds -1", "--rounds"},
+		{"add a --target x --every 5m --missed none", "--missed"},
+		{"add a --target x --every 5m --last tomorrow", "--last"},
+		{"add a --target x --every 5m --first tomorrow", "--first"},
+		{"add a.b --target x --every 5m", "one token"},
+		{"add a --target x.* --every 5m", "wildcard"},
+		{"add a --target x --every 5m -H Delay-Fired:1", "the broker writes"},
+		{"add a --target x --every 1d --last 2020-01-01T00:00:00Z", "no round is left"},
+		{"show", "NAME"},
+		{"show a.b", "one token"},
+		{"ls --target a..b", "--target"},
+		{"next", "want NAME"},
+		{"next a --every 5m", "want NAME"},
+		{"next --every 5m -n 0", "-n 0"},
+		{"next --every 5m --last 2020-01-01T00:00:00Z", "--last"},
+		{"apply", "-f FILE"},
+		{"apply -f /nowhere/at/all", "no such file"},
+		{"apply -f " + empty, "nothing in it"},
+	} {
+		args := strings.Fields("schedules " + tt.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		wantVerbError(t, 2, []string{tt.want}, args...)
+	}
+	if got := o.must("schedules", "ls"); got != "no schedules\n" {
+		t.Errorf("ls prints %q", got)
+	}
+}
+
+// apply applies a file, and returns the last line and the exit code.
+func (o *operated) apply(text string, args ...string) (out string, code int) {
+	o.t.Helper()
+	file := filepath.Join(o.t.TempDir(), "s.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	out, errs, err := o.run(append([]string{"schedules", "apply", "-f", file}, args...)...)
+	if err != nil {
+		out += errs + err.Error()
+	}
+	return out, exitCode(err)
+}
+
+func (o *operated) wantApplied(text string, code int, parts []string, args ...string) {
+	o.t.Helper()
+	out, got := o.apply(text, args...)
+	if got != code {
+		o.t.Errorf("apply %q ends with %d, want %d\n%s", args, got, code, out)
+	}
+	for _, part := range parts {
+		if !strings.Contains(out, part) {
+			o.t.Errorf("apply %q prints no %q:\n%s", args, part, out)
+		}
+	}
+}
+
+// TestSchedulesApply: a file is applied, and again; what it made is changed and removed, and nothing else.
+func TestSchedulesApply(t *testing.T) {
+	o := streamsOnly(t)
+	o.must("schedules", "add", "byhand", "--every", "1h", "--target", "x.hand")
+	o.must("pub", "x.once", "once", "--in", "1h", "--key", "once")
+	const first = "set: reports\nschedules:\n  a: {every: 15m, target: x.a, body: one}\n" +
+		"  b: {cron: '@daily', target: x.b}\n"
+	o.wantApplied(first, 0, []string{"+ a  x.a  every 15m\n", "+ b  x.b  cron @daily", "2 to add"}, "--dry-run")
+	if got := o.must("schedules", "ls", "--set", "reports"); got != "no schedules\n" {
+		t.Errorf("a dry run made %q", got)
+	}
+	o.wantApplied(first, 0, []string{"set reports: 2 added, 0 changed, 0 removed, 0 as they should be\n"})
+	o.wantApplied(first, 0, []string{"set reports: 0 added, 0 changed, 0 removed, 2 as they should be\n"})
+	o.wantApplied("set: bills\nschedules:\n  c: {every: 1h, target: x.c}\n  a: {every: 15m, target: x.a, body: one}\n", 5,
+		[]string{"+ c ", "! a ", "the set reports made it", "1 added"})
+
+	const second = "set: reports\nschedules:\n  a: {every: 15m, target: x.a, body: two}\n" +
+		"  b: {cron: '@daily', target: x.moved}\n  byhand: {every: 1h, target: x.hand}\n"
+	o.wantApplied(second, 5, []string{
+		"~ a ", "body: one -> two", "+ b  x.moved", "- b  x.b", "! byhand", "no set made it", "1 added, 1 changed, 1 removed",
+	})
+	o.wantApplied(second, 0, []string{"~ byhand", "set: none -> reports", "0 added, 1 changed, 0 removed, 2"}, "--adopt")
+	if got := o.must("schedules", "show", "byhand"); !strings.Contains(got, "reports") {
+		t.Errorf("show prints %q", got)
+	}
+
+	const none = "set: reports\nschedules: {}\n"
+	o.wantApplied(none, 2, []string{"it would remove the 3", "--remove-all", "nothing was done"})
+	o.wantApplied(none, 0, []string{"0 removed"}, "--prune=false")
+	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
+	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")
+	if got := decodeLines[control.Row](t, o.must("schedules", "ls", "--json")); len(got) != 1 || got[0].Key != "c" {
+		t.Errorf("there are left %+v", got)
+	}
+	if got := o.must("timers", "ls", "--json"); !strings.Contains(got, `"once"`) {
+		t.Errorf("a timer that fires once is gone: %s", got)
+	}
+}
+
+// TestSchedulesApplyGoesOn: a line that fails does not stop the rest, and the exit code says so.
+func TestSchedulesApplyGoesOn(t *testing.T) {
+	o := streamsOnly(t)
+	large := "'" + strings.Repeat("x", 1<<20) + "'"
+	text := "set: reports\nschedules:\n  a: {every: 1d, target: x.a, body: " + large + "}\n  b: {every: 1h, target: x.b}\n"
+	out, code := o.apply(text)
+	if code != 1 || !strings.Contains(out, "+ b ") || !strings.Contains(out, "not done") {
+		t.Errorf("got exit code %d:\n%.2000s", code, out)
+	}
+	lines, code := o.apply(text, "--json")
+	got := decodeLines[schedules.Step](t, lines[:strings.LastIndex(lines, "}")+1])
+	if code != 1 || len(got) != 2 || got[1].What != schedules.Same {
+		t.Errorf("with --json: exit code %d, %+v", code, got)
+	}
+}
+
+// TestSchedulesApplyAtOnce: several runs of one file at once do no harm: each schedule is made once, and all runs end
+// well.
+func TestSchedulesApplyAtOnce(t *testing.T) {
+	o := streamsOnly(t)
+	var text strings.Builder
+	text.WriteString("set: reports\nschedules:\n")
+	const n, runs = 20, 6
+	for i := range n {
+		fmt.Fprintf(&text, "  s%d: {every: 15m, target: x.s%d}\n", i, i)
+	}
+	var running sync.WaitGroup
+	var mu sync.Mutex // guards added
+	added := 0
+	for range runs {
+		running.Go(func() {
+			out, code := o.apply(text.String(), "--json")
+			if code != 0 {
+				t.Errorf("got exit code %d: %s", code, out)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			added += strings.Count(out, `"what":"add"`)
+		})
+	}
+	running.Wait()
+	info, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := info.CachedInfo().State.LastSeq; last != n || added != n {
+		t.Errorf("%d entries are stored and %d told, want %d", last, added, n)
+	}
+}
+
+// TestSchedulesWithABroker: what fires, is fired besides, paused and resumed, with a broker that runs.
+func TestSchedulesWithABroker(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_TIMERS", "on")
+	o.serve()
+	sub := subscribe(t, o.nc, "reports.>")
+	o.must("schedules", "add", "pulse", "--every", "1s", "--target", "reports.pulse", "tick")
+	o.must("schedules", "add", "nightly", "--every", "1d", "--target", "reports.run", "night")
+	wantMessage(t, sub, "tick")
+	wantMessage(t, sub, "tick")
+	wantOutcome(t, o, 0, "paused", "schedules", "pause", "pulse")
+	wantOutcome(t, o, 0, "paused", "schedules", "pause", "pulse")
+	if got := o.must("schedules", "ls"); !strings.Contains(got, "paused") || !strings.Contains(got, "every 1d") {
+		t.Errorf("ls prints %q", got)
+	}
+	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
+		t.Errorf("timers ls prints %q", got)
+	}
+	o.wantApplied("set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n", 5, []string{"it is paused"}, "--adopt")
+	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
+		t.Errorf("timers show prints %q", got)
+	}
+	came := 0
+	for ; came < 3; came++ {
+		if _, err := sub.NextMsg(2500 * time.Millisecond); err != nil {
+			break
+		}
+	}
+	if came > 1 { // that one may have been on its way
+		t.Error("it goes on while it is paused")
+	}
+	wantOutcome(t, o, 0, "fired", "schedules", "fire", "nightly")
+	wantMessage(t, sub, "night")
+	wantOutcome(t, o, 0, "pending", "schedules", "resume", "pulse")
+	wantMessage(t, sub, "tick")
+	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
+	wantOutcome(t, o, 0, "pending", "timers", "show", "nightly", "reports.run")
+	o.must("pub", "reports.once", "once", "--in", "1h", "--key", "once")
+	wantVerbError(t, 2, []string{"only what recurs"}, "schedules", "pause", "once", "--target", "reports.once")
+}

@@ -1,0 +1,121 @@
+package schedules
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// mostTries is how often a schedule is looked at that somebody else changes all the time.
+const mostTries = 5
+
+// Timers are where schedules stand: *control.Timers, or who asks them with patience.
+type Timers interface {
+	Look(ctx context.Context, key, target string) (control.Standing, error)
+	Do(ctx context.Context, w control.Wish) (control.Answer, error)
+	Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error]
+}
+
+// Apply brings schedules to what a file says of them.
+type Apply struct {
+	File   File
+	Timers Timers
+	Policy message.Policy
+	Adopt  bool // take over what the set has not made
+	DryRun bool // only look
+	Keep   bool // remove nothing
+	Empty  bool // a file without schedules is meant, and removes all of the set
+}
+
+// A Result is what came of a step.
+type Result struct {
+	Step
+	Outcome timer.Outcome // empty where nothing was asked for
+	Err     error         // it was not done
+}
+
+// place is where a schedule stands.
+type place struct{ name, target string }
+
+// Run looks at all schedules of the file, and at those of its set that are not in it, and does what is to be done, one
+// after the other. What fails does not stop the rest. An error says that nothing was done; it is ErrEmpty, or what kept
+// us from looking.
+func (a Apply) Run(ctx context.Context, report func(Result)) error {
+	stale, err := a.stale(ctx)
+	if err != nil {
+		return err
+	}
+	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.Empty {
+		return fmt.Errorf("%w: it would remove the %d of the set %s", ErrEmpty, len(stale), a.File.Set)
+	}
+	for _, s := range a.File.Schedules {
+		report(a.one(ctx, s.Name, s.Target, func(stands control.Standing) Step {
+			return a.File.Plan(s, stands, a.Policy, time.Now(), a.Adopt)
+		}))
+	}
+	// Removed at the end: a schedule with another target is added before the one with the old target goes.
+	for _, p := range stale {
+		report(a.one(ctx, p.name, p.target, func(stands control.Standing) Step {
+			return a.File.Removal(stands, p.name, p.target)
+		}))
+	}
+	return nil
+}
+
+// stale finds what is of the set and not in the file.
+func (a Apply) stale(ctx context.Context) (all []place, err error) {
+	if a.Keep {
+		return nil, nil
+	}
+	wanted := make(map[place]bool)
+	for _, s := range a.File.Schedules {
+		wanted[place{s.Name, s.Target}] = true
+	}
+	for row, err := range a.Timers.Recurs(ctx, control.Filter{Set: a.File.Set}) {
+		if err != nil {
+			return nil, err
+		}
+		if p := (place{row.Key, row.Target}); !wanted[p] {
+			all = append(all, p)
+			wanted[p] = true
+		}
+	}
+	return all, nil
+}
+
+// one looks at a schedule, decides and does it. Each publish expects what was seen: where somebody was faster, or a
+// round has fired, it looks again.
+func (a Apply) one(ctx context.Context, name, target string, plan func(control.Standing) Step) (r Result) {
+	for try := 1; ; try++ {
+		stands, err := a.Timers.Look(ctx, name, target)
+		if err != nil {
+			return Result{Step: Step{What: Leave, Name: name, Target: target}, Err: err}
+		}
+		r = Result{Step: plan(stands)}
+		if a.DryRun || !r.acts() {
+			return r
+		}
+		answer, err := a.Timers.Do(ctx, r.wish)
+		r.Outcome, r.Err = answer.Outcome, err
+		if answer.Why != "" {
+			r.Why = answer.Why
+		}
+		again := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
+		if err != nil || !again || try == mostTries || ctx.Err() != nil {
+			return r
+		}
+	}
+}
+
+func (p Step) acts() bool { return p.What == Add || p.What == Change || p.What == Remove }
+
+// Good reports whether the schedule is as the file has it, or would be by what a dry run plans.
+func (r Result) Good() bool {
+	return r.Err == nil && r.What != Leave && (r.Outcome == "" || r.Outcome == timer.Pending ||
+		r.Outcome == timer.Cancelled || r.Outcome == timer.Fired || r.What == Remove && r.Outcome == timer.NotFound)
+}

@@ -1,0 +1,148 @@
+package schedules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"delaybroker/broker/message"
+)
+
+// A Schedule is one of a file.
+type Schedule struct {
+	Name, Target string
+	First, Last  time.Time      // zero where the file says nothing
+	Header       message.Header // the rest, as a broker reads it
+	Body         []byte
+	Line         int
+}
+
+// keys are those of a schedule, in the order in which people write them.
+var keys = []string{"every", "cron", "tz", "target", "first", "last", "missed", "jitter", "headers", "body"}
+
+// words are the keys that become a header each.
+var words = map[string]string{
+	"every": message.HeaderEvery, "cron": message.HeaderCron, "tz": message.HeaderZone,
+	"missed": message.HeaderMissed, "jitter": message.HeaderJitter,
+}
+
+// options are the headers below Delay- that a schedule may have as any message.
+var options = []string{
+	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts,
+}
+
+func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
+	before := len(r.problems)
+	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}
+	if problem := message.ParseKey(s.Name); problem != nil {
+		r.refuse(key.Line, "%s", strings.Replace(problem.Sentence, "the key", "the name", 1))
+	}
+	fields, ok := r.fields(value, s.Name, keys)
+	if !ok {
+		return s, false
+	}
+	s.Target, s.Body = r.text(fields["target"]), []byte(r.text(fields["body"]))
+	r.headers(&s, fields["headers"])
+	for name, header := range words {
+		if text := r.text(fields[name]); text != "" {
+			s.Header[header] = []string{text}
+		}
+	}
+	if s.Target == "" {
+		r.refuse(key.Line, "%s: target is missing: the subject on which it arrives", s.Name)
+	}
+	s.First = r.moment(s.Name+": first", fields["first"])
+	s.Last = r.moment(s.Name+": last", fields["last"])
+	if len(r.problems) == before {
+		r.judge(s)
+	}
+	return s, len(r.problems) == before
+}
+
+// moment reads a time; zero for none.
+func (r *reader) moment(what string, n *yaml.Node) time.Time {
+	text := r.text(n)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied again and again, "+
+			"so a duration would begin each time", what, text)
+	}
+	return t
+}
+
+// headers reads those of the user, and the options that every message may have.
+func (r *reader) headers(s *Schedule, n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	for _, p := range r.pairs(n, s.Name+": headers") {
+		name, values := p.key.Value, []*yaml.Node{p.value}
+		if strings.HasPrefix(strings.ToLower(name), "delay-") && !slices.Contains(options, name) {
+			r.refuse(p.key.Line, "%s: the header %s: only %s; the rest has a key: %s", s.Name, name,
+				strings.Join(options, ", "), strings.Join(keys, ", "))
+			continue
+		}
+		if strings.HasPrefix(strings.ToLower(name), "nats-") {
+			r.refuse(p.key.Line, "%s: the header %s is for the server, and does not reach the target", s.Name, name)
+			continue
+		}
+		if p.value.Kind == yaml.SequenceNode {
+			values = p.value.Content
+		}
+		for _, v := range values {
+			s.Header[name] = append(s.Header[name], r.text(resolved(v)))
+		}
+	}
+}
+
+// judge finds what a broker would not understand. A schedule whose last round has been is none of it.
+func (r *reader) judge(s Schedule) {
+	s.Last = time.Time{}
+	e := s.entry(r.policy, "judge", r.now)
+	switch {
+	case e.Problem != nil:
+		r.refuse(s.Line, "%s: %s", s.Name, e.Problem.Sentence)
+	case e.Kind != message.SetEntry:
+		r.refuse(s.Line, "%s: leave out the headers that the broker writes", s.Name)
+	}
+}
+
+// header sets a schedule, as one of a set. First is when its first round is wanted; zero leaves that open.
+func (s Schedule) header(set string, first time.Time) message.Header {
+	h := maps.Clone(s.Header)
+	h[message.HeaderOwner] = []string{set}
+	for name, t := range map[string]time.Time{message.HeaderUntil: first, message.HeaderLast: s.Last} {
+		if !t.IsZero() {
+			h[name] = []string{t.UTC().Format(time.RFC3339Nano)}
+		}
+	}
+	return h
+}
+
+// entry is what a broker would read, if it were set now.
+func (s Schedule) entry(policy message.Policy, set string, now time.Time) message.Entry {
+	return policy.ParseTimer(message.Incoming{
+		Stream: policy.Names.TimersStream(), Sequence: 1, At: now, Subject: policy.Names.Timer(s.Name, s.Target),
+		Header: s.header(set, s.First), Data: s.Body,
+	})
+}
+
+// request is what a broker reads of a schedule that was judged.
+func (s Schedule) request(set string, policy message.Policy, now time.Time) message.Request {
+	s.Last = time.Time{}
+	return s.entry(policy, set, now).Request
+}
+
+// over reports whether no round is left.
+func (s Schedule) over(want message.Request, now time.Time) bool {
+	table := want.Recurs.Table
+	table.Last = s.Last
+	_, left := table.Start(now, s.First)
+	return !left
+}

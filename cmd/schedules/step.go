@@ -1,0 +1,198 @@
+package schedules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/levels"
+)
+
+// What is to be done about a schedule.
+type What string
+
+// What is to be done.
+const (
+	Same   What = "same"   // nothing
+	Over   What = "over"   // nothing: its last round has been
+	Add    What = "add"    // there is none
+	Change What = "change" // it differs
+	Remove What = "remove" // it is one of the set, and not in the file any more
+	Leave  What = "leave"  // nothing, although it is not as the file has it: Why says what stands in the way
+)
+
+// A Difference is one between a schedule as it is and as the file has it.
+type Difference struct {
+	In   string `json:"in"`
+	Was  string `json:"was"`
+	Will string `json:"will"`
+}
+
+// A Step is what is to be done about one schedule.
+type Step struct {
+	What        What         `json:"what"`
+	Name        string       `json:"name"`
+	Target      string       `json:"target"`
+	Table       string       `json:"table,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
+	Why         string       `json:"why,omitempty"`
+
+	wish control.Wish // that does it
+}
+
+// Plan decides about a schedule of the file, by what stands there. With adopt, one that somebody else made becomes one
+// of the set.
+func (f File) Plan(s Schedule, stands control.Standing, policy message.Policy, now time.Time, adopt bool) Step {
+	step := Step{Name: s.Name, Target: s.Target}
+	want := s.request(f.Set, policy, now)
+	step.Table = want.Recurs.Table.String()
+	held := stands.Recurring()
+	switch {
+	case stands.Over() && s.over(want, now):
+		step.What = Over
+		return step
+	case stands.Over():
+		step.What = Add
+		return step.set(f.Set, s, stands, s.First)
+	case stands.Entry.Kind == message.FiredEntry:
+		return step.leave("its last round is on its way")
+	case stands.Entry.Kind == message.UnprovenEntry:
+		return step.leave("a broker wrote what stands there with a secret that is not known here")
+	case held == nil:
+		return step.leave("a named timer has this key and target, which does not recur")
+	case held.Set != f.Set && !adopt:
+		return step.leave(fmt.Sprintf("it stands there already, %s; --adopt takes it over", madeBy(held.Set)))
+	case s.over(want, now):
+		return f.Removal(stands, step.Name, step.Target)
+	}
+	step.Differences = differences(want, stands, s, now)
+	switch {
+	case len(step.Differences) == 0:
+		step.What = Same
+		return step
+	case held.Paused:
+		return step.leave("it is paused, and a change would start it: resume it, or remove it, first")
+	}
+	step.What = Change
+	return step.set(f.Set, s, stands, phase(want, stands, s, now))
+}
+
+// Removal decides about one of the set that is not in the file any more.
+func (f File) Removal(stands control.Standing, name, target string) Step {
+	step := Step{What: Remove, Name: name, Target: target}
+	held := stands.Recurring()
+	if held == nil || held.Set != f.Set { // somebody was faster
+		step.What = Same
+		return step
+	}
+	step.Table = held.Table
+	step.wish = control.Wish{
+		Asked: timer.Asked{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
+	}
+	return step
+}
+
+func madeBy(set string) string {
+	if set == "" {
+		return "and no set made it"
+	}
+	return "and the set " + set + " made it"
+}
+
+func (p Step) leave(why string) Step {
+	p.What, p.Why = Leave, why
+	return p
+}
+
+// set makes the wish that sets a schedule in place of what stands there.
+func (p Step) set(owner string, s Schedule, stands control.Standing, first time.Time) Step {
+	p.wish = control.Wish{
+		Asked: timer.Asked{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
+		Key:   s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
+	}
+	return p
+}
+
+// phase is the first time of a schedule in place of one that stands there. What keeps its interval keeps in step: if it
+// began anew, one that is changed more often than it fires would never fire.
+func phase(want message.Request, stands control.Standing, s Schedule, now time.Time) time.Time {
+	r := stands.Entry.Request
+	switch {
+	case !s.First.IsZero():
+		return s.First
+	case want.Recurs.Table.Every > 0 && want.Recurs.Table.Every == r.Recurs.Table.Every:
+		return r.Recurs.First
+	case want.Recurs.Table.Cron != "" && want.Recurs.Table.Cron == r.Recurs.Table.Cron &&
+		want.Recurs.Table.Zone == r.Recurs.Table.Zone && !r.Recurs.Planned.After(now) && r.Due.After(now):
+		return r.Due // its time has come, and it waits for its jitter
+	}
+	return time.Time{}
+}
+
+// differences are those between what the file wants and what stands there.
+func differences(want message.Request, stands control.Standing, s Schedule, now time.Time) (all []Difference) {
+	have := stands.Entry.Request
+	note := func(in, was, will string) {
+		if was != will {
+			all = append(all, Difference{in, was, will})
+		}
+	}
+	note("set", have.Recurs.Owner, want.Recurs.Owner)
+	is, to := have.Recurs.Table, want.Recurs.Table
+	note("table", is.String(), to.String())
+	if !inStep(want, have, s, now) {
+		note("first", have.Recurs.First.UTC().Format(time.RFC3339Nano), s.First.UTC().Format(time.RFC3339Nano))
+	}
+	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
+	note("last", moment(is.Last), moment(s.Last))
+	note("missed", string(is.Missed), string(to.Missed))
+	note("jitter", is.Words().Jitter, to.Words().Jitter)
+	note("deliver", string(have.Mode), string(want.Mode))
+	note("expires", after(have), after(want))
+	note("ttl", have.TTL, want.TTL)
+	note("attempts", strconv.Itoa(have.MaxAttempts), strconv.Itoa(want.MaxAttempts))
+	names := slices.Collect(maps.Keys(have.User))
+	names = slices.AppendSeq(names, maps.Keys(want.User))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		note("header "+name, strings.Join(have.User[name], ", "), strings.Join(want.User[name], ", "))
+	}
+	note("body", string(stands.Body), string(s.Body))
+	return all
+}
+
+// inStep reports whether a schedule that stands there has the first time that the file asks for. One that is past only
+// counts as the phase of an interval.
+func inStep(want, have message.Request, s Schedule, now time.Time) bool {
+	every, first := want.Recurs.Table.Every, have.Recurs.First
+	switch {
+	case s.First.IsZero(), every > 0 && every != have.Recurs.Table.Every:
+		return true
+	case s.First.After(now):
+		return first.Equal(s.First)
+	case every > 0:
+		return first.Sub(s.First)%every == 0
+	}
+	return true
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// after is how long after a round's due time it is of use.
+func after(r message.Request) string {
+	if r.Expires.IsZero() {
+		return ""
+	}
+	return levels.FormatDuration(r.Expires.Sub(r.Due))
+}
