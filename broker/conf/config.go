@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/dialect"
 	"delaybroker/broker/history"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
@@ -121,6 +122,10 @@ type Config struct {
 	// ReplyPrefixes are where the control service answers, besides _INBOX and _R_: the inbox prefixes of those who ask. It
 	// publishes there with the broker's rights, so nobody may take what comes there for a request.
 	ReplyPrefixes []string
+
+	// Schedules are where schedules are asked for in the dialect of nats-server, and for which targets: see package
+	// dialect. Empty is nowhere.
+	Schedules dialect.Grounds
 
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;

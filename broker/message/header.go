@@ -74,11 +74,14 @@ const (
 //	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
 //	2  not believed without its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
+//	4  the same, of a schedule
 const (
-	Format         = 3
+	Format         = 4
 	formatForEach  = 1
 	formatSealed   = 2
 	formatOfTimers = 3
+
+	formatOfSchedules = 4
 )
 
 // Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
@@ -99,6 +102,7 @@ var canonical = func() map[string]string {
 		HeaderReleased,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,
 		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
+		HeaderScheduler, HeaderScheduleNext, HeaderRollup,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name
 	}

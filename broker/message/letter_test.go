@@ -83,7 +83,7 @@ func TestLetterOfAnother(t *testing.T) {
 		{"a bad expiry", "Delay-Expires", []string{"soon"}, message.BadInternal, "Delay-Expires"},
 		{"no attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
 		{"a negative hop", "Delay-Hop", []string{"-1"}, message.BadInternal, "Delay-Hop"},
-		{"a newer format", "Delay-Format", []string{"4"}, message.NewerFormat, "format 4"},
+		{"a newer format", "Delay-Format", []string{"5"}, message.NewerFormat, "format 5"},
 	} {
 		h := wire(t, good)
 		delete(h, tt.header)

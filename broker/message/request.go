@@ -56,6 +56,10 @@ type Request struct {
 	Timer       Timer  // of a named timer that is pending
 	Word        string // of a named timer: the client's own
 
+	Scheduler    string // the subject of the schedule that it comes of; empty for what is no schedule's
+	ScheduleNext string // when that fires again, for its consumer
+	Rollup       bool   // Nats-Rollup "sub" at the target
+
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
 	FirstFailure time.Time
@@ -104,9 +108,13 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 		Due:      in.At,
 	}
 	addr := p.Names.Parse(in.Subject)
-	targetProblem := p.CheckTarget(addr.Target)
-	if targetProblem == nil {
-		r.Target = addr.Target
+	target := addr.Target
+	if addr.Schedule() {
+		target = first(in.Header[HeaderTarget])
+	}
+	targetProblem := p.CheckTarget(target)
+	if targetProblem == nil && !addr.Schedule() {
+		r.Target = target
 	}
 	internal := addr.Form == FormHop || addr.Form == FormRetry || addr.Form == FormPaused
 	s, problem := splitHeader(in.Header, internal)
@@ -142,6 +150,9 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 			return r, problem
 		}
 		r.Word = reason(first(s.delay[HeaderWord]))
+		if addr.Schedule() {
+			r = r.ofSchedule(addr, s)
+		}
 	} else if s.delay[HeaderCancel] != nil || s.delay[HeaderWord] != nil {
 		return r, Problemf(BadOption,
 			"Delay-Cancel and Delay-Word are for named timers: only what has a key can be cancelled")
@@ -272,6 +283,11 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 		return "", problem
 	}
 	switch {
+	case addr.Schedule(): // under our seal: package dialect has asked whether this target may be named
+		if fromSubject != nil {
+			return "", fromSubject
+		}
+		return named, nil
 	case named == "":
 		if fromSubject != nil {
 			return "", fromSubject

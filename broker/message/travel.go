@@ -24,7 +24,7 @@ func (r Request) HopHeader() Header {
 	if r.Timer.Pending() {
 		return r.markerHeader()
 	}
-	h := r.userHeader(21)
+	h := r.userHeader(24)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -40,13 +40,21 @@ func (r Request) HopHeader() Header {
 	set(h, HeaderLastError, r.LastError)
 	set(h, HeaderDeferred, r.Deferred)
 	setCount(h, HeaderAllowed, r.Allowed)
+	r.setSchedule(h)
+	if r.Rollup {
+		set(h, HeaderRollup, rollupSub)
+	}
 	return h
 }
 
 // TargetHeader is the header of the message at its target.
 func (r Request) TargetHeader() Header {
-	h := r.userHeader(7)
+	h := r.userHeader(10)
 	r.identify(h, r.ID)
+	r.setSchedule(h)
+	if r.Rollup {
+		set(h, headerRollup, rollupSub)
+	}
 	set(h, headerNatsTTL, r.TTL)
 	if r.Attempts > 0 {
 		set(h, HeaderAttempts, strconv.Itoa(r.Attempts))
@@ -116,7 +124,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Allowed:      f.count(HeaderAllowed, optional),
 		Word:         reason(f.text(HeaderWord)),
 	}
-	in = f.parseMarker(in)
+	in = f.parseMarker(f.readSchedule(in))
 	format := f.count(HeaderFormat, required)
 	switch {
 	case format > Format:

@@ -303,12 +303,12 @@ func TestBadInternal(t *testing.T) {
 
 // TestNewerFormat: it says so even where an older broker can read nothing else.
 func TestNewerFormat(t *testing.T) {
-	for _, h := range []message.Header{header("Delay-Format: 4"),
-		header("Delay-Format: 4", "Delay-Due: in a new notation", "Delay-Hop: a")} {
+	for _, h := range []message.Header{header("Delay-Format: 5"),
+		header("Delay-Format: 5", "Delay-Due: in a new notation", "Delay-Hop: a")} {
 		_, problem := policy.Parse(incoming("delaysys.hop.1h.x", h))
-		wantProblem(t, "format 4", problem, message.NewerFormat, "4", "3")
+		wantProblem(t, "format 5", problem, message.NewerFormat, "5", "4")
 	}
-	if problem := func() *message.Problem { _, p := parse("delay.1h.x", "Delay-Format: 4"); return p }(); problem != nil {
+	if problem := func() *message.Problem { _, p := parse("delay.1h.x", "Delay-Format: 5"); return p }(); problem != nil {
 		t.Errorf("a client's Delay-Format is believed: %v", problem)
 	}
 }
