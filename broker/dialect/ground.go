@@ -68,6 +68,15 @@ func (all Grounds) Check(roots []string) error {
 	return nil
 }
 
+// Subjects are those of all grounds.
+func (all Grounds) Subjects() []string {
+	var subjects []string
+	for _, g := range all {
+		subjects = append(subjects, g.Subjects)
+	}
+	return subjects
+}
+
 // of is the ground of a subject.
 func (all Grounds) of(subject string) (Ground, bool) {
 	for _, g := range all {

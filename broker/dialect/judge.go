@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ type Wish struct {
 	Cancel   bool // otherwise it sets the schedule
 	Schedule message.Schedule
 	Table    Table
-	Expected *uint64        // the sequence of the schedule that it may replace; nil for whatever is there
+	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for whatever is there
 	Also     message.Header // further expectations, which the stream judges
 }
 
@@ -99,6 +100,9 @@ func Judge(all Grounds, stream string, r Request, now time.Time) (Wish, *Refusal
 	if refused := w.life(r, now); refused != nil {
 		return w, refused
 	}
+	if of, _ := get(r.Header, hSubjectOf); w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
+		return w, badExpected.because("only of the schedule that it is about")
+	}
 	if pattern == "" {
 		w.Cancel = true
 		if len(r.Body) > 0 {
@@ -127,8 +131,6 @@ func (w *Wish) expectations(stream string, r Request) *Refusal {
 	switch {
 	case seq == "" && of != "":
 		return &badExpected
-	case of != "" && of != r.Subject:
-		return badExpected.because("only the schedule's own subject can be expected something of")
 	case seq != "":
 		n, err := strconv.ParseUint(seq, 10, 63)
 		if err != nil {

@@ -13,10 +13,14 @@ import (
 type rule struct {
 	section, name string
 	act           func(s *scene)
-	why           string // why the broker differs; empty where it must not
 }
 
 const sec = time.Second
+
+const (
+	subjectSeq = "Nats-Expected-Last-Subject-Sequence"
+	subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
+)
 
 // answers acts out one request.
 func answers(headers ...string) func(*scene) {
@@ -298,6 +302,14 @@ func cancelling() []rule {
 		{name: "… without `Nats-Scheduler`", act: next("schedules.b", schedNext, "purge")},
 		{name: "… with a time", act: next("schedules.b", scheduler, "schedules.a", schedNext, "2030-01-01T00:00:00Z")},
 		{name: "`Nats-Scheduler` alone", act: next("schedules.b", scheduler, "schedules.a")},
+		{name: "… while it is this one", act: by(func(s *scene) {
+			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
+				subjectSeq, fmt.Sprint(s.acks[0]), subjectOf, "schedules.a")
+		})},
+		{name: "… while it is another one", act: by(func(s *scene) {
+			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
+				subjectSeq, "7777777", subjectOf, "schedules.a")
+		})},
 		{name: "an interval, deleted", act: func(s *scene) {
 			s.schedule("@every 2s")
 			s.wait(3 * sec)
@@ -393,10 +405,6 @@ func ids() []rule {
 }
 
 func expectations() []rule {
-	const (
-		subjectSeq = "Nats-Expected-Last-Subject-Sequence"
-		subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
-	)
 	after := func(then func(s *scene)) func(*scene) {
 		return func(s *scene) {
 			s.schedule(s.at(2 * sec))
@@ -495,10 +503,14 @@ func restarts() []rule {
 		}
 	}
 	always := func(when string) func(*scene) string { return func(*scene) string { return when } }
-	return []rule{
+	all := []rule{
 		{name: "`@at`, missed", act: over(func(s *scene) string { return s.at(10 * sec) })},
 		{name: "`@at`, ahead", act: over(func(s *scene) string { return s.at(30 * sec) })},
 		{name: "`@every 8s`, missed", act: over(always("@every 8s"))},
 		{name: "cron, missed", act: over(always("*/8 * * * * *"))},
 	}
+	for i := range all {
+		all[i].section = "Restarts"
+	}
+	return all
 }
