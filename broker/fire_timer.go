@@ -144,7 +144,7 @@ func (w *worker) lookOn() {
 		t.looking++
 		subject, generation := f.timer.Subject, f.timer.Generation
 		w.ask(func(ctx context.Context) event {
-			see, err := t.stream.LastEntry(ctx, subject, generation)
+			see, err := t.stream.Look(ctx, subject, generation)
 			return examined{f, see, err}
 		})
 	}
@@ -202,9 +202,9 @@ func (w *worker) removeOn() {
 		f := t.unremoved[0]
 		t.unremoved = t.unremoved[1:]
 		t.removing++
-		subject, what := f.timer.Subject, f.timer.Removal
+		subject, generation, what := f.timer.Subject, f.timer.Generation, f.timer.Removal
 		w.ask(func(ctx context.Context) event {
-			return removed{f, t.stream.RemoveEntries(ctx, subject, what)}
+			return removed{f, t.stream.RemoveEntries(ctx, subject, generation, what)}
 		})
 	}
 }

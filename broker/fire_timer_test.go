@@ -50,7 +50,8 @@ func TestDecideTimer(t *testing.T) {
 			want: "examine"},
 
 		{name: "replaced", timer: with(set, gone), due: time.Hour, want: "arrive"},
-		{name: "replaced when it was due", timer: with(marker, gone), want: "arrive"},
+		{name: "replaced when it was due", timer: with(set, gone), want: "arrive"},
+		{name: "replaced when it may have fired", timer: with(marker, gone), want: "examine"},
 		{name: "replaced when it had fired", timer: with(with(set, fired), gone), want: "fire"},
 		{name: "expired, and nobody has decided", timer: set, now: 3 * sec, request: past, want: "claim"},
 		{name: "fired", timer: with(set, fired), want: "fire"},

@@ -44,14 +44,19 @@ func (w *worker) parseMarker(f *flight) { f.timer = w.timers.stream.OfMarker(f.r
 func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	t := w.timers
 	e := t.stream.Policy.ParseTimer(in)
-	if t.latest[f.Subject] == nil {
+	before := t.latest[f.Subject]
+	if before == nil || before.Sequence != e.Generation {
 		if a := t.stream.LeftBehind(e, in, t.began); a != nil {
 			f.request, f.timer = e.Request, a
 			return
 		}
 	}
-	if before := t.latest[f.Subject]; before != nil && before.Sequence < f.Sequence && before.timer.GivesWay(e) {
+	switch {
+	case before == nil || before.Sequence >= f.Sequence:
+	case before.timer.GivesWay(e):
 		w.supersede(before)
+	default:
+		before.timer.MayHaveFired()
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
 	switch e.Kind {
@@ -156,7 +161,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 	}
 	for _, found := range e.batch.Found {
 		a := found.Alarm
-		if w.timers.latest[a.Subject] != nil { // it is in memory already
+		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // it is in memory already
 			a.End()
 			continue
 		}

@@ -21,33 +21,48 @@ func entryRead(w *worker, sequence uint64, now time.Time, header message.Header)
 	return f
 }
 
-// TestOwnFiringKeepsItsTimer: a firing whose answer was lost is in doubt, and is not let go when its own entry is read.
-// Any other entry takes its place.
-func TestOwnFiringKeepsItsTimer(t *testing.T) {
+// TestPendingGivesWay: of a set that nobody fires, nothing is left once another entry of its subject is read. What may
+// have fired is kept, and looked at.
+func TestPendingGivesWay(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		header func(f *flight) message.Header
 		kept   bool
+		keys   *message.Keys
 	}{
-		"its own firing":     {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true},
-		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false},
-		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false},
-		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false},
-		"noise":              {func(*flight) message.Header { return nil }, false},
-		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false},
+		"ours, or not": {func(f *flight) message.Header {
+			h := f.request.FiredHeader(7, "me")
+			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
+			return h
+		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
+		"its firing":         {func(f *flight) message.Header { return f.request.FiredHeader(7, "me") }, true, nil},
+		"another's firing":   {func(f *flight) message.Header { return f.request.FiredHeader(6, "me") }, false, nil},
+		"another set":        {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
+		"a cancel":           {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
+		"noise":              {func(*flight) message.Header { return nil }, false, nil},
+		"what became of one": {func(f *flight) message.Header { return f.request.OverHeader(7, 8, "delivered") }, false, nil},
 	} {
-		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
-		f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
-		w.timers.mine[f] = 7
-		w.flights.underway++
-		claimAnswered{f, storeAnswer{err: outbox.ErrTimeout}}.takeIn(w, w.moment(now))
-		if f.timer.Stage != alarm.Doubt || w.flights.waiting() != 1 {
-			t.Fatalf("without an answer it is in stage %d, and %d wait", f.timer.Stage, w.flights.waiting())
-		}
-		w.timers.removing = removers // so that nothing is asked
-		entryRead(w, 9, now, tt.header(f))
-		if got := w.flights.waiting() == 1; got != tt.kept {
-			t.Errorf("%s: it is kept: %t, want %t", name, got, tt.kept)
+		for stage, doubt := range map[alarm.Stage]func(*worker, *flight){
+			alarm.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
+			alarm.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
+				w.timers.mine[f] = 7
+				w.flights.underway++
+				claimAnswered{f, storeAnswer{err: outbox.ErrTimeout}}.takeIn(w, w.moment(now))
+			},
+		} {
+			w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+			w.timers.stream.Policy.Keys = tt.keys
+			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
+			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
+				t.Fatalf("it is in stage %d, want %d, and %d wait", f.timer.Stage, stage, w.flights.waiting())
+			}
+			w.timers.removing = removers // so that nothing is asked
+			entryRead(w, 9, now, tt.header(f))
+			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
+			kept := tt.kept || stage == alarm.Doubt
+			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == alarm.Doubt) {
+				t.Errorf("%s, in stage %d: it is kept: %t, want %t; it is in stage %d", name, stage, got, kept, f.timer.Stage)
+			}
 		}
 	}
 }

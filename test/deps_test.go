@@ -21,12 +21,12 @@ import (
 //	   broker/dialect ──▶ broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
-//	0  levels   wheel   broker/message ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
+//	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
 //	   broker/muster ──▶ broker/leader   broker/history
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
-		"broker/muster", "broker/history",
+		"broker/muster", "broker/history", "broker/timetable",
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
@@ -47,7 +47,10 @@ var floors = [][]string{
 
 // beside is what a package may import of its own floor, and why.
 var beside = map[string]map[string]string{
-	"broker/message":           {"levels": "a request names a level or a duration"},
+	"broker/message": {
+		"levels": "a request names a level or a duration", "broker/timetable": "a timer that recurs has a time table",
+	},
+	"broker/timetable":         {"levels": "every how long is a duration"},
 	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/alarm":             {"broker/control": "one way to read a timer's last entry, for verdicts and for firings"},
@@ -112,6 +115,11 @@ func TestForeignImports(t *testing.T) {
 		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
 		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
 		{"delaybroker/broker/timer", []string{client, server, "delaybroker/wheel"}, "the state machine of timers is pure"},
+		{
+			"delaybroker/broker/timetable",
+			[]string{client, server, "delaybroker/wheel", "delaybroker/broker/message"},
+			"a time table is arithmetic",
+		},
 		{
 			"delaybroker/broker/ratelog",
 			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
@@ -196,7 +204,8 @@ func TestForeignImports(t *testing.T) {
 // engine.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
-	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/levels"}
+	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/levels",
+		"delaybroker/broker/timetable", "github.com/netresearch/go-cron"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {

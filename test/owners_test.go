@@ -196,11 +196,12 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// fickle is a leaser that grants every lane, and whose lease of the intake a test can put in doubt.
+// fickle is a leaser that grants every lane, and whose lease of one of them a test can put in doubt.
 type fickle struct {
 	lease.Static
+	of    string
 	held  atomic.Bool
-	lease chan *fickleLease // each that was acquired of the intake
+	lease chan *fickleLease // each that was acquired of that lane
 }
 
 type fickleLease struct {
@@ -212,7 +213,7 @@ type fickleLease struct {
 }
 
 func (f *fickle) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
-	if lane != "DELAY_INTAKE" {
+	if lane != f.of {
 		return f.Static.Acquire(ctx, lane, waiting)
 	}
 	l := &fickleLease{of: f, beats: make(chan struct{}), done: make(chan struct{}), left: make(chan lease.Cursor, 1)}
@@ -235,7 +236,7 @@ func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 func TestOwnerStopsInDoubt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &fickle{lease: make(chan *fickleLease, 10)}
+		f := &fickle{of: "DELAY_INTAKE", lease: make(chan *fickleLease, 10)}
 		f.held.Store(true)
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Leaser: f})
 		lease := <-f.lease

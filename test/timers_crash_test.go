@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,7 +135,7 @@ func TestTimerFiredAndNotDelivered(t *testing.T) {
 				c.fire("delaytimer.k.orders.x", "ghost")
 				startBroker(t, s, cfg)
 				if tt.late > 0 {
-					checkExactlyLate(t, in, start.Add(10*time.Minute), tt.late)
+					checkExactlyLate(t, in, start.Add(10*time.Minute), tt.late, 0)
 				}
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -153,18 +154,18 @@ func TestTimerFiredAndNotDelivered(t *testing.T) {
 	}
 }
 
-// checkExactlyLate expects nothing until so long after due, and one message then.
-func checkExactlyLate(t *testing.T, in *inbox, due time.Time, late time.Duration) {
+// checkExactlyLate expects nothing more than came before until so long after due, and one message then.
+func checkExactlyLate(t *testing.T, in *inbox, due time.Time, late time.Duration, before int) {
 	t.Helper()
 	time.Sleep(time.Until(due.Add(late)) - 1)
 	synctest.Wait()
-	if got := len(in.all()); got != 0 {
-		t.Fatalf("1ns before it may: %d messages", got)
+	if got := len(in.all()); got != before {
+		t.Fatalf("1ns before it may: %d messages, want %d", got, before)
 	}
 	time.Sleep(time.Nanosecond)
 	synctest.Wait()
-	if got := len(in.all()); got != 1 {
-		t.Fatalf("%s after it was due: %d messages, want 1", late, got)
+	if got := len(in.all()); got != before+1 {
+		t.Fatalf("%s after it was due: %d messages, want %d", late, got, before+1)
 	}
 }
 
@@ -272,28 +273,209 @@ func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
 	})
 }
 
-// TestTimerSetOverItsFiring: a client sets a timer anew while its firing is on its way, and the broker dies before it
-// has delivered. What was replaced does not come; the new one does.
+// TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a
+// client sets it anew. It is not delivered again.
+func TestTimerToldAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var stuck atomic.Bool
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		})
+		cfg := timersOn(t)
+		cfg.APIPrefix, cfg.TimerHistory = "X.API", time.Minute
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "900ms")
+		time.Sleep(800 * time.Millisecond)
+		stuck.Store(true)
+		time.Sleep(time.Second)
+		b.crash()
+		stuck.Store(false)
+		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
+			t.Fatalf("the last entry is %+v, want what tells that it was delivered", m)
+		}
+		again := time.Now()
+		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		startBroker(t, s, cfg)
+		time.Sleep(5 * time.Second)
+		if n := pending(c, "DELAY_TIMERS"); n != 2 {
+			t.Errorf("there are %d entries, want the new set and the cursor", n)
+		}
+		checkExactly(t, in, again.Add(10*time.Minute), 1)
+		time.Sleep(5 * time.Minute)
+		if got := bodies(in.all()); got != "new old" {
+			t.Errorf("there came %q, want each once", got)
+		}
+		c.checkNoTimers()
+	})
+}
+
+// TestTimerSetOverItsFiring: a client sets a timer anew, or cancels it, and expects nothing, while its firing is on its
+// way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
+// was set comes when it is due.
 func TestTimerSetOverItsFiring(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		wait  string
+		lose  func(c *client, g uint64)
+		over  []string // headers of what is put over the firing
+		comes bool     // after ten minutes
+	}{
+		"set, and its marker waits": {"10m", func(*client, uint64) {}, []string{"Delay-For", "10m"}, true},
+		"cancelled, and so":         {"10m", func(*client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
+		"noise, and so":             {"10m", func(*client, uint64) {}, nil, false},
+		"set, and no level has it":  {"1500ms", func(*client, uint64) {}, []string{"Delay-For", "10m"}, true},
+		"cancelled, and so, too":    {"1500ms", func(*client, uint64) {}, []string{"Delay-Cancel", "1"}, false},
+		"its marker is lost": {"10m", func(c *client, _ uint64) { c.purge("DELAY_10m"); c.purge("DELAY_1m") },
+			[]string{"Delay-For", "10m"}, true},
+		"so is its set": {"10m", func(c *client, g uint64) {
+			c.purge("DELAY_10m")
+			c.purge("DELAY_1m")
+			if err := c.stream("DELAY_TIMERS").DeleteMsg(context.Background(), g); err != nil {
+				c.t.Error(err)
+			}
+		}, []string{"Delay-Cancel", "1"}, false},
+	} {
+		for _, history := range []time.Duration{-1, time.Minute} {
+			t.Run(fmt.Sprintf("%s, history %s", name, history), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					cfg := timersOn(t)
+					cfg.TimerHistory = history
+					b := startBroker(t, s, cfg)
+					c := newClient(t, s)
+					in := c.subscribe("orders.>")
+					set := time.Now()
+					g := c.publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
+					wait, _ := time.ParseDuration(tt.wait)
+					time.Sleep(min(wait/2, time.Minute))
+					b.stop()
+					time.Sleep(10 * time.Minute)
+					c.fire("delaytimer.k.orders.x", "ghost")
+					tt.lose(c, g)
+					start := time.Now()
+					c.publish("delaytimer.k.orders.x", "new", tt.over...)
+					time.Sleep(time.Millisecond)
+					startBroker(t, s, cfg)
+					time.Sleep(time.Second)
+					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
+					if got := in.all(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
+						t.Fatalf("when a broker came, there came %+v, want the old one as %s", got, want)
+					}
+					if tt.comes {
+						checkExactly(t, in, start.Add(10*time.Minute), 1)
+					}
+					time.Sleep(time.Hour)
+					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
+					if got := bodies(in.all()); got != want {
+						t.Errorf("in the end there came %q, want %q", got, want)
+					}
+					c.checkNoTimersBut("DELAY_DEAD")
+				})
+			})
+		}
+	}
+}
+
+// TestTimerFiringIsSwept: the marker is lost, and a client has set the timer anew over a firing
+// that nobody delivers. The sweep finds it.
+func TestTimerFiringIsSwept(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b := startBroker(t, s, timersOn(t))
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
+		start := time.Now()
 		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
 		time.Sleep(time.Minute)
-		b.stop()
-		time.Sleep(10 * time.Minute)
-		c.fire("delaytimer.k.orders.x", "ghost")
-		start := time.Now()
-		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		b.stop() // with what it had read ahead
+		c.purge("DELAY_10m")
+		c.purge("DELAY_1m")
 		startBroker(t, s, timersOn(t))
-		checkExactly(t, in, start.Add(10*time.Minute), 0)
-		time.Sleep(time.Hour)
-		if got := bodies(in.all()); got != "new" {
-			t.Errorf("there came %q, want the new one", got)
+		time.Sleep(time.Until(start.Add(10 * time.Minute)))
+		c.fire("delaytimer.k.orders.x", "ghost")
+		var again time.Time
+		for range 360 { // so that one is in memory when the sweep comes
+			again = time.Now()
+			c.publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
+			time.Sleep(500 * time.Millisecond)
 		}
+		if got := bodies(in.all()); got != "old" {
+			t.Errorf("after three minutes there came %q, want what had fired", got)
+		}
+		checkExactly(t, in, again.Add(time.Hour), 1)
+		time.Sleep(10 * time.Minute)
 		c.checkNoTimers()
+	})
+}
+
+// TestFiringStaysUntilItIsSettled: while an instance may be at a firing, what clients put over it comes, and goes, and
+// leaves the firing where it is.
+func TestFiringStaysUntilItIsSettled(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
+		for over, header := range map[string][]string{
+			"old": {"Delay-Cancel", "1"}, "new old": {"Delay-For", "2s"}, "now old": {"Delay-For", "0s"},
+		} {
+			for _, history := range []time.Duration{-1, time.Minute} {
+				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
+					t.Parallel()
+					natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+						cfg := timersOn(t)
+						cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
+						startBroker(t, s, cfg)
+						c := newClient(t, s)
+						in := c.subscribe("orders.>")
+						c.publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
+						time.Sleep(wait - time.Second)
+						c.fire("delaytimer.k.orders.x", "ghost")
+						fired := time.Now()
+						c.publish("delaytimer.k.orders.x", over[:3], header...)
+						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
+						if got := bodies(in.all()); got != over {
+							t.Errorf("there came %q, want %q", got, over)
+						}
+						time.Sleep(10 * time.Minute)
+						if got := bodies(in.all()); got != over {
+							t.Errorf("in the end there came %q, want %q", got, over)
+						}
+						c.checkNoTimers()
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and takes it over again. A
+// client has put something over the firing, so that its set is removed. The firing is delivered at once.
+func TestFiringLeftByOurselves(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &fickle{of: "DELAY_TIMERS", lease: make(chan *fickleLease, 10)}
+		f.held.Store(true)
+		cfg := timersOn(t)
+		cfg.Leaser = f
+		startBroker(t, s, cfg)
+		lease := <-f.lease
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // which is no stream, and does not acknowledge
+		c.publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
+		time.Sleep(1600 * time.Millisecond)
+		c.publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
+		time.Sleep(1200 * time.Millisecond)
+		if got := bodies(in.all()); got != "old" {
+			t.Errorf("before the lane is lost, there came %q", got)
+		}
+		close(lease.done)
+		<-lease.left
+		<-f.lease
+		time.Sleep(100 * time.Millisecond)
+		if got := bodies(in.all()); got != "old×2" {
+			t.Errorf("when it is back, there came %q", got)
+		}
 	})
 }
 

@@ -95,7 +95,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	}
 	outcomes := make(map[string]int)
 	for _, r := range racers {
-		if !linear.Explain(r.ops, linear.Rules{}) {
+		if !linear.Explain(r.ops) {
 			t.Errorf("%s: no order explains %+v", r.subject, r.ops)
 		}
 		for _, o := range r.ops {

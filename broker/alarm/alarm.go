@@ -46,18 +46,32 @@ type Removal struct {
 // Nothing reports whether there is nothing to do about an entry.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
 
-// GivesWay reports whether a later entry of its subject takes its place. Its own firing does not.
+// GivesWay reports whether a later entry of its subject takes its place. Its own firing does not, and what may be that
+// does not yet.
 func (a *Alarm) GivesWay(e message.Entry) bool {
-	return !(e.Kind == message.FiredEntry && e.Generation == a.Generation)
+	return e.Kind != message.UnprovenEntry && !fires(e, a.Generation)
 }
 
-// Supersede notes that a later entry has been read, and reports whether that matters: what has fired goes on.
+// fires reports whether an entry says that a generation fires.
+func fires(e message.Entry, generation uint64) bool {
+	return e.Kind == message.FiredEntry && e.Generation == generation
+}
+
+// Supersede notes that a later entry has been read, and reports whether that matters: what has fired goes on, and what
+// may have is looked at.
 func (a *Alarm) Supersede() (matters bool) {
-	if a.Stage >= Fired {
+	if a.Stage != Pending {
 		return false
 	}
 	a.Superseded = true
 	return true
+}
+
+// MayHaveFired notes that an entry behind the set has been read which says so.
+func (a *Alarm) MayHaveFired() {
+	if a.Stage == Pending {
+		a.Stage = Doubt
+	}
 }
 
 // Withdraw settles a timer that was superseded and of which nothing is on its way: its entry alone is to be removed.

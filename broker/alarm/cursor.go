@@ -27,7 +27,7 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	if ack.Refused() {
 		return errors.New(ack.Description)
 	}
-	return s.RemoveEntries(ctx, subject, Removal{Entry: ack.Sequence, Keep: true})
+	return s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
 }
 
 // readPatience is how long the stream may take to answer before it is read anew from the first entry.

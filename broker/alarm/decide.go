@@ -62,7 +62,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	switch {
 	case a.Stage == Settled && a.Entry != 0:
 		return Step{Kind: Remove}
-	case a.Stage == Settled, a.Superseded && a.Stage < Fired:
+	case a.Stage == Settled, a.Superseded && a.Stage == Pending:
 		return Step{Kind: LetGo}
 	case a.Stage == Fired, of.Bad:
 		return Step{}
@@ -136,7 +136,7 @@ func (a *Alarm) Told(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.Err == nil && answer.Ack.Code == jsapi.CodeWrongLast:
-		return Step{Kind: LetGo} // what stands there now has the entries before it removed
+		a.What = "" // somebody has set it anew or cancelled, or an earlier try of ours was stored: what is settled goes
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:

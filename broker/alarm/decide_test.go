@@ -85,8 +85,8 @@ func TestAfterRemoval(t *testing.T) {
 	}
 }
 
-// TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Whoever stored
-// another entry instead has them removed; and without room to tell, all of them go.
+// TestTold: what became of a timer is told, and then its entries go, the one that tells excepted. Where another entry
+// was stored instead, or there is no room to tell, they go all the same.
 func TestTold(t *testing.T) {
 	fired := Removal{Entry: 9, What: message.OutcomeDelivered}
 	for name, tt := range map[string]struct {
@@ -96,7 +96,7 @@ func TestTold(t *testing.T) {
 	}{
 		"told": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove",
 			Removal{Entry: 10, Keep: true}},
-		"another is last":     {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "let go", fired},
+		"another is last":     {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "remove", Removal{Entry: 9}},
 		"another on its way":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeLastInFlight}}, "repeat", fired},
 		"a first copy of it":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeInFlight}}, "repeat", fired},
 		"the queue is full":   {Answer{Ack: jsapi.Ack{Code: jsapi.CodeTooMany}}, "repeat", fired},

@@ -27,7 +27,9 @@
 //   - An alarm fires only once its firing is stored, and in one place of a process (Stream.Take).
 //   - What is not certain is looked at: an answer that may mean two things leads to doubt, and out of doubt leads only
 //     the last entry of the subject.
-//   - Entries are removed from the oldest to the last, each after the answer for the one before.
+//   - What was put over a firing by who expects nothing changes nothing for the firing (Stream.Look).
+//   - Entries are removed from the oldest to the last, each after the answer for the one before; the firings of others
+//     stay.
 //   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be,
 //     they are removed all the same.
 //   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.

@@ -2,7 +2,10 @@ package alarm
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/control"
 	"delaybroker/broker/leader"
@@ -10,17 +13,69 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// Sight is the last entry of a timer's subject, as it was read.
+// Sight is the entry of a timer's subject that tells what is true of a generation, as it was read.
 type Sight struct {
 	Found timer.Found
 	In    message.Incoming // as it is stored
 }
 
-// LastEntry reads the last entry of a subject from the leader of the stream.
-func (s *Stream) LastEntry(ctx context.Context, subject string, generation uint64) (see Sight, err error) {
+// Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
+// client has put something over the generation's firing, that firing. It is asked for only where something else stands.
+func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see Sight, err error) {
 	from := control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 	see.Found, see.In, err = control.LastEntry(ctx, from, subject, generation)
-	return see, err
+	last := see.Found
+	if err != nil || !hides(last, generation) {
+		return see, err
+	}
+	behind, err := s.behind(ctx, subject, generation, last)
+	switch e := behind.Found.Entry; {
+	case err != nil:
+		return Sight{}, err
+	case e.Kind == message.UnprovenEntry:
+		return behind, nil
+	case !fires(e, generation):
+		return see, nil
+	}
+	over, err := s.behind(ctx, subject, behind.Found.Sequence, last)
+	if e := over.Found.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
+		return over, nil // it is settled, and a crash came before its removal
+	}
+	return behind, err
+}
+
+// hides reports whether a firing of a generation may stand before the last entry of its subject.
+func hides(last timer.Found, generation uint64) bool {
+	if last.None || last.Sequence <= generation {
+		return false
+	}
+	switch e := last.Entry; e.Kind {
+	case message.FiredEntry, message.OverEntry:
+		return e.Generation != generation
+	case message.CancelEntry:
+		return e.Cancelled != generation // or it came in place of the set
+	case message.UnprovenEntry:
+		return false // until it is known, nothing is
+	}
+	return true
+}
+
+// behind reads the entry that follows a sequence on its subject. The last entry is known. Whoever gives an entry above
+// the sequence has, or had, all that came between: a firing that is behind its generation is missing only once it was
+// removed. A leader that gives none does not know the last entry, or that one was removed meanwhile.
+func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.Found) (Sight, error) {
+	m, err := s.API.Next(ctx, s.Name(), sequence+1, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && (m.Subject != subject || m.Sequence <= sequence) {
+		return Sight{}, errDeposed
+	}
+	if err != nil {
+		return Sight{}, err
+	}
+	see := Sight{In: m.Incoming(s.Name())}
+	see.Found = timer.Found{
+		LastSeq: max(last.LastSeq, m.Sequence), Sequence: m.Sequence, At: m.Time, Entry: s.Policy.ParseTimer(see.In),
+	}
+	return see, nil
 }
 
 // Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.

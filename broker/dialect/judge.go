@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timetable"
 )
 
 // The headers of nats-server that are read here, in its spelling: another spelling is no header to it.
@@ -48,20 +49,9 @@ type Request struct {
 type Wish struct {
 	Cancel   bool // otherwise it sets the schedule
 	Schedule message.Schedule
-	Table    Table
 	Expected *uint64        // the sequence of the schedule that it may replace or end; nil for whatever is there
 	Also     message.Header // further expectations, which the stream judges
 }
-
-// Table says when a schedule repeats: one of these, or neither.
-type Table struct {
-	Every time.Duration
-	Cron  string // six fields
-	Zone  string // of Cron; empty for UTC
-}
-
-// Repeats reports whether it does.
-func (t Table) Repeats() bool { return t.Every > 0 || t.Cron != "" }
 
 // get is a header as the server reads it: the first in its spelling, without the spaces before.
 func get(h message.Header, name string) (value string, given bool) {
@@ -168,14 +158,17 @@ func (w *Wish) times(pattern, zone string, zoned bool, now time.Time) *Refusal {
 			return &badPattern
 		}
 	case isEvery:
-		if w.Table.Every, err = time.ParseDuration(every); err != nil || w.Table.Every < time.Second {
+		if w.Schedule.Every, err = time.ParseDuration(every); err != nil || w.Schedule.Every < time.Second {
 			return &badPattern
 		}
 	default:
-		if w.Table.Cron, err = parseCron(pattern); err != nil {
+		if w.Schedule.Cron, err = parseCron(pattern); err != nil {
 			return &badPattern
 		}
-		w.Table.Zone = zone
+		if _, err := timetable.Parse(timetable.Words{Cron: w.Schedule.Cron}); err != nil { // it never comes
+			return &badPattern
+		}
+		w.Schedule.Zone = zone
 		return nil
 	}
 	if zoned {

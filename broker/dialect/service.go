@@ -181,9 +181,6 @@ func (s *Service) judge(r Request, m *nats.Msg) (Wish, *Refusal) {
 	if problem := s.Policy.CheckSchedule(w.Schedule.Subject); problem != nil {
 		return w, &Refusal{400, codeNotStored, problem.Sentence}
 	}
-	if w.Table.Repeats() {
-		return w, badPattern.because("this version has no schedules that repeat")
-	}
 	return w, nil
 }
 

@@ -193,7 +193,7 @@ func refusalFor(p *message.Problem) *Refusal {
 	switch p.Code {
 	case message.BadTarget:
 		return badTarget.because("%s", p.Sentence)
-	case message.BadTime, message.TooFar:
+	case message.BadTime, message.TooFar, message.BadTimer:
 		return badPattern.because("%s", p.Sentence)
 	}
 	return &Refusal{400, codeNotStored, p.Sentence}

@@ -22,6 +22,16 @@ const (
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's own
 	HeaderWord   = "Delay-Word"   // of a named timer: the client's own, by which it knows its set again
+
+	// On the set of a named timer that recurs: see package timetable.
+	HeaderEvery  = "Delay-Every"         // a duration
+	HeaderCron   = "Delay-Cron"          // five or six fields, or a name
+	HeaderZone   = "Delay-Time-Zone"     // of Delay-Cron
+	HeaderJitter = "Delay-Jitter"        // a duration
+	HeaderRounds = "Delay-Rounds"        // how many fire
+	HeaderLast   = "Delay-Last"          // a time: no round is planned for later
+	HeaderMissed = "Delay-Missed-Rounds" // skip, one or all
+	HeaderOwner  = "Delay-Owner"         // who looks after it; stays in its entries
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
@@ -30,6 +40,8 @@ const (
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
 	HeaderAccepted = "Delay-Accepted" // when the first stream stored it; RFC 3339 with nanoseconds
 	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
+	HeaderSeries   = "Delay-Series"   // of a timer that recurs: the generation of its first set
+	HeaderRound    = "Delay-Round"    // likewise: its number, from 1
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
@@ -51,6 +63,12 @@ const (
 	HeaderOver      = "Delay-Over"       // "<generation> <outcome>"
 	HeaderTimer     = "Delay-Timer"      // the key, on a marker
 	HeaderTimerSize = "Delay-Timer-Size" // bytes of the body that a marker stands for
+
+	// On the entry that is the firing of one round and the set of the next: see ParseTimer.
+	HeaderFirst    = "Delay-First"     // the planned time of the first round
+	HeaderPlanned  = "Delay-Planned"   // that of the next
+	HeaderNext     = "Delay-Next"      // when the next is due; none while the series is paused
+	HeaderNextWait = "Delay-Next-Wait" // the next does not fire before that
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
 	HeaderSubject = "Delay-Subject" // where it was published, escaped, at most 256 bytes
@@ -74,14 +92,13 @@ const (
 //	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
 //	2  not believed without its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  the same, of a schedule
+//	4  likewise, of a timer that recurs, or is a schedule
 const (
 	Format         = 4
 	formatForEach  = 1
 	formatSealed   = 2
 	formatOfTimers = 3
-
-	formatOfSchedules = 4
+	formatOfSeries = 4
 )
 
 // Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The headers added on the way take less
@@ -96,6 +113,8 @@ var canonical = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
+		HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderLast, HeaderMissed, HeaderOwner,
+		HeaderSeries, HeaderRound, HeaderFirst, HeaderPlanned, HeaderNext, HeaderNextWait,
 		HeaderCancel, HeaderWord, HeaderFired, HeaderOver, HeaderTimer, HeaderTimerSize,
 		HeaderID, HeaderDue, HeaderAccepted, HeaderMsgID,
 		HeaderFormat, HeaderHop, HeaderAttempts, HeaderFirstFailure, HeaderLastFailure, HeaderRetryAt, HeaderPaced,

@@ -56,6 +56,10 @@ type Request struct {
 	Timer       Timer  // of a named timer that is pending
 	Word        string // of a named timer: the client's own
 
+	Series uint64  // of a timer that recurs: the generation of its first set; zero of any other
+	Round  int     // likewise: its number, from 1
+	Recurs *Series // likewise, while the round is pending
+
 	Scheduler    string // the subject of the schedule that it comes of; empty for what is no schedule's
 	ScheduleNext string // when that fires again, for its consumer
 	Rollup       bool   // Nats-Rollup "sub" at the target
@@ -108,10 +112,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 		Due:      in.At,
 	}
 	addr := p.Names.Parse(in.Subject)
-	target := addr.Target
-	if addr.Schedule() {
-		target = first(in.Header[HeaderTarget])
-	}
+	target := addr.timerTarget(in.Header)
 	targetProblem := p.CheckTarget(target)
 	if targetProblem == nil && !addr.Schedule() {
 		r.Target = target
@@ -153,17 +154,20 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		if addr.Schedule() {
 			r = r.ofSchedule(addr, s)
 		}
-	} else if s.delay[HeaderCancel] != nil || s.delay[HeaderWord] != nil {
-		return r, Problemf(BadOption,
-			"Delay-Cancel and Delay-Word are for named timers: only what has a key can be cancelled")
+	} else if name := s.ofTimers(); name != "" {
+		return r, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
 	}
 	if s.typo != "" {
 		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
 	}
 	due, problem := p.due(in, addr, s)
+	if problem == nil && addr.Form == FormTimer && s.recurs() {
+		r, due, problem = p.series(r, in, s, due)
+	}
 	if problem != nil {
 		return r, problem
 	}
+	r = r.withNext()
 	if due.After(in.At) {
 		r.Due = due
 	}
@@ -324,6 +328,9 @@ func (r Request) options(s split) (Request, *Problem) {
 	if expires != "" {
 		if d, err := levels.ParseDuration(expires); err == nil {
 			r.Expires = r.Due.Add(d)
+		} else if r.Recurs != nil {
+			return r, Problemf(BadOption, "Delay-Expires %s of what recurs: want a duration after each round is due (10m)",
+				excerpt(expires))
 		} else if r.Expires, problem = parseTime(expires); problem != nil {
 			return r, Problemf(BadOption,
 				"Delay-Expires %s: want a duration after due (10m) or a time (RFC 3339 or unix milliseconds)", excerpt(expires))

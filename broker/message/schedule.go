@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"delaybroker/levels"
 )
 
 // This file reads and writes schedules: timers of those who speak the dialect of nats-server's own scheduling. Package
@@ -31,13 +33,16 @@ const (
 type Schedule struct {
 	Subject string
 	Target  string
-	At      time.Time // when it fires
-	TTL     time.Duration
-	TTLEver bool      // the message at the target is to stay: Nats-TTL "never"
-	Rollup  bool      // Nats-Rollup "sub" at the target
+	At      time.Time // when it fires; zero for one that recurs, by one of these:
+	Every   time.Duration
+	Cron    string
+	Zone    string    // of Cron
 	Until   time.Time // it is forgotten then; zero for never
-	MsgID   string    // the client's own Nats-Msg-Id
-	Word    string    // by which the entry is known again
+	TTL     time.Duration
+	TTLEver bool   // the message at the target is to stay: Nats-TTL "never"
+	Rollup  bool   // Nats-Rollup "sub" at the target
+	MsgID   string // the client's own Nats-Msg-Id
+	Word    string // by which the entry is known again
 }
 
 // ScheduleSubject is the subject of a schedule's entries. The stream keeps them among the timers.
@@ -49,6 +54,14 @@ func (n Names) TimerOf(r Request) string {
 		return n.ScheduleSubject(r.Scheduler)
 	}
 	return n.Timer(r.Timer.Key, r.Target)
+}
+
+// timerTarget is the target in a subject or, of a schedule, in its header.
+func (a Address) timerTarget(h Header) string {
+	if a.Schedule() {
+		return first(h[HeaderTarget])
+	}
+	return a.Target
 }
 
 // CheckSchedule judges the subject of a schedule.
@@ -82,6 +95,11 @@ func (p Policy) ScheduleEntry(s Schedule, client Header, body []byte, now time.T
 	}
 	set(h, HeaderTarget, s.Target)
 	setTime(h, HeaderUntil, s.At)
+	if s.Every > 0 {
+		set(h, HeaderEvery, levels.FormatDuration(s.Every))
+	}
+	set(h, HeaderCron, s.Cron)
+	set(h, HeaderZone, s.Zone)
 	set(h, HeaderMsgID, s.MsgID)
 	set(h, HeaderWord, s.Word)
 	switch {
@@ -93,10 +111,12 @@ func (p Policy) ScheduleEntry(s Schedule, client Header, body []byte, now time.T
 	if s.Rollup {
 		set(h, HeaderRollup, rollupSub)
 	}
-	if !s.Until.IsZero() {
-		if h[HeaderExpires] != nil {
-			return nil, Request{}, Problemf(BadOption, "Nats-TTL and Delay-Expires: one of them")
-		}
+	switch {
+	case s.Every > 0 || s.Cron != "":
+		setTime(h, HeaderLast, s.Until)
+	case !s.Until.IsZero() && h[HeaderExpires] != nil:
+		return nil, Request{}, Problemf(BadOption, "Nats-TTL and Delay-Expires: one of them")
+	default:
 		setTime(h, HeaderExpires, s.Until)
 	}
 	r, problem := p.sealSchedule(s.Subject, h, body, now)
@@ -133,9 +153,23 @@ func (p Policy) ours(in Incoming) bool { return p.Keys.Empty() || in.BodyLeft ||
 
 // ofSchedule adds what an entry of a schedule says besides.
 func (r Request) ofSchedule(addr Address, s split) Request {
-	r.Scheduler, r.ScheduleNext = addr.Target, nextPurge
+	r.Scheduler = addr.Target
 	r.MsgID = first(s.delay[HeaderMsgID])
 	r.Rollup = first(s.delay[HeaderRollup]) == rollupSub
+	return r
+}
+
+// withNext says when a schedule fires again, as the server says it.
+func (r Request) withNext() Request {
+	if r.Scheduler == "" {
+		return r
+	}
+	r.ScheduleNext = nextPurge
+	if s := r.Recurs; s != nil {
+		if next, ok := s.Table.After(s.First, s.Planned); ok && (s.Table.Rounds == 0 || r.Round < s.Table.Rounds) {
+			r.ScheduleNext = next.UTC().Format(time.RFC3339Nano)
+		}
+	}
 	return r
 }
 

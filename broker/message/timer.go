@@ -12,7 +12,8 @@ import (
 // This file reads and writes the entries of the timers' stream. A named timer is a subject, delaytimer.<key>.<target…>,
 // and the last entry of the subject is the timer's state:
 //
-//	set     a client's: Delay-For or Delay-Until, with the body
+//	set     a client's: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
+//	round   ours, of a series: the firing of one round and the set of the next, see series.go
 //	cancel  a client's: Delay-Cancel
 //	fired   ours: Delay-Fired, with the body; it is on its way to the target
 //	over    ours: Delay-Over; what became of it
@@ -42,6 +43,7 @@ const (
 	OverEntry                      // ours
 	CursorEntry                    // it says that it is the cursor; see ParseCursor
 	UnprovenEntry                  // it says that it is ours, under a seal of an unknown key
+	PausedEntry                    // ours: a series without a next round
 )
 
 // Outcome is what became of a timer, as its last entry tells for a while.
@@ -64,6 +66,16 @@ type Entry struct {
 	Word       string   // of the client that cancelled it, or that set what is pending, has fired or is over
 	Cancelled  uint64   // the generation that a cancel has cancelled for certain; zero where it expected none
 	First      bool     // of a set: there was none on its subject
+
+	// Of a set or a pause that we wrote of a series: the generation that it was stored in place of, and that round. It has
+	// fired with this entry if By is an instance; otherwise it was missed, moved, or stopped.
+	Replaced uint64
+	Before   Request
+}
+
+// Fires reports whether the entry says that a generation has fired.
+func (e Entry) Fires(generation uint64) bool {
+	return e.Kind == FiredEntry && e.Generation == generation || e.Replaced == generation && generation > 0 && e.By != ""
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -83,7 +95,7 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 	if schedule && !in.KeysRead && !p.ours(in) && p.Keys.unknown(in.Header) {
 		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
 	}
-	if schedule && !p.ours(in) || s.delay[HeaderCancel] == nil || s.delay[HeaderFor] != nil || s.delay[HeaderUntil] != nil || relayed(in.Header) {
+	if schedule && !p.ours(in) || !s.cancels() || relayed(in.Header) {
 		r, problem := p.Parse(in)
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
@@ -98,6 +110,11 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
 		Word: reason(word), Cancelled: expected(in.Header),
 	}
+}
+
+// cancels reports whether it cancels, and does nothing else.
+func (s split) cancels() bool {
+	return s.delay[HeaderCancel] != nil && s.delay[HeaderFor] == nil && s.delay[HeaderUntil] == nil && !s.recurs()
 }
 
 // CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
@@ -148,10 +165,7 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	e.Request.ID = first(in.Header[HeaderID])
 	if fired {
 		addr := p.Names.Parse(in.Subject)
-		target := addr.Target
-		if addr.Schedule() {
-			target = first(in.Header[HeaderTarget])
-		}
+		target := addr.timerTarget(in.Header)
 		s, problem := splitHeader(in.Header, true)
 		r := Request{Subject: escapeSubject(in.Subject), Accepted: in.At, Due: in.At, Target: target, User: s.user}
 		if problem == nil {
@@ -159,6 +173,9 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 			r.Hop--
 		}
 		e.Request, e.Problem = r, problem
+		if _, round := in.Header[HeaderFirst]; round {
+			return p.parseRound(in, s, e, forged)
+		}
 	}
 	return e
 }
@@ -218,8 +235,11 @@ func (p Policy) timerDue(in Incoming, s split) (time.Time, *Problem) {
 			return in.At, problem
 		}
 		return due, p.tooFar(in.At, due)
+	case !hasFor && s.recurs():
+		return time.Time{}, nil
 	case !hasFor:
-		return in.At, Problemf(BadTimer, "it neither sets a timer nor cancels it: Delay-For, Delay-Until or Delay-Cancel")
+		return in.At, Problemf(BadTimer, "it neither sets a timer nor cancels it: Delay-For, Delay-Until, Delay-Every, "+
+			"Delay-Cron or Delay-Cancel")
 	}
 	d, err := levels.ParseDuration(wait)
 	if err != nil {
@@ -250,16 +270,19 @@ func replacing(problem *Problem, generation uint64) *Problem {
 
 // markerHeader is the header of a timer's marker on its next publish into a level.
 func (r Request) markerHeader() Header {
-	h := make(Header, 10)
+	h := make(Header, 12)
 	r.identify(h, r.NatsMsgID(r.Hop+1)+"/timer") // a message that has fired may be in the same level, under the other id
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
+	if r.Series > 0 {
+		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
+	}
 	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderTimer, r.Timer.Key)
 	set(h, HeaderTarget, r.Target)
 	setCount(h, HeaderTimerSize, r.Timer.Size)
 	if r.Scheduler != "" {
-		set(h, HeaderFormat, strconv.Itoa(formatOfSchedules))
+		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
 		set(h, HeaderScheduler, r.Scheduler)
 	}
 	return h
@@ -288,7 +311,7 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	delete(h, headerNatsMsgID)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
 	if r.Scheduler != "" { // its subject does not name the target
-		set(h, HeaderFormat, strconv.Itoa(formatOfSchedules))
+		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
 		set(h, HeaderTarget, r.Target)
 	}
 	set(h, HeaderFired, strconv.FormatUint(generation, 10)+" "+by)

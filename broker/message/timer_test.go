@@ -50,7 +50,7 @@ func TestBadTimers(t *testing.T) {
 		code    message.Code
 		hint    string
 	}{
-		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until or Delay-Cancel"},
+		{timerSubject, nil, message.BadTimer, "Delay-For, Delay-Until, Delay-Every, Delay-Cron or Delay-Cancel"},
 		{timerSubject, []string{"X-Mine: 1"}, message.BadTimer, "generation 7; what it replaced is gone"},
 		{timerSubject, []string{"Delay-For: 1.5s"}, message.BadTime, "Delay-For"},
 		{timerSubject, []string{"Delay-For: "}, message.BadTime, "Delay-For"},
@@ -181,7 +181,9 @@ func TestTimerTravels(t *testing.T) {
 func FuzzTimer(f *testing.F) {
 	for _, lines := range [][]string{
 		{"Delay-For: 1h"}, {"Delay-Until: 1795176000", "X: y"}, {"Delay-Cancel: 1"}, {"Delay-Fired: 7 me"},
-		{"Delay-Over: 7 x"},
+		{"Delay-Over: 7 x"}, {"Delay-Every: 15m", "Delay-Jitter: 1m", "Delay-Rounds: 3"},
+		{"Delay-Cron: 0 3 * * *", "Delay-Time-Zone: Europe/Berlin", "Delay-Missed-Rounds: all"},
+		{"Delay-Fired: 3 x", "Delay-First: 1795176000", "Delay-Next: 1795176000", "Delay-Every: 1m"},
 		{"delay-cancel: ", "delay-for: 1s"},
 		{"Delay-For: 1m", "Delay-Seal: AAAAAAAA.x", "Delay-Fired: 3 x"},
 	} {
@@ -219,6 +221,9 @@ func FuzzTimer(f *testing.F) {
 		in := timerEntry(subject, 8, wire(t, fired))
 		if got := p.ParseTimer(in); got.Kind != message.FiredEntry || got.Problem != nil || got.Request.ID != e.Request.ID {
 			t.Errorf("%q: fired %+v", subject, got)
+		}
+		if r := e.Request; r.Recurs != nil {
+			checkRounds(t, k, p, in.Subject, r)
 		}
 	})
 }

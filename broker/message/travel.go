@@ -24,7 +24,7 @@ func (r Request) HopHeader() Header {
 	if r.Timer.Pending() {
 		return r.markerHeader()
 	}
-	h := r.userHeader(24)
+	h := r.userHeader(26)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -49,7 +49,7 @@ func (r Request) HopHeader() Header {
 
 // TargetHeader is the header of the message at its target.
 func (r Request) TargetHeader() Header {
-	h := r.userHeader(10)
+	h := r.userHeader(12)
 	r.identify(h, r.ID)
 	r.setSchedule(h)
 	if r.Rollup {
@@ -64,7 +64,7 @@ func (r Request) TargetHeader() Header {
 
 // DeadHeader is the header of the message's dead letter.
 func (r Request) DeadHeader(p *Problem) Header {
-	h := r.userHeader(18)
+	h := r.userHeader(20)
 	r.identify(h, r.DeadMsgID())
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	if r.Hop > 0 {
@@ -87,6 +87,10 @@ func (r Request) identify(h Header, msgID string) {
 	setTime(h, HeaderDue, r.Due)
 	setTime(h, HeaderAccepted, r.Accepted)
 	set(h, HeaderMsgID, r.MsgID)
+	if r.Series > 0 {
+		set(h, HeaderSeries, strconv.FormatUint(r.Series, 10))
+		setCount(h, HeaderRound, r.Round)
+	}
 }
 
 func (r Request) failures(h Header) {
@@ -123,6 +127,8 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Deferred:     reason(f.text(HeaderDeferred)),
 		Allowed:      f.count(HeaderAllowed, optional),
 		Word:         reason(f.text(HeaderWord)),
+		Series:       f.sequence(HeaderSeries),
+		Round:        f.count(HeaderRound, optional),
 	}
 	in = f.parseMarker(f.readSchedule(in))
 	format := f.count(HeaderFormat, required)
@@ -214,6 +220,19 @@ func (f *fields) count(name string, needed bool) int {
 		return 0
 	}
 	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		f.refuse(name, excerpt(v))
+	}
+	return n
+}
+
+// sequence reads the number of a message in a stream, which may be missing.
+func (f *fields) sequence(name string) uint64 {
+	v := f.text(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
 	if err != nil || n < 1 {
 		f.refuse(name, excerpt(v))
 	}

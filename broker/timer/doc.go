@@ -22,9 +22,12 @@
 //   - The firing has the body with it. Whoever finds a firing whose instance is gone delivers it from there.
 //   - An answer that did not come, or that can mean two things, decides nothing: the leader is asked for the last entry
 //     (Judge).
+//   - What has fired is delivered, whatever a client puts over it who expects nothing. So where something else stands,
+//     the leader is asked for what came right behind the generation.
 //   - An entry is removed only after all entries before it on its subject, each after the answer for the one before.
 //     A server that is killed may forget deletes, the last ones first; so no entry ever stands again without what came
-//     after it. (What has a later entry behind it may go at any time.)
+//     after it. (What has a later entry behind it may go at any time.) A firing alone is left out by whoever has not
+//     settled it: it stays, and nothing else does that came before.
 //   - The cursor is an optimisation, the stream is the truth. Whatever is lost besides the stream makes a timer late,
 //     and never loses it: the sweep finds what is overdue.
 //   - The sweep looks at what is overdue by a minute, at a take-over and then as often as it costs a hundredth of a
@@ -41,7 +44,8 @@
 //	delivered, not removed         once more, under one id; then removed    TestTimerDeliveredAndNotRemoved
 //	removed, marker not committed  the marker finds nothing, and goes       TestTimerRemovedAndMarkerNot
 //	cancel stored                  likewise                                 TestTimerCancelledWhileItsMarkerWaits
-//	set by a client over a firing  nobody delivers the old one              TestTimerSetOverItsFiring
+//	set by a client over a firing  as if it had not been set                TestTimerSetOverItsFiring
+//	what was set is over, too      the firing stays                         TestFiringStaysUntilItIsSettled
 //	two owners for a moment        one is refused, and waits                TestTimerWithTwoOwners
 //	no room                        late, never lost, still to be cancelled  TestTimerWithoutRoom
 //	a pass that is cut short       the next, a minute later                 TestSweepAfterTrouble

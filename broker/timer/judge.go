@@ -25,7 +25,8 @@ type Firing struct {
 	By         string    // this instance
 }
 
-// Found is the last entry of the firing's subject, as the leader of the stream gives it.
+// Found is the last entry of the firing's subject, as the leader of the stream gives it, or the firing's own where a
+// client has put something over it.
 type Found struct {
 	None     bool      // there is none, and so it was after LastSeq was read
 	LastSeq  uint64    // of the stream, if there is none, or an older one than the generation

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	_ "time/tzdata" // zones, for machines that have none
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"

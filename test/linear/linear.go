@@ -34,16 +34,9 @@ type Op struct {
 	Return   time.Time // does not count for what is unknown
 }
 
-// Rules are what may happen besides.
-type Rules struct {
-	// Overtaken allows that a firing is decided and not delivered, if it is replaced by somebody who expects nothing: so
-	// it is where its broker dies in between, or is not answered.
-	Overtaken bool
-}
-
 // Explain reports whether there is such an order.
-func Explain(ops []Op, r Rules) bool {
-	s := search{ops: ops, rules: r, told: make(map[uint64]bool), seen: make(map[node]bool)}
+func Explain(ops []Op) bool {
+	s := search{ops: ops, told: make(map[uint64]bool), seen: make(map[node]bool)}
 	for _, o := range ops {
 		if o.Kind != Fire && o.Result == Done {
 			s.told[o.Sequence] = true
@@ -58,7 +51,6 @@ type state struct {
 	begun   bool   // there was one, told or not
 	pending bool
 	wild    bool // and its generation is one that nobody was told of
-	fired   bool // decided, and neither delivered nor replaced
 
 	cancelled uint64 // generation whose cancel is the last entry; zero if there is none, or nobody was told of it
 }
@@ -70,10 +62,9 @@ type node struct {
 
 // search is one search for an order.
 type search struct {
-	ops   []Op
-	rules Rules
-	told  map[uint64]bool // generations that somebody was told of
-	seen  map[node]bool
+	ops  []Op
+	told map[uint64]bool // generations that somebody was told of
+	seen map[node]bool
 }
 
 func (s *search) from(n node) bool {
@@ -98,9 +89,6 @@ func (s *search) from(n node) bool {
 			return true
 		}
 	}
-	if s.rules.Overtaken && n.pending {
-		return s.from(node{n.done, state{last: n.last, begun: true, fired: true}})
-	}
 	return false
 }
 
@@ -111,7 +99,7 @@ func (s *search) complete(n node) bool {
 			return false
 		}
 	}
-	return !n.pending && !n.fired
+	return !n.pending
 }
 
 // after returns the state after an op, or false if the op cannot have this answer there.
@@ -120,7 +108,7 @@ func (s *search) after(was state, o Op) (state, bool) {
 		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !s.told[o.Sequence]
 		return state{last: o.Sequence, begun: true}, was.pending && fits
 	}
-	fits := o.Expects < 0 || o.Expects == 0 && !was.pending && !was.fired ||
+	fits := o.Expects < 0 || o.Expects == 0 && !was.pending ||
 		was.pending && !was.wild && uint64(o.Expects) == was.last
 	if o.Result == Refused {
 		// What has fired may not be forgotten yet, so that "only if there is none" is refused.

@@ -72,45 +72,15 @@ func TestExplain(t *testing.T) {
 		"cancelled again after it has fired":        {[]Op{set, fire, asked(1, 30)}, false},
 
 		"decided, replaced, not delivered":         {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
+		"decided, cancelled, not delivered":        {[]Op{set, late, op(Cancel, -1, 4, 12, 13)}, false},
+		"decided, replaced, delivered":             {[]Op{set, fire, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, true},
 		"decided and replaced where none had been": {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 	} {
 		for range 2 { // whatever the order in which they are given
-			if got := Explain(tt.ops, Rules{}); got != tt.want {
+			if got := Explain(tt.ops); got != tt.want {
 				t.Errorf("%s: %t, want %t", name, got, tt.want)
 			}
 			slices.Reverse(tt.ops)
-		}
-	}
-}
-
-// TestOvertaken: where a broker may die between its decision and the delivery, who replaces whatever there is may
-// replace a firing. Who expects something does not.
-func TestOvertaken(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	op := func(kind Kind, expects int64, sequence uint64, result Result) Op {
-		at = at.Add(1)
-		o := Op{Kind: kind, Expects: expects, Result: result, Sequence: sequence, Call: at}
-		at = at.Add(1)
-		o.Return = at
-		return o
-	}
-	set, late := op(Set, 0, 1, Done), op(Cancel, 1, 0, Refused)
-	whatever, fire := op(Set, -1, 4, Done), op(Fire, 0, 4, Done)
-	none, cancel := op(Set, 0, 4, Done), op(Cancel, -1, 4, Done)
-	none.Call, none.Return, fire.Return = whatever.Call, whatever.Return, none.Return
-	for name, tt := range map[string]struct {
-		ops  []Op
-		want bool
-	}{
-		"replaced":               {[]Op{set, late, whatever, fire}, true},
-		"cancelled":              {[]Op{set, late, cancel}, true},
-		"replaced by none":       {[]Op{set, late, none, fire}, false},
-		"never delivered":        {[]Op{set, late}, false},
-		"too late to be brought": {[]Op{set, whatever, fire, op(Fire, 0, 1, Done)}, false},
-	} {
-		if got := Explain(tt.ops, Rules{Overtaken: true}); got != tt.want {
-			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}
 }

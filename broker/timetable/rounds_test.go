@@ -1,0 +1,92 @@
+package timetable
+
+import (
+	"testing"
+	"time"
+)
+
+// TestDecide: which round comes next is a matter of the table, the round, the time and the policy, and of nothing else.
+func TestDecide(t *testing.T) {
+	first := at("2026-11-20T10:00:00Z")
+	series := Series{ID: 7, First: first}
+	after := func(d time.Duration) time.Time { return first.Add(d) }
+	nth := func(n int, planned ...time.Duration) Round {
+		return Round{Number: n, Planned: after(append(planned, 0)[0])}
+	}
+	const m, s5, ms = time.Minute, 5 * time.Second, time.Millisecond
+	for name, tt := range map[string]struct {
+		words    Words
+		round    Round
+		now      time.Duration
+		fire     bool
+		number   int           // of the next; zero for none
+		due      time.Duration // of the next
+		wait     time.Duration // of the next; zero for none
+		movedDue time.Duration // of the round; zero where it is due as planned
+	}{
+		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0},
+		"late by a bit":             {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0},
+		"the last by number":        {Words{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0},
+		"the last by time":          {Words{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0},
+		"one late, then on":         {Words{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0},
+		"one, at the moment of one": {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0},
+		"skip":                      {Words{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0},
+		"skip, late by a minute":    {Words{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0},
+		"skip, late by more":        {Words{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0},
+		"skip, the next is due":     {Words{Every: "5s", Missed: "skip"}, nth(2), s5, false, 2, 2 * s5, 0, 0},
+		"skip, and it was the last": {Words{Every: "10m", Missed: "skip", Last: first}, nth(1), 2 * m, false, 0, 0, 0, 0},
+		"skip keeps the number": {Words{Every: "10m", Missed: "skip", Rounds: "2"}, nth(2),
+			15 * m, false, 2, 20 * m, 0, 0},
+		"all, each":                  {Words{Every: "10m", Missed: "all"}, nth(2), 35 * m, true, 3, 10 * m, 35*m + 100*ms, 0},
+		"all, caught up":             {Words{Every: "10m", Missed: "all"}, nth(2), 9 * m, true, 3, 10 * m, 0, 0},
+		"moved later":                {Words{Every: "10m"}, nth(2), 4 * m, true, 3, 10 * m, 0, 4 * m},
+		"moved beyond others":        {Words{Every: "10m", Missed: "all"}, nth(2), 34 * m, true, 3, 40 * m, 0, 34 * m},
+		"moved earlier":              {Words{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m},
+		"cron":                       {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0},
+		"cron, first out of the way": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0},
+	} {
+		table, err := Parse(tt.words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tt.round
+		if r.Due = r.Planned; tt.movedDue > 0 {
+			r.Due = after(tt.movedDue)
+		}
+		want := Decision{Fire: tt.fire}
+		if tt.number > 0 {
+			want.Next = Round{Number: tt.number, Planned: after(tt.due), Due: after(tt.due)}
+		}
+		if tt.wait > 0 {
+			want.Wait = after(tt.wait)
+		}
+		if got := table.Decide(series, r, after(tt.now)); got != want {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
+		}
+	}
+}
+
+// TestJitter: it is never early, differs between rounds, is the same for everybody, and moves no later round.
+func TestJitter(t *testing.T) {
+	table, err := Parse(Words{Every: "10m", Jitter: "5m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}
+	r := table.Round(s, 1, s.First)
+	seen := make(map[time.Duration]bool)
+	for n := range 200 {
+		late := r.Due.Sub(r.Planned)
+		if !r.Planned.Equal(s.First.Add(time.Duration(n)*table.Every)) || late < 0 || late >= table.Jitter {
+			t.Fatalf("round %d is planned for %s, and due %s later", r.Number, r.Planned, late)
+		}
+		seen[late] = true
+		if again := table.Round(s, r.Number, r.Planned); again != r {
+			t.Fatalf("somebody else computes %+v for %+v", again, r)
+		}
+		r = table.Decide(s, r, r.Due).Next
+	}
+	if len(seen) < 150 {
+		t.Errorf("only %d of 200 differ", len(seen))
+	}
+}

@@ -1,0 +1,152 @@
+package timetable
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the same zones on every machine
+)
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// TestParseSaysWhatToChange: a table that is refused names its word, and what is wanted instead.
+func TestParseSaysWhatToChange(t *testing.T) {
+	for _, tt := range []struct {
+		words      Words
+		word, says string
+	}{
+		{Words{}, "every", "how often"},
+		{Words{Every: "15m", Cron: "@daily"}, "every", "one of them"},
+		{Words{Every: "999ms"}, "every", "at least 1s"},
+		{Words{Every: "15 minutes"}, "every", "unit"},
+		{Words{Every: "-1h"}, "every", "start with a digit"},
+		{Words{Every: "1h", Zone: "Europe/Berlin"}, "zone", "for cron"},
+		{Words{Cron: "* * * *"}, "cron", "five fields"},
+		{Words{Cron: "* * * * * * *"}, "cron", "five fields"},
+		{Words{Cron: "61 * * * *"}, "cron", "five fields"},
+		{Words{Cron: "@every 5m"}, "cron", "say every"},
+		{Words{Cron: "@reboot"}, "cron", "@daily"},
+		{Words{Cron: "TZ=UTC 0 3 * * *"}, "cron", "stands by itself"},
+		{Words{Cron: "0 0 30 2 *"}, "cron", "never comes"},
+		{Words{Cron: "0 0 31 4,6,9,11 *"}, "cron", "never comes"},
+		{Words{Cron: strings.Repeat("1,", 200) + "1 * * * *"}, "cron", "too long"},
+		{Words{Cron: "@daily", Zone: "Mars/Olympus"}, "zone", "there is no zone"},
+		{Words{Cron: "@daily", Zone: "Local"}, "zone", "there is no zone"},
+		{Words{Cron: "@daily", Zone: "../../etc/passwd"}, "zone", "there is no zone"},
+		{Words{Every: "1m", Jitter: "1m"}, "jitter", "less than 1m"},
+		{Words{Cron: "*/10 * * * * *", Jitter: "10s"}, "jitter", "less than 10s"},
+		{Words{Every: "1m", Jitter: "x"}, "jitter", "number"},
+		{Words{Every: "1m", Missed: "some"}, "missed", "skip, one or all"},
+		{Words{Every: "1m", Rounds: "0"}, "rounds", "at least 1"},
+		{Words{Every: "1m", Rounds: "ten"}, "rounds", "at least 1"},
+	} {
+		_, err := Parse(tt.words)
+		refused, ok := errors.AsType[*Error](err)
+		if !ok || refused.Word != tt.word || !strings.Contains(refused.Sentence, tt.says) {
+			t.Errorf("%+v: %v; want %s, with %q", tt.words, err, tt.word, tt.says)
+		}
+	}
+}
+
+// TestWordsAreTheTable: what is written of a table is read as the same table.
+func TestWordsAreTheTable(t *testing.T) {
+	for _, w := range []Words{
+		{Every: "1h30m", Jitter: "5m", Missed: "all", Rounds: "7", Last: at("2030-01-01T00:00:00Z")},
+		{Every: "1s500ms", Missed: "one"},
+		{Cron: "0 3 * * *", Zone: "Europe/Berlin", Missed: "skip"},
+		{Cron: "*/5 30 3 1 JAN,jul THU", Missed: "one"},
+		{Cron: "@daily", Missed: "one"},
+	} {
+		table, err := Parse(w)
+		if err != nil || table.Words() != w {
+			t.Errorf("%+v is written %+v, %v", w, table.Words(), err)
+		}
+	}
+}
+
+// TestInterval: no two rounds come closer than a table says, by which its bodies and its jitter are bounded.
+func TestInterval(t *testing.T) {
+	for cron, want := range map[string]time.Duration{
+		"* * * * * *":   time.Second,
+		"*/7 * * * * *": 4 * time.Second, // 56, 0
+		"0 * * * * *":   time.Minute,
+		"*/15 * * * *":  15 * time.Minute,
+		"0,59 * * * *":  time.Minute,
+		"30 */6 * * *":  6 * time.Hour,
+		"0 0,23 * * *":  time.Hour,
+		"@daily":        24 * time.Hour,
+		"@yearly":       24 * time.Hour,
+	} {
+		table, err := Parse(Words{Cron: cron})
+		if err != nil || table.Interval() != want {
+			t.Errorf("%s: %s, %v; want %s", cron, table.Interval(), err, want)
+		}
+	}
+}
+
+// TestEveryKeepsInStep: the time of each round is computed from the first, over centuries and from before them.
+func TestEveryKeepsInStep(t *testing.T) {
+	table, err := Parse(Words{Every: "7s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := at("2026-11-20T10:00:00Z")
+	for after, want := range map[string]string{
+		"2026-11-20T09:00:00Z": "2026-11-20T10:00:00Z",
+		"2026-11-20T10:00:00Z": "2026-11-20T10:00:07Z",
+		"2026-11-20T10:00:06Z": "2026-11-20T10:00:07Z",
+		"2026-11-20T10:00:07Z": "2026-11-20T10:00:14Z",
+	} {
+		if next, ok := table.After(first, at(after)); !ok || !next.Equal(at(want)) {
+			t.Errorf("after %s: %s", after, next)
+		}
+	}
+	old := at("0001-01-01T00:00:00Z")
+	next, ok := table.After(old, first)
+	if since := next.Unix() - old.Unix(); !ok || since%7 != 0 || !next.After(first) || next.Sub(first) > 7*time.Second {
+		t.Errorf("out of step: %s", next)
+	}
+	if next, ok := table.After(first, at("9999-12-31T23:59:59Z")); ok {
+		t.Errorf("there is a round at %s, which cannot be written", next)
+	}
+}
+
+// TestStart: the first round is when it is asked for, or the next of the table. An asked time that has passed gives the
+// step.
+func TestStart(t *testing.T) {
+	set := at("2026-11-20T10:00:20Z")
+	for _, tt := range []struct {
+		words Words
+		asked string
+		want  string // empty for none
+	}{
+		{Words{Every: "1m"}, "", "2026-11-20T10:01:20Z"},
+		{Words{Every: "1m"}, "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
+		{Words{Every: "24h"}, "2020-01-01T03:00:00Z", "2026-11-21T03:00:00Z"},
+		{Words{Cron: "*/15 * * * *"}, "", "2026-11-20T10:15:00Z"},
+		{Words{Cron: "*/15 * * * *"}, "2026-11-20T10:03:00Z", "2026-11-20T10:03:00Z"},
+		{Words{Cron: "*/15 * * * *"}, "2020-01-01T03:00:00Z", "2026-11-20T10:15:00Z"},
+		{Words{Every: "1m", Last: at("2026-11-20T10:01:00Z")}, "", ""},
+		{Words{Cron: "@yearly", Last: at("2026-12-01T00:00:00Z")}, "", ""},
+	} {
+		table, err := Parse(tt.words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked time.Time
+		if tt.asked != "" {
+			asked = at(tt.asked)
+		}
+		first, ok := table.Start(set, asked)
+		if ok != (tt.want != "") || ok && !first.Equal(at(tt.want)) {
+			t.Errorf("%+v, asked for %q: %s, %t; want %q", tt.words, tt.asked, first, ok, tt.want)
+		}
+	}
+}
