@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -41,43 +42,87 @@ func parseCron(pattern string) (expr string, err error) {
 	return strings.Join(words, " "), nil
 }
 
-// parse checks a list of ranges, and writes it with numbers.
+// parse reads a list of ranges, and writes the values that match, for parsers with other rules about ranges.
 func (f field) parse(word string) (string, error) {
-	var all []string
+	var values [64]bool
+	any, empty := false, true
 	for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' }) {
-		span, step, stepped := strings.Cut(part, "/")
-		low, high, ranged := strings.Cut(span, "-")
-		out := "*"
-		if low != "*" && low != "?" {
-			from, err := f.value(low)
-			if err != nil {
-				return "", err
-			}
-			out = strconv.Itoa(from)
-			if ranged {
-				to, err := f.value(high)
-				if err != nil {
-					return "", err
-				}
-				if to < from {
-					return "", fmt.Errorf("%q: it ends before it begins", part)
-				}
-				out += "-" + strconv.Itoa(to)
-			}
+		low, high, step, star, err := f.span(part)
+		if err != nil {
+			return "", fmt.Errorf("%q: %w", part, err)
 		}
-		if stepped {
-			n, err := strconv.Atoi(step)
-			if err != nil || n < 1 {
-				return "", fmt.Errorf("%q: want a step from 1", part)
-			}
-			out += "/" + strconv.Itoa(n)
+		any, empty = any || star && step == 1, false
+		for v := low; v <= high; v += step {
+			values[v] = true
 		}
-		all = append(all, out)
 	}
-	if len(all) == 0 {
+	switch {
+	case empty:
 		return "", fmt.Errorf("%q: an empty list", word)
+	case any:
+		return "*", nil
 	}
-	return strings.Join(all, ","), nil
+	return compact(values), nil
+}
+
+// span reads a value, a range or a star, with a step or without. A value with a step goes on to the end.
+func (f field) span(part string) (low, high, step int, star bool, err error) {
+	span, every, stepped := strings.Cut(part, "/")
+	from, to, ranged := strings.Cut(span, "-")
+	low, high, step, star = f.min, f.max, 1, from == "*" || from == "?"
+	if !star {
+		if low, err = f.value(from); err != nil {
+			return 0, 0, 0, false, err
+		}
+		if ranged {
+			if high, err = f.value(to); err != nil {
+				return 0, 0, 0, false, err
+			}
+		} else if !stepped {
+			high = low
+		}
+	}
+	if stepped {
+		step, err = strconv.Atoi(every)
+	}
+	switch {
+	case err != nil:
+		return 0, 0, 0, false, err
+	case step < 1:
+		return 0, 0, 0, false, errors.New("want a step from 1")
+	case low > high:
+		return 0, 0, 0, false, errors.New("it ends before it begins")
+	}
+	return low, high, min(step, len([64]bool{})), star, nil
+}
+
+// compact writes values, runs of them as ranges.
+func compact(values [64]bool) string {
+	var all []int
+	for v, ok := range values {
+		if ok {
+			all = append(all, v)
+		}
+	}
+	var words []string
+	for len(all) > 0 {
+		n := 1
+		for n+1 < len(all) && all[n+1]-all[n] == all[1]-all[0] {
+			n++
+		}
+		switch {
+		case n < 2: // no three in a row
+			words = append(words, strconv.Itoa(all[0]))
+			all = all[1:]
+			continue
+		case all[1]-all[0] == 1:
+			words = append(words, fmt.Sprintf("%d-%d", all[0], all[n]))
+		default:
+			words = append(words, fmt.Sprintf("%d-%d/%d", all[0], all[n], all[1]-all[0]))
+		}
+		all = all[n+1:]
+	}
+	return strings.Join(words, ",")
 }
 
 func (f field) value(word string) (int, error) {

@@ -103,7 +103,8 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 			wait(ctx, pause)
 			continue
 		}
-		known := see.word == a.word && time.Since(see.set) < remembered
+		known := see.word == a.word || a.Wish.Schedule.MsgID != "" && see.msgID == a.Wish.Schedule.MsgID && !a.Cancel
+		known = known && time.Since(see.set) < remembered
 		switch {
 		case known && a.doubt:
 			return a.stored(see.generation), nil
@@ -136,6 +137,7 @@ type sight struct {
 	generation uint64
 	set        time.Time
 	word       string
+	msgID      string // of the client; not known of what is over
 }
 
 // look reads the last entry from the leader.
@@ -146,20 +148,24 @@ func (a *attempt) look(ctx context.Context) (sight, error) {
 	if err != nil || found.None {
 		return sight{}, err
 	}
-	e := found.Entry
-	see := sight{sequence: found.Sequence, generation: found.Sequence, set: found.At, word: e.Word}
+	e, r := found.Entry, found.Entry.Request
+	see := sight{
+		sequence: found.Sequence, generation: found.Sequence, set: found.At, word: e.Word, msgID: r.MsgID,
+	}
 	switch e.Kind {
 	case message.UnprovenEntry:
 		return sight{}, errUnknown // until its key is known
-	case message.SetEntry:
-		if e.Problem == nil {
-			see.visible = found.Sequence
-		}
 	case message.FiredEntry, message.OverEntry:
 		see.generation = e.Generation
-		if id, err := message.ParseID(e.Request.ID); err == nil {
+		if id, err := message.ParseID(r.ID); err == nil {
 			see.set = id.At
 		}
+	}
+	if r.Series > 0 { // who asked for it knows the sequence of its first round
+		see.generation, see.set = r.Series, r.Accepted
+	}
+	if (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil {
+		see.visible = see.generation
 	}
 	return see, nil
 }

@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/conf"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/dialect"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
@@ -145,6 +146,13 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
 		{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
+		{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
+			Schedules: dialect.Grounds{
+				{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}}, {Subjects: "plans.b.>", Targets: []string{"mail.x"}},
+			}}, true},
+		{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: dialect.Grounds{{Subjects: "plans.>"}}}, false},
+		{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: dialect.Grounds{
+			{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 		{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
 		{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
 		{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
@@ -255,6 +263,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"DELAY_JOURNAL_BYTES":     "1 zettabite",
 		"DELAY_TIMERS":            "perhaps",
 		"DELAY_REPLY_PREFIXES":    "_INBOX.>",
+		"DELAY_SCHEDULES":         "plans.>",
 		"DELAY_TIMER_HISTORY":     "for ever",
 		"DELAY_INBOX_PREFIX":      "inbox.>",
 		"DELAY_HTTP_ADDR":         "8422",
