@@ -14,7 +14,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/dialect"
+	"delaybroker/broker/message"
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
@@ -164,7 +164,7 @@ func (s *stage) config() (broker.Config, error) {
 	modes, err := deliver.ParseModes(s.modes)
 	return broker.Config{Ladder: ladder, Attempts: 2, DedupWindow: time.Minute, Deliver: modes,
 		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"},
-		Schedules: dialect.ParseGrounds("schedules.orders.>=orders.>", nil)}, err
+		Schedules: message.ParseGrounds("schedules.orders.>=orders.>", nil)}, err
 }
 
 // prepare creates the streams of the broker and of the tenants.

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/dialect"
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -24,7 +24,7 @@ import (
 // schedulesOn is the configuration of a broker that takes schedules for orders and mail.
 func schedulesOn(t testing.TB) broker.Config {
 	cfg := timersOn(t)
-	cfg.Schedules = dialect.ParseGrounds("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
+	cfg.Schedules = message.ParseGrounds("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
 	return cfg
 }
 

@@ -75,10 +75,9 @@ func (c Config) checkSchedules(all *FieldErrors) {
 	if len(c.Schedules) == 0 {
 		return
 	}
-	if names, err := message.NewNames(c.Prefix); err == nil {
-		if err := c.Schedules.Check(names.Roots()); err != nil {
-			all.refuse("Schedules", "", "%v", err)
-		}
+	names, _ := message.NewNames(c.Prefix) // what is wrong with the prefix is said elsewhere
+	if err := c.Schedules.Check(names.Roots()); err != nil {
+		all.refuse("Schedules", "", "%v", err)
 	}
 	if !c.Timers {
 		all.refuse("Schedules", "", "schedules are kept in the stream of timers: leave Timers on")

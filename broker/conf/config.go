@@ -8,7 +8,6 @@ import (
 
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/history"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
@@ -125,7 +124,7 @@ type Config struct {
 
 	// Schedules are where schedules are asked for in the dialect of nats-server, and for which targets: see package
 	// dialect. Empty is nowhere.
-	Schedules dialect.Grounds
+	Schedules message.Grounds
 
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;

@@ -2,9 +2,9 @@
 // Nats-Schedule, on subjects that no stream listens on. So the clients' own options for schedules work as they are, and
 // their targets may be in any stream.
 //
-//	Grounds   where schedules are asked for, and which targets they may have there
-//	Judge     decides about a request as the server would: pure, and in the server's order
-//	Service   receives, has the entry stored, and answers
+//	message.Grounds   where schedules are asked for, and which targets they may have there
+//	Judge             decides about a request as the server would: pure, and in the server's order
+//	Service           receives, has the entry stored, and answers
 //
 // What is stored is a timer: package message (schedule.go) writes and reads the entry, and from then on it is armed,
 // fired and delivered as any timer.

@@ -65,12 +65,12 @@ func get(h message.Header, name string) (value string, given bool) {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg), and in its order: first
 // what stands in the headers of every message, then the schedule. Stream is the one that answers. Grounds say which
 // targets there are.
-func Judge(all Grounds, stream string, r Request, now time.Time) (Wish, *Refusal) {
+func Judge(all message.Grounds, stream string, r Request, now time.Time) (Wish, *Refusal) {
 	w := Wish{Schedule: message.Schedule{Subject: r.Subject}}
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
-	ground, _ := all.of(r.Subject)
+	ground, _ := all.Of(r.Subject)
 	pattern, _ := get(r.Header, hSchedule)
 	zone, zoned := get(r.Header, hZone)
 	if refused := w.times(pattern, zone, zoned, now); refused != nil {
@@ -178,7 +178,7 @@ func (w *Wish) times(pattern, zone string, zoned bool, now time.Time) *Refusal {
 }
 
 // options reads the rest of a schedule.
-func (w *Wish) options(all Grounds, ground Ground, r Request) *Refusal {
+func (w *Wish) options(all message.Grounds, ground message.Ground, r Request) *Refusal {
 	if v, _ := get(r.Header, hTTL); v != "" {
 		var ok bool
 		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
@@ -193,13 +193,13 @@ func (w *Wish) options(all Grounds, ground Ground, r Request) *Refusal {
 		return &badRollup
 	}
 	target, _ := get(r.Header, hTarget)
-	_, plans := all.of(target)
+	_, plans := all.Of(target)
 	switch {
 	case !literal(target) || target == r.Subject:
 		return &badTarget
 	case plans:
 		return badTarget.because("it is the subject of a schedule")
-	case !ground.allows(target):
+	case !ground.Allows(target):
 		return badTarget.because("none of those that schedules here may have (DELAY_SCHEDULES)")
 	}
 	w.Schedule.Target = target
@@ -217,7 +217,7 @@ func (w *Wish) options(all Grounds, ground Ground, r Request) *Refusal {
 
 // purges reads whether it ends another schedule. The server would store the message that says so; here it is kept
 // nowhere.
-func (w *Wish) purges(ground Ground, r Request) *Refusal {
+func (w *Wish) purges(ground message.Ground, r Request) *Refusal {
 	next, _ := get(r.Header, hNext)
 	scheduler, _ := get(r.Header, hScheduler)
 	switch {

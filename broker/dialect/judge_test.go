@@ -14,7 +14,7 @@ import (
 
 var (
 	now     = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	grounds = ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
+	grounds = message.ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
 )
 
 func judge(subject, body string, headers ...string) (Wish, *Refusal) {
@@ -79,12 +79,12 @@ func TestGroundsAreChecked(t *testing.T) {
 		"plans.>=orders.>,other.>=>,third.x=mail.>":  "",
 		"plans.orders.>=orders.> plans.mail.>=mail.": "target pattern",
 	} {
-		err := ParseGrounds(list, nil).Check(roots)
+		err := message.ParseGrounds(list, nil).Check(roots)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", list, err, want)
 		}
 	}
-	if err := ParseGrounds("plans.>", []string{"public.>"}).Check(roots); err != nil {
+	if err := message.ParseGrounds("plans.>", []string{"public.>"}).Check(roots); err != nil {
 		t.Errorf("with the targets that headers may name: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ const (
 // Config says how a Service works.
 type Config struct {
 	Conn          *nats.Conn // to listen and to answer
-	Grounds       Grounds
+	Grounds       message.Grounds
 	Policy        message.Policy
 	Entries       control.Entries
 	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot

@@ -8,7 +8,6 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/page"
 	"delaybroker/cmd/embedded"
@@ -84,7 +83,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
-		Schedules:       dialect.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
+		Schedules:       message.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
 		Secrets:         message.Words(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",

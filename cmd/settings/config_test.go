@@ -13,7 +13,6 @@ import (
 	"delaybroker/broker/attempts"
 	"delaybroker/broker/conf"
 	"delaybroker/broker/deliver"
-	"delaybroker/broker/dialect"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/embedded"
@@ -147,11 +146,11 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 		{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
 		{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
-			Schedules: dialect.Grounds{
+			Schedules: message.Grounds{
 				{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}}, {Subjects: "plans.b.>", Targets: []string{"mail.x"}},
 			}}, true},
-		{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: dialect.Grounds{{Subjects: "plans.>"}}}, false},
-		{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: dialect.Grounds{
+		{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
+		{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{
 			{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 		{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
 		{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
@@ -220,7 +219,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
 	// What no setting leads to, or the command sees to.
 	without := []string{
-		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+		"Ladder", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
 		"History", "Ended",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
@@ -443,7 +442,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 55; got != want {
+	if got, want := len(names), 56; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
-	"delaybroker/broker/dialect"
+	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -57,7 +57,7 @@ func (st stage) startBroker(t *testing.T) (stop func()) {
 	}
 	links := broker.Links{Read: dial("read"), Write: dial("write"), Deliver: dial("deliver"), Control: dial("control")}
 	b, err := broker.New(links, broker.Config{
-		Provision: true, Timers: true, Schedules: dialect.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
+		Provision: true, Timers: true, Schedules: message.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

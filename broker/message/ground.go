@@ -1,11 +1,9 @@
-package dialect
+package message
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"delaybroker/broker/message"
 )
 
 // Ground is subjects on which schedules are asked for, and the targets that those may have. It stands for the one stream
@@ -23,7 +21,7 @@ type Grounds []Ground
 // targets has the others, which a header may name anyway (DELAY_HEADER_TARGETS).
 func ParseGrounds(list string, others []string) Grounds {
 	var all Grounds
-	for _, word := range message.Words(list) {
+	for _, word := range Words(list) {
 		subjects, target, named := strings.Cut(word, "=")
 		i := slices.IndexFunc(all, func(g Ground) bool { return g.Subjects == subjects })
 		if i < 0 {
@@ -44,7 +42,7 @@ func (all Grounds) Check(roots []string) error {
 	for i, g := range all {
 		first, _, more := strings.Cut(g.Subjects, ".")
 		switch {
-		case !message.ValidPattern(g.Subjects) || strings.ContainsAny(first, "*>"):
+		case !ValidPattern(g.Subjects) || strings.ContainsAny(first, "*>"):
 			return fmt.Errorf("subjects %q: want a pattern that begins with a plain token, as in schedules.>", g.Subjects)
 		case first[0] == '$' || first[0] == '_' || slices.Contains(roots, first):
 			return fmt.Errorf("subjects %q: want none below $, _ or the broker's own", g.Subjects)
@@ -55,12 +53,12 @@ func (all Grounds) Check(roots []string) error {
 				"or set DELAY_HEADER_TARGETS", g.Subjects, g.Subjects)
 		}
 		for _, other := range all[:i] {
-			if message.Overlap(g.Subjects, other.Subjects) {
+			if Overlap(g.Subjects, other.Subjects) {
 				return fmt.Errorf("subjects %q and %q overlap: which targets do they have together?", other.Subjects, g.Subjects)
 			}
 		}
 		for _, target := range g.Targets {
-			if !message.ValidPattern(target) {
+			if !ValidPattern(target) {
 				return fmt.Errorf("target pattern %q: tokens separated by dots; * for one token, > for the rest", target)
 			}
 		}
@@ -77,17 +75,17 @@ func (all Grounds) Subjects() []string {
 	return subjects
 }
 
-// of is the ground of a subject.
-func (all Grounds) of(subject string) (Ground, bool) {
+// Of is the ground of a subject.
+func (all Grounds) Of(subject string) (Ground, bool) {
 	for _, g := range all {
-		if message.Match(g.Subjects, subject) {
+		if Match(g.Subjects, subject) {
 			return g, true
 		}
 	}
 	return Ground{}, false
 }
 
-// allows reports whether a target is among those of the ground.
-func (g Ground) allows(target string) bool {
-	return slices.ContainsFunc(g.Targets, func(p string) bool { return message.Match(p, target) })
+// Allows reports whether a target is among those of the ground.
+func (g Ground) Allows(target string) bool {
+	return slices.ContainsFunc(g.Targets, func(p string) bool { return Match(p, target) })
 }
