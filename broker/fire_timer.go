@@ -34,6 +34,11 @@ type (
 		see alarm.Sight
 		err error
 	}
+	preceded struct { // it is known whether the round before is settled
+		*flight
+		settled bool
+		err     error
+	}
 	told struct { // the entry is stored which tells what became of a timer, or could not be
 		*flight
 		storeAnswer
@@ -63,6 +68,8 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 		return step{kind: examine}
 	case alarm.Claim:
 		return step{kind: claim}
+	case alarm.Precede:
+		return step{kind: precede}
 	case alarm.Anew, alarm.Deliver:
 		return step{kind: claimed}
 	case alarm.Remove:
@@ -83,8 +90,13 @@ func (w *worker) claim(f *flight) {
 	if !w.take(f) {
 		return
 	}
-	w.publish(w.timers.stream.Name(), w.timers.stream.Firing(f.timer, f.request, f.Data),
-		func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+	now, _ := w.clock.Now(time.Now())
+	m := w.timers.stream.Firing(f.timer, f.request, f.Data, now.Stamp())
+	if m == nil {
+		w.remove(f)
+		return
+	}
+	w.publish(w.timers.stream.Name(), m, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
 // take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
@@ -114,12 +126,12 @@ func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.shared.tally.Swept.Add(1)
 	}
-	r.Timer = message.Timer{}
+	r.Timer, r.Recurs = message.Timer{}, nil
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0
 }
 
-// examine reads the last entry of a timer's subject, when there is room for its body.
+// examine reads what is true of a timer, when there is room for its body, or of the round before.
 func (w *worker) examine(f *flight) {
 	w.timers.unlooked = append(w.timers.unlooked, f)
 	w.lookOn()
@@ -130,6 +142,10 @@ func (w *worker) lookOn() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
 		f := t.unlooked[0]
+		if f.timer.Stage == alarm.Pending {
+			w.lookBefore(f)
+			continue
+		}
 		if !f.timer.Loaded {
 			size := f.timer.Size
 			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
@@ -150,6 +166,33 @@ func (w *worker) lookOn() {
 	}
 }
 
+// lookBefore asks whether the round before is settled.
+func (w *worker) lookBefore(f *flight) {
+	t := w.timers
+	t.unlooked = t.unlooked[1:]
+	t.looking++
+	subject, before, generation := f.timer.Subject, f.timer.Follows, f.timer.Generation
+	w.ask(func(ctx context.Context) event {
+		settled, err := t.stream.RoundSettled(ctx, subject, before, generation)
+		return preceded{f, settled, err}
+	})
+}
+
+func (e preceded) takeIn(w *worker, m moment) {
+	f := e.flight
+	w.timers.looking--
+	w.lookOn()
+	switch {
+	case e.err != nil:
+		w.apply(f, repeatLater(m, f, e.err), m)
+	case !e.settled:
+		w.apply(f, wait(m, f), m)
+	default:
+		f.timer.Follows, f.tries = 0, 0
+		w.proceed(f, m)
+	}
+}
+
 func (e examined) takeIn(w *worker, m moment) {
 	f := e.flight
 	w.timers.looking--
@@ -167,13 +210,13 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
+		f.timer.Follows = w.timers.stream.OfEntry(entry, e.see.In).Follows
 	case alarm.Deliver:
 		if !w.take(f) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.see.In.Data
-		f.timer.Won(e.see.Found.Sequence)
-		w.won(f, entry.Request)
+		w.won(f, f.timer.Found(e.see))
 	}
 	w.apply(f, timerStep(m, f, s), m)
 }

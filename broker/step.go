@@ -97,6 +97,7 @@ const (
 	arrive                   // it has arrived elsewhere: let it go
 	examine                  // of a timer: read the last entry of its subject
 	claim                    // of a timer: store that it fires
+	precede                  // of a timer: ask whether the round before is settled
 	claimed                  // of a timer: that is stored
 	remove                   // of a timer: remove its entry
 )

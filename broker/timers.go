@@ -63,7 +63,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	case message.SetEntry:
 		t.latest[f.Subject] = f
 		most := int(w.lane.MaxMsgSize)
-		if f.problem == nil && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
+		if f.problem == nil && e.Replaced == 0 && most > 0 && f.Size-len(f.Subject) > most-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
 		}
 	case message.CancelEntry, message.UnprovenEntry:

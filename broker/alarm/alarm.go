@@ -29,6 +29,9 @@ type Alarm struct {
 	First      bool // there was nothing on the subject before it
 	Loaded     bool // its body was read when it was due, and is accounted
 
+	Follows uint64 // of a series: the generation of the round before, which must be settled first; zero for none
+	ends    ending
+
 	Removal
 
 	behind time.Time // local; since when the stream is said to end before the generation; zero when it is not
@@ -43,18 +46,22 @@ type Removal struct {
 	Alone bool            // the entries before it are not removed with it
 }
 
+// ending is what is stored when a timer is due.
+type ending int
+
+const (
+	over   ending = iota // that it fires
+	goesOn               // of a series: that a round fires, and the next
+	passes               // of a series: that a round was missed, and the next
+)
+
 // Nothing reports whether there is nothing to do about an entry.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
 
 // GivesWay reports whether a later entry of its subject takes its place. Its own firing does not, and what may be that
 // does not yet.
 func (a *Alarm) GivesWay(e message.Entry) bool {
-	return e.Kind != message.UnprovenEntry && !fires(e, a.Generation)
-}
-
-// fires reports whether an entry says that a generation fires.
-func fires(e message.Entry, generation uint64) bool {
-	return e.Kind == message.FiredEntry && e.Generation == generation
+	return e.Kind != message.UnprovenEntry && !e.Fires(a.Generation)
 }
 
 // Supersede notes that a later entry has been read, and reports whether that matters: what has fired goes on, and what
@@ -74,11 +81,29 @@ func (a *Alarm) MayHaveFired() {
 	}
 }
 
-// Withdraw settles a timer that was superseded and of which nothing is on its way: its entry alone is to be removed.
-func (a *Alarm) Withdraw() { a.Stage, a.Entry, a.Alone = Settled, a.Generation, true }
+// Withdraw settles a timer that was superseded and of which nothing is on its way: its entry alone is to be removed. An
+// entry that is the firing of the round before goes when that round is settled.
+func (a *Alarm) Withdraw() {
+	a.Stage = Settled
+	if a.Follows == 0 {
+		a.Entry, a.Alone = a.Generation, true
+	}
+}
 
-// Won notes that the leader has stored our firing, at a sequence.
-func (a *Alarm) Won(entry uint64) { a.Stage, a.Entry = Fired, entry }
+// Won notes that the leader has stored our firing, at a sequence. The firing of a round that is the set of the next
+// stays; once the round is settled, its own entry is removed.
+func (a *Alarm) Won(entry uint64) {
+	if a.Stage, a.Entry = Fired, entry; a.ends != over {
+		a.Entry = a.Generation
+	}
+}
+
+// missed settles a round that was missed: its own entry is to be removed. The last one of a series is told of.
+func (a *Alarm) missed(last bool) {
+	if a.Stage, a.Entry = Settled, a.Generation; last {
+		a.What = message.OutcomeMissed
+	}
+}
 
 // Whither is where a timer's message has arrived.
 type Whither int
@@ -110,6 +135,9 @@ func (a *Alarm) Arrived(at Whither) (remove bool) {
 		a.What = message.OutcomeDelivered
 	default:
 		a.What = message.OutcomeRetrying
+	}
+	if a.ends == goesOn {
+		a.What = "" // there is no end to tell of
 	}
 	a.Stage = Settled
 	return true

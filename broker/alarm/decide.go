@@ -35,6 +35,7 @@ const (
 	Repeat              // what was not answered, as soon as there is a connection
 	Examine             // read the last entry of its subject
 	Claim               // store that it fires
+	Precede             // ask whether the round before is settled
 	Anew                // decide by its own entry, which has been read
 	Deliver             // that it fires is stored
 	Remove              // its entry
@@ -69,6 +70,8 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	}
 	left := of.When.Sub(m.Now)
 	switch armed := of.Stored.Add(armAfter); {
+	case left <= 0 && m.Proven && a.Stage == Pending && a.Follows > 0:
+		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}
 	case left <= 0 && m.Proven:
@@ -98,9 +101,11 @@ func (a Answer) unclear() bool {
 	return !a.refusal() || a.Ack.Code == jsapi.CodeWrongLast || a.Ack.Code == jsapi.CodeLastInFlight
 }
 
-// Claimed notes the answer to a firing, and reports whether it is stored.
+// Claimed notes the answer to what Stream.Firing made, and reports whether a firing is stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
+	case answer.wins(a.Generation) && a.ends == passes:
+		a.missed(false)
 	case answer.wins(a.Generation):
 		a.Won(answer.Ack.Sequence)
 		return true
@@ -114,6 +119,8 @@ func (a *Alarm) Claimed(answer Answer) (won bool) {
 // looked at: see unclear. Size is that of the body.
 func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	switch {
+	case a.Stage == Settled:
+		return Step{Kind: Remove}
 	case answer.wins(a.Generation):
 		return Step{Kind: Deliver}
 	case answer.Err != nil:

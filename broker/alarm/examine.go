@@ -25,6 +25,9 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	from := control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 	see.Found, see.In, err = control.LastEntry(ctx, from, subject, generation)
 	last := see.Found
+	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
+		return s.ofRound(ctx, see, subject, generation)
+	}
 	if err != nil || !hides(last, generation) {
 		return see, err
 	}
@@ -34,14 +37,35 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 		return Sight{}, err
 	case e.Kind == message.UnprovenEntry:
 		return behind, nil
-	case !fires(e, generation):
+	case !e.Fires(generation):
 		return see, nil
+	case e.Kind != message.FiredEntry:
+		return s.ofRound(ctx, behind, subject, generation)
 	}
 	over, err := s.behind(ctx, subject, behind.Found.Sequence, last)
 	if e := over.Found.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
 		return over, nil // it is settled, and a crash came before its removal
 	}
 	return behind, err
+}
+
+// ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and
+// the round's own entry goes.
+func (s *Stream) ofRound(ctx context.Context, next Sight, subject string, generation uint64) (Sight, error) {
+	settled, err := s.RoundSettled(ctx, subject, generation, next.Found.Sequence)
+	next.Found.Settled = settled
+	return next, err
+}
+
+// RoundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
+// the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
+// one before.
+func (s *Stream) RoundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
+	m, err := s.API.Next(ctx, s.Name(), generation, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Subject != subject {
+		return false, errDeposed
+	}
+	return err == nil && m.Sequence >= follows, err
 }
 
 // hides reports whether a firing of a generation may stand before the last entry of its subject.

@@ -13,9 +13,9 @@ import (
 // RemoveEntries removes the entries of a subject up to the last one, the oldest first, each after the answer for the
 // one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets, no
 // entry stands again without those that came after it. The firings of other generations stay: only who has settled one
-// removes it, whatever a client has put over it.
+// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so.
 func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation uint64, what Removal) error {
-	stream, from := s.Name(), uint64(1)
+	stream, from, round := s.Name(), uint64(1), uint64(0)
 	for !what.Alone {
 		m, err := s.API.Next(ctx, stream, from, subject)
 		switch {
@@ -29,12 +29,12 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 			return nil
 		}
 		if m.Sequence < what.Entry {
-			stays, err := s.stays(ctx, m, generation)
+			stays, err := s.stays(ctx, m, generation, round)
 			if err != nil {
 				return err
 			}
 			if stays {
-				from = m.Sequence + 1
+				from, round = m.Sequence+1, m.Sequence
 				continue
 			}
 		}
@@ -45,18 +45,27 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 	return s.removeEntry(ctx, stream, what.Entry)
 }
 
-// stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled.
-func (s *Stream) stays(ctx context.Context, m jsapi.Message, generation uint64) (bool, error) {
+// stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;
+// or a round that has fired. Before is the entry before it, if that stays.
+func (s *Stream) stays(ctx context.Context, m jsapi.Message, generation, before uint64) (bool, error) {
 	e := s.Policy.ParseTimer(m.Incoming(s.Name()))
-	if e.Kind != message.FiredEntry || e.Generation == generation {
-		return e.Kind == message.UnprovenEntry, nil
+	set := e.Request.Recurs != nil
+	switch {
+	case e.Kind == message.UnprovenEntry, before > 0 && before != generation && e.Fires(before):
+		return true, nil
+	case e.Kind == message.FiredEntry && e.Generation == generation, e.Kind != message.FiredEntry && !set,
+		set && m.Sequence == generation:
+		return false, nil
 	}
 	next, err := s.API.Next(ctx, s.Name(), m.Sequence+1, m.Subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return true, nil
+		return !set, nil
 	}
-	over := s.Policy.ParseTimer(next.Incoming(s.Name()))
-	return over.Kind != message.OverEntry || over.Generation != e.Generation, err
+	after := s.Policy.ParseTimer(next.Incoming(s.Name()))
+	if set {
+		return after.Fires(m.Sequence), err
+	}
+	return after.Kind != message.OverEntry || after.Generation != e.Generation, err
 }
 
 func (s *Stream) removeEntry(ctx context.Context, stream string, sequence uint64) error {

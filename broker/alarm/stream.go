@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timetable"
 )
 
 // Config is the configuration of a Stream.
@@ -64,8 +65,13 @@ func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
 	}
+	if e.By != "" {
+		a.Follows = e.Replaced
+	}
 	switch e.Kind {
 	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
+	case message.PausedEntry:
+		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case message.CancelEntry:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.History > 0
 	default: // ours: the lane of its marker has it, or nobody needs it
@@ -111,9 +117,43 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 			"broker's headers (generation %d; what it replaced is gone)", size, s.Reserve, a.Generation)
 }
 
-// Firing is the entry that says that a timer fires.
-func (s *Stream) Firing(a *Alarm, r message.Request, body []byte) *nats.Msg {
-	return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+// Firing is the entry that says that a timer fires. Of a series, it is the next round, too; or, where this one was
+// missed, the next round alone. It is nil where the last round was missed: then the timer is settled.
+func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
+	a.ends = over
+	if r.Recurs == nil {
+		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+	}
+	series, round := r.RoundOf()
+	d := r.Recurs.Table.Decide(series, round, now)
+	next := message.Next{
+		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: r.Recurs.Table, First: series.First, Word: r.Word,
+	}
+	switch more := d.Next != (timetable.Round{}); {
+	case d.Fire && !more:
+		return s.sealed(a.Subject, r.FiredHeader(a.Generation, s.Instance), body)
+	case d.Fire:
+		a.ends = goesOn
+	case more:
+		a.ends, next.By = passes, ""
+	default:
+		a.missed(true)
+		return nil
+	}
+	return s.sealed(a.Subject, r.RoundHeader(a.Generation, next), body)
+}
+
+// Found takes the firing of a timer from the entry that says so, and returns its request.
+func (a *Alarm) Found(see Sight) message.Request {
+	e := see.Found.Entry
+	if a.ends = over; e.Kind != message.FiredEntry {
+		a.ends = goesOn
+	}
+	a.Won(see.Found.Sequence)
+	if a.ends == goesOn {
+		return e.Before
+	}
+	return e.Request
 }
 
 // Tells reports whether an entry is to say what became of a timer before its entries are removed.

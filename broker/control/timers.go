@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timetable"
 )
 
 const (
@@ -48,6 +49,8 @@ type Wish struct {
 	For   string        // after so long, by the clock of the server that stores it
 	Until time.Time     // at that time
 	By    time.Duration // so much later, or earlier, than it is due
+
+	Table *timetable.Table // of a Retime, with For or Until if its first round is wanted then
 
 	Header message.Header // of a Set, with its time
 	Body   []byte         // of a Set
@@ -181,9 +184,11 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return timer.Answer{}, true, err
 	}
 	ack, err := a.publish(ctx, m)
-	switch stream := a.Policy.Names.TimersStream(); {
+	switch stream := a.storedIn(); {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return timer.Answer{}, true, tooLarge()
+	case err == nil && !ack.Refused() && ack.Stream == stream && a.firesBesides():
+		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // also an earlier try of ours
 	case err != nil, !ack.Refused() && ack.Stream != stream:
 		a.doubt.Note(generation)
 		wait(ctx, pause)
@@ -248,9 +253,11 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		return timer.Answer{Outcome: timer.Cancelled, Generation: generation}
 	case timer.Fire:
 		return timer.Answer{Outcome: timer.Fired, Generation: sequence}
+	case timer.Pause:
+		return timer.Answer{Outcome: timer.Paused, Generation: sequence}
 	}
 	answer := timer.Answer{Outcome: timer.Moved, Generation: sequence, Due: a.Until}
-	if a.Verb == timer.Set {
+	if a.Verb == timer.Set || a.Verb == timer.Resume {
 		answer.Outcome = timer.Pending
 	}
 	// The server's clock decides when it is due: it is asked. The answer is only told.
@@ -271,6 +278,12 @@ func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
 	}
 	if problem := a.found.Entry.Problem; problem != nil {
 		return nil, refusef(codeBad, "what stands there is no timer: %s", problem.Sentence)
+	}
+	if r := a.found.Entry.Request; r.Recurs != nil {
+		return a.seriesEntry(generation, r)
+	}
+	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
+		return nil, refusef(codeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
 	}
 	name, value := message.HeaderFor, "0s"
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"delaybroker/broker/timetable"
+	"delaybroker/levels"
 )
 
 // This file reads and writes what a timer that recurs has besides. A client's set starts a series; its generation is
@@ -119,9 +120,8 @@ func (p Policy) series(r Request, in Incoming, s split, asked time.Time) (Reques
 	if problem != nil {
 		return r, in.At, problem
 	}
-	if most := mostBodyRate * table.Interval().Seconds(); float64(len(in.Data)) > most {
-		return r, in.At, Problemf(TooLarge, "%d bytes are stored anew for each round: at most %d for %s",
-			len(in.Data), int64(most), table)
+	if problem := CheckRecurring(table, len(in.Data)); problem != nil {
+		return r, in.At, problem
 	}
 	first, ok := table.Start(in.At, asked)
 	if !ok {
@@ -131,6 +131,28 @@ func (p Policy) series(r Request, in Incoming, s split, asked time.Time) (Reques
 	r.Recurs = &Series{Table: table, First: first, Planned: first, Owner: reason(owner)}
 	due := table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due
 	return r, due, p.tooFar(in.At, due)
+}
+
+// CheckRecurring judges the size of a body that recurs.
+func CheckRecurring(table timetable.Table, size int) *Problem {
+	if most := mostBodyRate * table.Interval().Seconds(); float64(size) > most {
+		return Problemf(TooLarge, "%d bytes are stored anew for each round: at most %d for %s", size, int64(most), table)
+	}
+	return nil
+}
+
+// Options are the request headers with which another message is delivered as this one is.
+func (r Request) Options() Header {
+	h := make(Header, 4)
+	set(h, HeaderDeliver, string(r.Mode))
+	if set(h, HeaderTTL, r.TTL); r.TTL != "" && r.TTL != "never" {
+		set(h, HeaderTTL, r.TTL+"s")
+	}
+	if !r.Expires.IsZero() {
+		set(h, HeaderExpires, levels.FormatDuration(r.Expires.Sub(r.Due)))
+	}
+	setCount(h, HeaderMaxAttempts, r.MaxAttempts)
+	return h
 }
 
 // RoundOf is the pending round of a timer that recurs, for the decisions of its table.
@@ -153,7 +175,12 @@ type Next struct {
 // is the only evidence of what became of that round.
 func (r Request) RoundHeader(generation uint64, n Next) Header {
 	owner := r.Recurs.Owner
-	r.Word = n.Word
+	if r.Word = n.Word; r.Due.IsZero() { // it is paused
+		r.Due = r.Recurs.Planned
+		if !r.Expires.IsZero() {
+			r.Expires = r.Due.Add(r.Expires.Sub(time.Time{}))
+		}
+	}
 	h := r.FiredHeader(generation, n.By)
 	set(h, HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+n.By))
 	set(h, HeaderFormat, strconv.Itoa(formatOfSeries))

@@ -54,6 +54,7 @@ const (
 	OutcomeDelivered Outcome = "delivered"
 	OutcomeRetrying  Outcome = "retrying" // refused, or to be delivered at its target's rate
 	OutcomeDead      Outcome = "dead"     // a dead letter
+	OutcomeMissed    Outcome = "missed"   // of the last round of a series: it could not fire in time
 )
 
 // Entry is one of the timers' stream.

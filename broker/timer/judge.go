@@ -32,6 +32,7 @@ type Found struct {
 	LastSeq  uint64    // of the stream, if there is none, or an older one than the generation
 	Created  time.Time // of the stream, likewise
 	Lasting  bool      // and the leader has said so for StaleFor
+	Settled  bool      // the entry says that the firing's round has fired, and that one is settled
 	Sequence uint64
 	At       time.Time
 	Entry    message.Entry
@@ -71,10 +72,16 @@ func Judge(f Firing, found Found, now time.Time, patience time.Duration) (Verdic
 		return Claim, time.Time{}
 	case e.Kind == message.UnprovenEntry:
 		return Again, time.Time{}
-	case e.Kind != message.FiredEntry || e.Generation != f.Generation:
+	case !e.Fires(f.Generation):
 		return Drop, time.Time{} // another set, a cancel, or over
+	case found.Settled:
+		return Drop, time.Time{}
 	}
-	if id, err := message.ParseID(e.Request.ID); err == nil && !id.At.Equal(f.At) {
+	fired := e.Request
+	if e.Kind != message.FiredEntry {
+		fired = e.Before
+	}
+	if id, err := message.ParseID(fired.ID); err == nil && !id.At.Equal(f.At) {
 		return Drop, time.Time{} // likewise
 	}
 	if until := found.At.Add(patience); e.By != f.By && now.Before(until) {

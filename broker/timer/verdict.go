@@ -15,7 +15,12 @@ const (
 	Set    Verb = "set"
 	Cancel Verb = "cancel"
 	Move   Verb = "move"
-	Fire   Verb = "fire"
+	Fire   Verb = "fire" // of a series: one delivery besides, which leaves the series as it is
+
+	// Of a series.
+	Pause  Verb = "pause"  // no round is due until it is resumed
+	Resume Verb = "resume" // as its table says, and its policy for what was missed
+	Retime Verb = "retime" // another table, with the same body
 )
 
 // Outcome is what came of it. All but Pending, as an answer to Get, and Unknown are final.
@@ -25,7 +30,8 @@ type Outcome string
 const (
 	Pending   Outcome = "pending"   // it is set
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
-	Moved     Outcome = "moved"     // it has another time, and a new generation
+	Paused    Outcome = "paused"    // no round is due until it is resumed
+	Moved     Outcome = "moved"     // it has another time, or another table, and a new generation
 	Fired     Outcome = "fired"     // it is due at once, under a new generation; or, for Get, on its way or over
 	TooLate   Outcome = "too_late"  // it has fired before
 	NotFound  Outcome = "not_found" // it was never set, or is over for longer than the history
@@ -37,6 +43,7 @@ const (
 type Asked struct {
 	Verb        Verb
 	Generation  uint64 // that it is about; zero for whatever stands there
+	Series      uint64 // that it is about, whichever round stands there; zero for any. Not with Generation
 	Conditional bool   // Set: only in place of Generation, where zero is none
 	Word        string // by which the entry is known that this request writes; no other has it
 }
@@ -88,7 +95,7 @@ func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
 	}
 	e := f.Entry
 	switch e.Kind {
-	case message.SetEntry:
+	case message.SetEntry, message.PausedEntry:
 		return a.standing(f, doubt)
 	case message.CancelEntry:
 		return a.cancelled(e, f.Sequence, doubt)
@@ -122,22 +129,34 @@ func (a Asked) ours(e message.Entry, generation uint64) bool {
 
 // done is the answer where this request has set a generation.
 func (a Asked) done(generation uint64, due time.Time) Answer {
-	what := map[Verb]Outcome{Set: Pending, Move: Moved, Fire: Fired}[a.Verb]
+	what := map[Verb]Outcome{
+		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
+	}[a.Verb]
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// standing decides where a timer is set.
+// standing decides where a timer is set, or a series is paused.
 func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
+	what := Pending
+	if e.Kind == message.PausedEntry {
+		what = Paused
+	}
 	switch {
 	case a.Verb == Get:
-		answer := Answer{Outcome: Pending, Generation: g, Due: e.Request.Due}
+		answer := Answer{Outcome: what, Generation: g, Due: e.Request.Due}
 		if e.Problem != nil {
 			answer.Why = e.Problem.Sentence
 		}
 		return Say, answer
 	case a.Verb != Cancel && a.ours(e, g):
 		return Say, a.done(g, e.Request.Due)
+	case a.Series > 0 && a.Series != e.Request.Series:
+		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another series stands there"}, doubt)
+	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
+		return Say, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the next round stands there"}
+	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
+		return Say, Answer{Outcome: Paused, Generation: g}
 	case a.Verb == Set && !a.Conditional && !doubt.Any,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:

@@ -1,0 +1,123 @@
+package control
+
+import (
+	"maps"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timetable"
+	"delaybroker/levels"
+)
+
+// This file has what a wish about a series writes: an entry of ours in place of the pending round, which fires nothing;
+// or, to fire besides, a message without a delay.
+
+// firesBesides reports whether the wish is one delivery besides a series.
+func (a *attempt) firesBesides() bool {
+	return a.Verb == timer.Fire && a.found.Entry.Request.Recurs != nil
+}
+
+// storedIn is the stream whose answer counts.
+func (a *attempt) storedIn() string {
+	if a.firesBesides() {
+		return a.Policy.Names.IntakeStream()
+	}
+	return a.Policy.Names.TimersStream()
+}
+
+// seriesEntry is what the wish writes in place of a pending round, or of a pause.
+func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, error) {
+	if a.Verb == timer.Fire {
+		return a.besides(r)
+	}
+	if a.Policy.Keys == nil {
+		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: ask "+
+			"on %s", a.Policy.Names.TimerCall(string(a.Verb)))
+	}
+	next, err := a.next(r, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	header := r.RoundHeader(generation, next)
+	a.Policy.Keys.SealMessage(a.subject, header, a.in.Data, time.Now())
+	e := a.Policy.ParseTimer(message.Incoming{
+		Stream: a.in.Stream, Sequence: generation + 1, At: time.Now(), Subject: a.subject, Header: header, Data: a.in.Data,
+	})
+	if e.Problem != nil {
+		return nil, refusef(codeBad, "%s", e.Problem.Sentence)
+	}
+	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
+}
+
+// next is the round that takes the place of another, by our own clock.
+func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
+	series, round := r.RoundOf()
+	n := message.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.Word}
+	asked, err := a.asked(now)
+	if err != nil {
+		return n, err
+	}
+	paused := round.Due.IsZero()
+	switch a.Verb {
+	case timer.Pause:
+		n.Round.Due = time.Time{}
+	case timer.Resume:
+		n.Round.Due = n.Table.Round(series, round.Number, round.Planned).Due
+	case timer.Retime:
+		if n.Table, n.First = *a.Table, series.First; !asked.IsZero() {
+			n.First = asked
+		}
+		if problem := message.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {
+			return n, refusef(codeLarge, "%s", problem.Sentence)
+		}
+		planned, ok := n.Table.Start(now, n.First)
+		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
+			return n, refusef(codeBad, "no round would be left of %s", n.Table)
+		}
+		n.Round = n.Table.Round(timetable.Series{ID: series.ID, First: n.First}, round.Number, planned)
+		if paused {
+			n.Round.Due = time.Time{}
+		}
+	default:
+		if n.Round.Due = asked; asked.IsZero() {
+			n.Round.Due = r.Due.Add(a.By)
+		}
+	}
+	if most := a.Policy.MaxDelay; most > 0 && n.Round.Due.Sub(now) > most {
+		return n, refusef(codeBad, "due %s is more than %s ahead (DELAY_MAX_DELAY)",
+			n.Round.Due.UTC().Format(time.RFC3339), levels.FormatDuration(most))
+	}
+	return n, nil
+}
+
+// asked is the time that the wish names; zero for none.
+func (a *attempt) asked(now time.Time) (time.Time, error) {
+	if a.For == "" {
+		return a.Until, nil
+	}
+	d, err := levels.ParseDuration(a.For)
+	if err != nil {
+		return time.Time{}, refusef(codeBad, "%v", err)
+	}
+	return now.Add(d), nil
+}
+
+// besides is a message for the target of a series, at once, under an id of its own. The word makes it one, however
+// often it is published.
+func (a *attempt) besides(r message.Request) (*nats.Msg, error) {
+	h := make(message.Header, len(r.User)+5)
+	maps.Copy(h, r.User)
+	h["Nats-Msg-Id"] = []string{"fire-" + a.Word}
+	for name, value := range r.Options() {
+		h[name] = value
+	}
+	m := &nats.Msg{Subject: a.Policy.Names.In("0s", r.Target), Header: nats.Header(h), Data: a.in.Data}
+	in := message.Incoming{At: time.Now(), Subject: m.Subject, Header: h, Data: m.Data}
+	if _, problem := a.Policy.Parse(in); problem != nil {
+		return nil, refusef(codeBad, "%s", problem.Sentence)
+	}
+	return m, nil
+}
