@@ -19,6 +19,8 @@ var deviations = map[string]string{
 	"Cancelling/a message on its subject":                            noOrdinary,
 	"Cancelling/`Nats-Schedule-Next: purge`, with a body":            noOrdinary,
 	"Cancelling/… on the target: delivered early":                    "that is a publish into the target's own stream, which knows no schedules; cancel, and publish to the target",
+	"Cancelling/an interval, deleted":                                "each round is stored anew, under a sequence of its own; an empty message ends it",
+	"Restarts/`@every 8s`, missed":                                   "one late, and then on in step; the server counts anew from when it is back",
 	"Headers that arrive/of the scheduler, once":                     otherNames,
 	"Headers that arrive/of the scheduler, repeating":                otherNames,
 	"Headers that arrive/others of the server's":                     "no header that the server could act on is passed on, whether it does today or not",
