@@ -44,8 +44,10 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 func (b *Broker) schedules(s *alarm.Stream) *dialect.Service {
 	cfg := b.cfg
 	return dialect.NewService(dialect.Config{
-		Conn: b.conns.Control, Grounds: cfg.Schedules, Policy: s.Policy, ReplyPrefixes: cfg.ReplyPrefixes,
-		Entries: control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}, Publish: s.Publish,
+		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+		Store: dialect.Store{
+			Policy: s.Policy, Publish: s.Publish, Entries: control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample},
+		},
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }

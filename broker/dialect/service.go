@@ -34,22 +34,16 @@ const (
 type Config struct {
 	Conn          *nats.Conn // to listen and to answer
 	Grounds       message.Grounds
-	Policy        message.Policy
-	Entries       control.Entries
 	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot
-	// Publish publishes on the timers' stream, and returns its answer; an answer that the stream has not written does not
-	// count.
-	Publish func(context.Context, *nats.Msg) (*nats.Msg, error)
-	Grace   time.Duration // for what is underway when Run is to end
-	Log     *slog.Logger
+	Store         Store
+	Grace         time.Duration // for what is underway when Run is to end
+	Log           *slog.Logger
 }
 
 // Service answers requests in the server's dialect, as one of several instances. Make one with NewService; Run does the
 // work.
 type Service struct {
 	Config
-	names  message.Names
-	stream string
 	msgs   chan *nats.Msg   // closed by nobody
 	queues []chan *nats.Msg // one for each worker; closed when nothing is received any more
 	seed   maphash.Seed
@@ -59,8 +53,7 @@ type Service struct {
 // NewService starts nothing.
 func NewService(cfg Config) *Service {
 	s := &Service{
-		Config: cfg, names: cfg.Policy.Names, stream: cfg.Policy.Names.TimersStream(),
-		msgs: make(chan *nats.Msg, received), seed: maphash.MakeSeed(),
+		Config: cfg, msgs: make(chan *nats.Msg, received), seed: maphash.MakeSeed(),
 	}
 	for range workers {
 		s.queues = append(s.queues, make(chan *nats.Msg, waiting))
@@ -151,7 +144,7 @@ func (s *Service) receive(m *nats.Msg) {
 	select {
 	case queue <- m:
 	default:
-		s.answer(m, s.refused(&tooMany))
+		s.answer(m, s.Store.refused(&tooMany))
 	}
 }
 
@@ -162,10 +155,10 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
 	wish, refused := s.judge(r, m)
 	if refused != nil {
-		s.answer(m, s.refused(refused))
+		s.answer(m, s.Store.refused(refused))
 		return
 	}
-	if answer, err := s.carryOut(ctx, r, wish); err == nil {
+	if answer, err := s.Store.carryOut(ctx, r, wish); err == nil {
 		s.answer(m, answer)
 	}
 }
@@ -174,11 +167,11 @@ func (s *Service) judge(r Request, m *nats.Msg) (Wish, *Refusal) {
 	if len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data) {
 		return Wish{}, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	w, refused := Judge(s.Grounds, s.stream, r, time.Now())
+	w, refused := Judge(s.Grounds, s.Store.stream(), r, time.Now())
 	if refused != nil {
 		return w, refused
 	}
-	if problem := s.Policy.CheckSchedule(w.Schedule.Subject); problem != nil {
+	if problem := s.Store.Policy.CheckSchedule(w.Schedule.Subject); problem != nil {
 		return w, &Refusal{400, codeNotStored, problem.Sentence}
 	}
 	return w, nil

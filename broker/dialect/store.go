@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,9 +40,20 @@ type ack struct {
 	Duplicate bool     `json:"duplicate,omitempty"`
 }
 
+// Store is where schedules are kept: the stream of timers.
+type Store struct {
+	Policy  message.Policy
+	Entries control.Entries
+	// Publish publishes on that stream, and returns its answer; an answer that the stream has not written does not count.
+	Publish func(context.Context, *nats.Msg) (*nats.Msg, error)
+}
+
+// stream is its name.
+func (s Store) stream() string { return s.Policy.Names.TimersStream() }
+
 // attempt is a wish that is being carried out.
 type attempt struct {
-	*Service
+	Store
 	Wish
 	Request
 	subject string // of its entries
@@ -51,9 +63,12 @@ type attempt struct {
 }
 
 // carryOut stores what a request asks for, until that is certain or ctx ends. Its error is errUnknown.
-func (s *Service) carryOut(ctx context.Context, r Request, w Wish) (ack, error) {
-	a := attempt{Service: s, Wish: w, Request: r, subject: s.names.ScheduleSubject(w.Schedule.Subject), word: rand.Text()}
-	if w.Schedule.MsgID != "" && !w.Cancel {
+func (s Store) carryOut(ctx context.Context, r Request, w Wish) (ack, error) {
+	a := attempt{
+		Store: s, Wish: w, Request: r, subject: s.Policy.Names.ScheduleSubject(w.Schedule.Subject),
+		word: cmp.Or(w.Schedule.Word, rand.Text()),
+	}
+	if w.Schedule.MsgID != "" && w.Schedule.Word == "" && !w.Cancel {
 		sum := sha256.Sum256([]byte(w.Schedule.MsgID))
 		a.word = "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 	}
@@ -103,8 +118,7 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 			wait(ctx, pause)
 			continue
 		}
-		known := see.word == a.word || a.Wish.Schedule.MsgID != "" && see.msgID == a.Wish.Schedule.MsgID && !a.Cancel
-		known = known && time.Since(see.set) < remembered
+		known := a.knows(see)
 		switch {
 		case known && a.doubt:
 			return a.stored(see.generation), nil
@@ -128,6 +142,15 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 		wait(ctx, pause)
 	}
 	return ack{}, errUnknown
+}
+
+// knows reports whether what stands there is of this request, or of one with the same id.
+func (a *attempt) knows(see sight) bool {
+	if a.Wish.Schedule.Word != "" { // nobody else has it
+		return see.word == a.word
+	}
+	id := a.Wish.Schedule.MsgID
+	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && time.Since(see.set) < remembered
 }
 
 // sight is what stands on the subject of a schedule.
@@ -221,7 +244,7 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bo
 	}
 	got, ok := jsapi.ParseAck(reply)
 	switch {
-	case !ok, !got.Refused() && (got.Stream != a.stream || got.Duplicate):
+	case !ok, !got.Refused() && (got.Stream != a.stream() || got.Duplicate):
 		a.doubt = true
 		return ack{}, false
 	case !got.Refused():
@@ -244,9 +267,9 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bo
 	return a.refused(said.Error), true
 }
 
-func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream, Sequence: sequence} }
+func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }
 
-func (s *Service) refused(r *Refusal) ack { return ack{Error: r, Stream: s.stream} }
+func (s Store) refused(r *Refusal) ack { return ack{Error: r, Stream: s.stream()} }
 
 func wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

@@ -52,7 +52,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.AddCommand(
-		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.healthcheckCommand(),
+		a.serveCommand(), a.demoCommand(), a.pubCommand(), a.subCommand(), a.timersCommand(), a.schedulesCommand(),
+		a.healthcheckCommand(),
 		a.versionCommand(),
 	)
 	// The verbs of those who run the broker go by its own settings, so that they judge by what it goes by.
