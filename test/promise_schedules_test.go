@@ -175,6 +175,76 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 	})
 }
 
+// TestScheduleThatRepeats: each occurrence comes once, whichever instance dies, and says when the next is; the same
+// request again within two minutes is no other schedule, however many rounds have fired; and who knows only the sequence
+// of his acknowledgement can still replace it by that.
+func TestScheduleThatRepeats(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := schedulesOn(t)
+		cfg.MaxOwners = 2
+		first := startBroker(t, s, cfg)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>") // stores a copy under one id once
+		start := time.Now()
+		ask := func(headers ...string) (uint64, jetstream.ErrorCode) {
+			return c.schedule("schedules.orders.a", "orders.a", "@every 10s", "hi", headers...)
+		}
+		g, _ := ask("Nats-Msg-Id", "1", "Nats-TTL", "10m")
+		time.Sleep(35 * time.Second)
+		if again, _ := ask("Nats-Msg-Id", "1"); again != g {
+			t.Errorf("under one id, three rounds later, the answers are %d and %d", g, again)
+		}
+		time.Sleep(time.Until(start.Add(61 * time.Second)))
+		first.crash()
+		time.Sleep(time.Until(start.Add(205 * time.Second)))
+		startBroker(t, s, cfg)
+		time.Sleep(time.Until(start.Add(11 * time.Minute)))
+		var got []arrival
+		for _, a := range c.arrivals("ORDERS") {
+			if a.Subject == "orders.a" {
+				got = append(got, a)
+			}
+		}
+		if len(got) != 60 {
+			t.Fatalf("there came %d rounds in ten minutes, want 60", len(got))
+		}
+		for i, a := range got {
+			due := start.Add(time.Duration(i+1) * 10 * time.Second)
+			next := due.Add(10 * time.Second).UTC().Format(time.RFC3339Nano)
+			if i == 59 {
+				next = "purge"
+			}
+			if late := a.At.Sub(a.Due); !a.Due.Equal(due) || late < 0 || late > 6*time.Second ||
+				a.Header.Get("Delay-Schedule-Next") != next {
+				t.Errorf("round %d came at %s, due %s, next %s; want %s and %s", i+1, a.At, a.Due,
+					a.Header.Get("Delay-Schedule-Next"), due, next)
+			}
+		}
+		// Over. Another one, replaced by the sequence of its acknowledgement.
+		g, _ = c.schedule("schedules.orders.c", "orders.c", "@every 10s", "c")
+		time.Sleep(25 * time.Second)
+		const expected = "Nats-Expected-Last-Subject-Sequence"
+		if _, code := c.schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected, fmt.Sprint(g+1)); code != 10071 {
+			t.Errorf("expecting another one the answer is %d", code)
+		}
+		if seq, code := c.schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected, fmt.Sprint(g)); seq <= g {
+			t.Errorf("expecting it the answer is %d, %d", seq, code)
+		}
+		time.Sleep(61 * time.Second)
+		var last []string
+		for _, a := range c.arrivals("ORDERS") {
+			if a.Subject == "orders.c" {
+				last = append(last, a.Body)
+			}
+		}
+		if strings.Join(last, "") != "ccd" {
+			t.Errorf("there came %q", last)
+		}
+	})
+}
+
 // TestScheduleAnsweredOnce: of two instances one answers each request.
 func TestScheduleAnsweredOnce(t *testing.T) {
 	t.Parallel()
