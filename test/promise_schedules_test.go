@@ -29,7 +29,8 @@ func schedulesOn(t testing.TB) broker.Config {
 }
 
 // schedule asks for a schedule, and returns the answer's sequence, or the error code.
-func (c *client) schedule(subject, target, when, body string, headers ...string) (seq uint64, code jetstream.ErrorCode) {
+func (c *client) schedule(subject, target, when, body string, headers ...string) (seq uint64,
+	code jetstream.ErrorCode) {
 	c.t.Helper()
 	m := newMsg(subject, body, append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", target}, headers...)...)
 	return c.plan(m)
@@ -120,7 +121,8 @@ func TestSchedulerHeadersStayHome(t *testing.T) {
 	})
 }
 
-// TestScheduleOnItsWay: a refused delivery of a schedule is tried again as any, with all that it has; and after the last
+// TestScheduleOnItsWay: a refused delivery of a schedule is tried again as any, with all that it has; and after the
+// last
 // time its dead letter says where it came from.
 func TestScheduleOnItsWay(t *testing.T) {
 	t.Parallel()
@@ -176,7 +178,8 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 }
 
 // TestScheduleThatRepeats: each occurrence comes once, whichever instance dies, and says when the next is; the same
-// request again within two minutes is no other schedule, however many rounds have fired; and who knows only the sequence
+// request again within two minutes is no other schedule, however many rounds have fired; and who knows only the
+// sequence
 // of his acknowledgement can still replace it by that.
 func TestScheduleThatRepeats(t *testing.T) {
 	t.Parallel()
@@ -226,7 +229,8 @@ func TestScheduleThatRepeats(t *testing.T) {
 		g, _ = c.schedule("schedules.orders.c", "orders.c", "@every 10s", "c")
 		time.Sleep(25 * time.Second)
 		const expected = "Nats-Expected-Last-Subject-Sequence"
-		if _, code := c.schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected, fmt.Sprint(g+1)); code != 10071 {
+		if _, code := c.schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected,
+			fmt.Sprint(g+1)); code != 10071 {
 			t.Errorf("expecting another one the answer is %d", code)
 		}
 		if seq, code := c.schedule("schedules.orders.c", "orders.c", "@every 1m", "d", expected, fmt.Sprint(g)); seq <= g {
@@ -270,7 +274,8 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestScheduleOfAnother: who may ask on some subjects reaches the targets that belong to them, ends schedules there, and
+// TestScheduleOfAnother: who may ask on some subjects reaches the targets that belong to them, ends schedules there,
+// and
 // nothing else.
 func TestScheduleOfAnother(t *testing.T) {
 	t.Parallel()
@@ -304,7 +309,8 @@ func TestScheduleOfAnother(t *testing.T) {
 		// What our seal would make true.
 		for _, name := range []string{
 			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
-			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler", "DELAY-WORD",
+			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",
+			"DELAY-WORD",
 			"Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
 		} {
 			if seq, code := c.schedule("schedules.orders.x", "orders.open.x", soon, "bad", name, "1"); code != 10077 {
@@ -338,7 +344,8 @@ func TestForgedSchedules(t *testing.T) {
 		entry := c.last("delaytimer._schedule.schedules.orders.a")
 		const root = "delaytimer._schedule.schedules.orders."
 		c.publish(root+"b", "bad", "Delay-Target", "mail.x", "Delay-Until", soon.Format(time.RFC3339Nano))
-		c.publish(root+"c", "bad", "Delay-Target", "mail.x", "Delay-For", "1m", "Delay-Seal", "AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA")
+		c.publish(root+"c", "bad", "Delay-Target", "mail.x", "Delay-For", "1m", "Delay-Seal",
+			"AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA")
 		for _, copied := range []struct{ subject, body, target string }{
 			{root + "d", "good", "orders.x"}, {root + "a", "bad", "orders.x"}, {root + "e", "good", "mail.x"},
 		} {
@@ -381,7 +388,8 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		startBroker(t, s, schedulesOn(t))
 		c := newClient(t, s)
 		in, acted := c.subscribe("orders.>"), c.subscribe("delay.>")
-		c.create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true, AllowMsgSchedules: true})
+		c.create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+			AllowMsgSchedules: true})
 		soon := at(time.Now().Add(time.Minute))
 		c.publish("evil.a", "evil", "Nats-Schedule", at(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
 			"X", "1") // its headers, put on our subjects, would be a request
@@ -391,14 +399,16 @@ func TestRelayedScheduleRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		relay(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a", Data: []byte(`{"last_by_subj":"evil.a"}`)})
+		relay(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
+			Data: []byte(`{"last_by_subj":"evil.a"}`)})
 		relay(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
 		if _, err := c.js.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
 			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for _, reply := range []string{"", "delay.1s.orders.x", "orders.x", "$JS.ACK.x", "$JS.API.STREAM.PURGE.EVIL", "_INBOX", "_INBOX.*"} {
+		for _, reply := range []string{"", "delay.1s.orders.x", "orders.x", "$JS.ACK.x", "$JS.API.STREAM.PURGE.EVIL",
+			"_INBOX", "_INBOX.*"} {
 			m := newMsg("schedules.orders.d", "bad", "Nats-Schedule", soon, "Nats-Schedule-Target", "orders.x")
 			m.Reply = reply
 			if err := c.nc.PublishMsg(m); err != nil && !strings.Contains(err.Error(), "invalid") {
@@ -417,7 +427,8 @@ func TestRelayedScheduleRequests(t *testing.T) {
 	})
 }
 
-// TestScheduleStoredBeforeItsAnswer: an answer says that it is stored. Where an acknowledgement was lost, that is looked
+// TestScheduleStoredBeforeItsAnswer: an answer says that it is stored. Where an acknowledgement was lost, that is
+// looked
 // up; where nothing can tell, there is none.
 func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
@@ -434,13 +445,15 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		c.schedule("schedules.orders.z", "orders.x", at(time.Now().Add(time.Hour)), "another")
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = true })
 		seq, code := c.schedule("schedules.orders.a", "orders.x", soon, "found")
 		if last := c.last("delaytimer._schedule.schedules.orders.a"); last == nil || last.Sequence != seq {
 			t.Fatalf("the answer is %d, %d, and stored is %+v", seq, code, last)
 		}
 		again, _ := c.schedule("schedules.orders.b", "orders.x", soon, "once", "Nats-Msg-Id", "1")
-		if same, _ := c.schedule("schedules.orders.b", "orders.x", soon, "twice", "Nats-Msg-Id", "1"); same != again || same == 0 {
+		if same, _ := c.schedule("schedules.orders.b", "orders.x", soon, "twice", "Nats-Msg-Id",
+			"1"); same != again || same == 0 {
 			t.Errorf("under one id the answers are %d and %d", again, same)
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = false; cfg.Subjects = []string{"delaysys.armed"} })

@@ -18,8 +18,8 @@
 //     publish expects what was looked at. Otherwise the last writer wins, as with the server.
 //   - The answer is the server's, with its codes and words. Where it differs, test/schedules/README.md says so.
 //   - Who sends a request chooses the target by a header, so his permissions do not tell whether he may. The setting
-//     does: a ground has its targets. It stands for the one stream that the server would ask for, so a schedule is ended
-//     from its own ground, too.
+//     does: a ground has its targets. It stands for the one stream that the server would ask for, so a schedule is
+//     ended from its own ground, too.
 //   - Our seal makes an entry true. So nothing of a client's Delay- headers gets into it but what is a client's to say.
 //   - Every queue is bounded. Requests about one schedule are worked on in their order, by one instance.
 //

@@ -43,6 +43,19 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}
 }
 
+// TestNoScheduleForASchedule: what is delivered on the subject of a schedule would be a request, and end it.
+func TestNoScheduleForASchedule(t *testing.T) {
+	t.Parallel()
+	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
+	for _, target := range []string{"plans.a.y", "plans.b.y"} {
+		h := message.Header{hSchedule: {"@at 2026-12-24T18:00:00Z"}, hTarget: {target}}
+		if _, refused := Judge(all, "DELAY_TIMERS", Request{Subject: "plans.a.x", Header: h}, now); refused == nil ||
+			refused.ErrCode != badTarget.ErrCode {
+			t.Errorf("for %s: %v", target, refused)
+		}
+	}
+}
+
 // TestEndsBelongToSubjects: likewise which schedules it may end.
 func TestEndsBelongToSubjects(t *testing.T) {
 	t.Parallel()

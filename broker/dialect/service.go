@@ -61,8 +61,8 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
-// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen, nobody
-// is answered.
+// Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
+// nobody is answered.
 func (s *Service) Run(ctx context.Context) {
 	stop, err := s.listen()
 	if err != nil {

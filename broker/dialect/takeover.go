@@ -29,9 +29,9 @@ const (
 //  2. Its message there is deleted, by its sequence.
 //  3. Where that message is not there any more, it was replaced or ended meanwhile: what was stored here is cancelled.
 //
-// What ends in between leaves it in both places. Done again before it fires, that is found by the word of the entry, and
-// ended there. A repeating one that fires more often than twice the margin leaves out what the server would have fired
-// in the margin.
+// What ends in between leaves it in both places. Done again before it fires, that is found by the word of the entry,
+// and ended there. A repeating one that fires more often than twice the margin leaves out what the server would have
+// fired in the margin.
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Ground is subjects on which schedules are asked for, and the targets that those may have. It stands for the one stream
-// in which a schedule and its target are with the server: who may publish on its subjects may have the broker publish
-// to its targets, and nothing else says so.
+// Ground is subjects on which schedules are asked for, and the targets that those may have. It stands for the one
+// stream in which a schedule and its target are with the server: who may publish on its subjects may have the broker
+// publish to its targets, and nothing else says so.
 type Ground struct {
 	Subjects string   // a pattern
 	Targets  []string // patterns

@@ -20,7 +20,8 @@ func (a *app) schedulesImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import --stream NAME",
 		Short: "Take over the schedules that a stream of nats-server holds",
-		Long: `Take over the schedules that a stream of nats-server holds (allow_msg_schedules) on the subjects of DELAY_SCHEDULES.
+		Long: `Take over the schedules that a stream of nats-server holds (allow_msg_schedules) on the subjects of
+DELAY_SCHEDULES.
 
 Each is stored in the broker's stream of timers, for the time at which the server would fire it next, and then deleted
 in that stream. So it fires once, here or there. What fires within five seconds is left, and fires there: run it again.
@@ -94,8 +95,8 @@ func (a *app) showTaken(all []dialect.Took, dry bool) error {
 		if !took.Due.IsZero() {
 			due = inspect.Moment(took.Due)
 		}
-		t.Add(inspect.Printable(took.Subject, 100), inspect.Printable(took.Target, 100), inspect.Printable(took.When, 60), due,
-			string(took.Fate), inspect.Printable(took.Why, 300))
+		t.Add(inspect.Printable(took.Subject, 100), inspect.Printable(took.Target, 100), inspect.Printable(took.When, 60),
+			due, string(took.Fate), inspect.Printable(took.Why, 300))
 	}
 	if len(all) > 0 {
 		t.Print()

@@ -147,7 +147,8 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 			broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
 		{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
 			Schedules: message.Grounds{
-				{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}}, {Subjects: "plans.b.>", Targets: []string{"mail.x"}},
+				{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
+				{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
 			}}, true},
 		{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
 		{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{

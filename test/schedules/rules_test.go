@@ -283,7 +283,8 @@ func cancelling() []rule {
 			}
 		})},
 		{name: "purging its subject", act: by(func(s *scene) {
-			if err := s.stream(s.home).Purge(context.Background(), jetstream.WithPurgeSubject(s.own("schedules.a"))); err != nil {
+			if err := s.stream(s.home).Purge(context.Background(),
+				jetstream.WithPurgeSubject(s.own("schedules.a"))); err != nil {
 				s.note("it cannot be deleted")
 			}
 		})},
@@ -343,7 +344,8 @@ func headers() []rule {
 	}
 	own := []string{"Order", "order-id", "traceparent", "Nats-Trace-Dest", "Nats-Whatever"}
 	return []rule{
-		{name: "the client's own", act: comes("", 3*sec, own, "Order", "1", "Order", "2", "order-id", "x", "traceparent", "00-1")},
+		{name: "the client's own", act: comes("", 3*sec, own, "Order", "1", "Order", "2", "order-id", "x", "traceparent",
+			"00-1")},
 		{name: "of the scheduler, once", act: comes("", 3*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
 		{name: "of the scheduler, repeating",
 			act: comes("@every 2s", 5*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},

@@ -89,7 +89,8 @@ func (s *scene) plan(name, when, target string, headers ...string) {
 func TestTakenOverFireOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
-			sc.plan("once", sc.at(10*time.Minute), "orders.once", "Order", "42", "Nats-Msg-Id", "1", "Nats-Expected-Stream", "PLAN")
+			sc.plan("once", sc.at(10*time.Minute), "orders.once", "Order", "42", "Nats-Msg-Id", "1", "Nats-Expected-Stream",
+				"PLAN")
 			sc.plan("soon", sc.at(2*time.Minute+3*time.Second), "orders.soon")
 			sc.plan("every", "@every 50s", "orders.every")
 			sc.plan("cron", "0 */3 * * * *", "orders.cron")
@@ -115,7 +116,8 @@ func TestTakenOverFireOnce(t *testing.T) {
 		}
 		h.wait(11 * time.Minute)
 		for target, want := range map[string]string{
-			"orders.once": "10m0s", "orders.soon": "2m3s", "orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s 5m50s 6m40s 7m30s " +
+			"orders.once": "10m0s", "orders.soon": "2m3s",
+			"orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s 5m50s 6m40s 7m30s " +
 				"8m20s 9m10s 10m0s 10m50s",
 			"orders.cron": "2m59s 5m59s 8m59s",
 		} {
@@ -132,13 +134,15 @@ func TestTakenOverFireOnce(t *testing.T) {
 				t.Errorf("the round %s came twice", at)
 			}
 		}
-		if m := h.stored("PLAN", h.own("orders.once")); len(m) != 1 || m[0].Header.Get("Order") != "42" || m[0].Header.Get("Delay-Msg-Id") == "" {
+		if m := h.stored("PLAN",
+			h.own("orders.once")); len(m) != 1 || m[0].Header.Get("Order") != "42" || m[0].Header.Get("Delay-Msg-Id") == "" {
 			t.Errorf("it came as %+v", m)
 		}
 	})
 }
 
-// TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in one.
+// TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in
+// one.
 // What was replaced there meanwhile is not kept here.
 func TestTakeOverInTrouble(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -196,7 +200,8 @@ func TestTakeOverOfWhatIsThere(t *testing.T) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"
 		h.plan("a", h.at(20*time.Minute), "orders.a")
-		if took := h.take(nil)["a"]; took.Fate != dialect.Left || !strings.Contains(took.Why, "has a schedule of this subject") {
+		if took := h.take(nil)["a"]; took.Fate != dialect.Left || !strings.Contains(took.Why,
+			"has a schedule of this subject") {
 			t.Errorf("%+v", took)
 		}
 		h.wait(21 * time.Minute)
