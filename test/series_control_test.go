@@ -141,7 +141,9 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 func TestSeriesFiresBesides(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		cfg := timersOn(t)
+		cfg.TimerHistory = 0
+		startBroker(t, s, cfg)
 		c := controlsSeries(newClient(t, s))
 		in := c.subscribe("orders.>")
 		start := time.Now()

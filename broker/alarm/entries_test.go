@@ -54,8 +54,9 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 	return e
 }
 
-// write stores entries, in words: "set", "set:3" in place of 3, "cancel:3", "fired:3", "unproven:3", "over:3", and
-// "gone" for one that is removed.
+// write stores entries, in words: "set", "set:3" in place of 3, "cancel:3", "fired:3", "unproven:3", "over:3", "every"
+// for the set of a series, "round:3" for the next round where 3 has fired, "moved:3" where it has not, and "gone" for
+// one that is removed, or "gone:3" for one that is removed with 3.
 func (e *entries) write(words string) {
 	e.t.Helper()
 	e.words = words
@@ -66,6 +67,10 @@ func (e *entries) write(words string) {
 		r := message.Request{ID: message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}.String(), Target: "orders.x"}
 		m := &nats.Msg{Subject: subject, Header: nats.Header{"Delay-For": {"1h"}}, Data: []byte(word)}
 		switch kind {
+		case "every":
+			m.Header = nats.Header{"Delay-Every": {"1h"}}
+		case "round", "moved":
+			m = e.sealed(subject, e.roundAt(g, kind == "round"), m.Data)
 		case "cancel":
 			m.Header = nats.Header{"Delay-Cancel": {"1"}}
 		case "fired":
@@ -75,15 +80,18 @@ func (e *entries) write(words string) {
 		case "over":
 			m = e.sealed(subject, r.OverHeader(g, g, message.OutcomeDelivered), nil)
 		}
-		if m.Header.Del("Nats-Expected-Last-Subject-Sequence"); g > 0 && (kind == "cancel" || kind == "set") {
+		if kind == "round" || kind == "moved" { // with its expectation
+		} else if m.Header.Del("Nats-Expected-Last-Subject-Sequence"); g > 0 && (kind == "cancel" || kind == "set") {
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence", number)
 		}
 		if _, err := e.js.PublishMsg(e.t.Context(), m); err != nil {
 			e.t.Fatalf("%s: %v", word, err)
 		}
 		if kind == "gone" {
-			if err := e.API.Delete(e.t.Context(), e.Name(), uint64(i+1)); err != nil {
-				e.t.Fatal(err)
+			for _, sequence := range []uint64{uint64(i + 1), g} {
+				if err := e.API.Delete(e.t.Context(), e.Name(), sequence); sequence > 0 && err != nil {
+					e.t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -109,6 +117,14 @@ func TestLook(t *testing.T) {
 		"set cancel:1 set fired:3 set":             5,
 		"set gone over:1 set":                      4,
 		"set fired:1 gone over:9 set fired:5 gone": 2,
+		"every round:1":                            2,
+		"every moved:1":                            2,
+		"every round:1 set":                        2,
+		"every round:1 cancel":                     2,
+		"every round:1 gone:1":                     2,
+		"every round:1 gone:1 set":                 2,
+		"every moved:1 cancel":                     3,
+		"every round:1 set fired:3":                2,
 	} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +134,9 @@ func TestLook(t *testing.T) {
 				see, err := e.Look(t.Context(), subject, 1)
 				if err != nil || see.Found.Sequence != want || see.In.Sequence != want || see.Found.None != (want == 0) {
 					t.Errorf("it sees %+v, %v; want entry %d", see.Found, err, want)
+				}
+				if settled := strings.Contains(words, "gone:1"); see.Found.Settled != settled {
+					t.Errorf("the round before is settled: %t, want %t", see.Found.Settled, settled)
 				}
 			})
 		})
@@ -152,7 +171,8 @@ func TestLookAtADeposedLeader(t *testing.T) {
 	})
 }
 
-// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be settled.
+// TestRemoveEntries: what is removed with a generation. The firings of others stay, unless they are known to be
+// settled.
 func TestRemoveEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -169,12 +189,17 @@ func TestRemoveEntries(t *testing.T) {
 		"another has fired":            {"set fired:1 set fired:3", 3, Removal{Entry: 4}, "fired:1"},
 		"two others have": {"set fired:1 set fired:3 set fired:5 over:5", 5, Removal{Entry: 7, Keep: true},
 			"fired:1 fired:3 over:5"},
-		"the second is settled": {"set fired:1 set fired:3", 1, Removal{Entry: 2}, "set fired:3"},
-		"a cancel":              {"set fired:1 cancel", 3, Removal{Entry: 3}, "fired:1"},
-		"another is over":       {"set fired:1 over:1 set", 4, Removal{Entry: 4, Keep: true}, "set"},
-		"ours, or not":          {"set unproven:1 set", 3, Removal{Entry: 3, Keep: true}, "unproven:1 set"},
-		"it is none of ours":    {"set unproven:1 set", 2, Removal{Entry: 2}, "set"},
-		"alone":                 {"set set", 2, Removal{Entry: 2, Alone: true}, "set"},
+		"the second is settled":         {"set fired:1 set fired:3", 1, Removal{Entry: 2}, "set fired:3"},
+		"a cancel":                      {"set fired:1 cancel", 3, Removal{Entry: 3}, "fired:1"},
+		"another is over":               {"set fired:1 over:1 set", 4, Removal{Entry: 4, Keep: true}, "set"},
+		"ours, or not":                  {"set unproven:1 set", 3, Removal{Entry: 3, Keep: true}, "unproven:1 set"},
+		"it is none of ours":            {"set unproven:1 set", 2, Removal{Entry: 2}, "set"},
+		"alone":                         {"set set", 2, Removal{Entry: 2, Alone: true}, "set"},
+		"a round":                       {"every round:1", 1, Removal{Entry: 1}, "round:1"},
+		"a round waits":                 {"every round:1", 2, Removal{Entry: 2, Keep: true}, "every round:1"},
+		"a round was moved":             {"every moved:1", 2, Removal{Entry: 2, Keep: true}, "moved:1"},
+		"a round is cancelled":          {"every round:1 cancel", 3, Removal{Entry: 3, Keep: true}, "every round:1 cancel"},
+		"and the one before is settled": {"every round:1 gone:1 cancel", 4, Removal{Entry: 4}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,6 +217,45 @@ func TestRemoveEntries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCancelStaysOverRounds: while a round is on its way, what was put over the next one stays, or that would be
+// pending again.
+func TestCancelStaysOverRounds(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		e := newEntries(t, s)
+		e.write("every round:1 cancel")
+		if err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
+			t.Errorf("the cancel is removed: %v", err)
+		}
+		if got := e.left(); got != e.words {
+			t.Errorf("%q is left", got)
+		}
+		for _, of := range []uint64{1, 3} {
+			if err := e.RemoveEntries(t.Context(), subject, of, Removal{Entry: of}); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := e.left(); got != "" {
+			t.Errorf("%q is left in the end", got)
+		}
+	})
+}
+
+// roundAt is the header of an entry in place of the series that is set at a sequence.
+func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
+	m, err := e.API.Message(e.t.Context(), e.Name(), sequence)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	r := e.Policy.ParseTimer(m.Incoming(e.Name())).Request
+	s, round := r.RoundOf()
+	n := message.Next{Round: round, Table: r.Recurs.Table, First: s.First}
+	if fires {
+		n.By, n.Round = "other", r.Recurs.Table.Decide(s, round, r.Due).Next
+	}
+	return r.RoundHeader(sequence, n)
 }
 
 // left are the entries of the subject.

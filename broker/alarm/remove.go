@@ -13,9 +13,12 @@ import (
 // RemoveEntries removes the entries of a subject up to the last one, the oldest first, each after the answer for the
 // one before it. After a crash, a server may have forgotten any number of the last deletes: so whatever it forgets, no
 // entry stands again without those that came after it. The firings of other generations stay: only who has settled one
-// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so.
+// removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is
+// the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
 func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation uint64, what Removal) error {
-	stream, from, round := s.Name(), uint64(1), uint64(0)
+	stream, from := s.Name(), uint64(1)
+	var before uint64 // the entry before, if that stays
+	rounds := false
 	for !what.Alone {
 		m, err := s.API.Next(ctx, stream, from, subject)
 		switch {
@@ -29,14 +32,16 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 			return nil
 		}
 		if m.Sequence < what.Entry {
-			stays, err := s.stays(ctx, m, generation, round)
+			stays, round, err := s.stays(ctx, m, generation, before)
 			if err != nil {
 				return err
 			}
 			if stays {
-				from, round = m.Sequence+1, m.Sequence
+				from, before, rounds = m.Sequence+1, m.Sequence, rounds || round
 				continue
 			}
+		} else if rounds {
+			return errUnsettled
 		}
 		if err := s.removeEntry(ctx, stream, m.Sequence); err != nil || m.Sequence == what.Entry {
 			return err
@@ -46,26 +51,28 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 }
 
 // stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;
-// or a round that has fired. Before is the entry before it, if that stays.
-func (s *Stream) stays(ctx context.Context, m jsapi.Message, generation, before uint64) (bool, error) {
+// or a round that has fired, or the next. Before is the entry before it, if that stays.
+func (s *Stream) stays(
+	ctx context.Context, m jsapi.Message, generation, before uint64,
+) (stays, round bool, err error) {
 	e := s.Policy.ParseTimer(m.Incoming(s.Name()))
-	set := e.Request.Recurs != nil
+	round = e.Request.Recurs != nil
 	switch {
-	case e.Kind == message.UnprovenEntry, before > 0 && before != generation && e.Fires(before):
-		return true, nil
-	case e.Kind == message.FiredEntry && e.Generation == generation, e.Kind != message.FiredEntry && !set,
-		set && m.Sequence == generation:
-		return false, nil
+	case e.Kind == message.UnprovenEntry, before > 0 && e.Fires(before):
+		return true, round, nil
+	case e.Kind == message.FiredEntry && e.Generation == generation, e.Kind != message.FiredEntry && !round,
+		round && m.Sequence == generation:
+		return false, round, nil
 	}
 	next, err := s.API.Next(ctx, s.Name(), m.Sequence+1, m.Subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return !set, nil
+		return !round, round, nil
 	}
 	after := s.Policy.ParseTimer(next.Incoming(s.Name()))
-	if set {
-		return after.Fires(m.Sequence), err
+	if round {
+		return after.Fires(m.Sequence), round, err
 	}
-	return after.Kind != message.OverEntry || after.Generation != e.Generation, err
+	return after.Kind != message.OverEntry || after.Generation != e.Generation, round, err
 }
 
 func (s *Stream) removeEntry(ctx context.Context, stream string, sequence uint64) error {

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"time"
 
@@ -13,19 +15,11 @@ import (
 )
 
 // This file has what a wish about a series writes: an entry of ours in place of the pending round, which fires nothing;
-// or, to fire besides, a message without a delay.
+// or, to fire besides, another timer, which is due at once.
 
 // firesBesides reports whether the wish is one delivery besides a series.
 func (a *attempt) firesBesides() bool {
 	return a.Verb == timer.Fire && a.found.Entry.Request.Recurs != nil
-}
-
-// storedIn is the stream whose answer counts.
-func (a *attempt) storedIn() string {
-	if a.firesBesides() {
-		return a.Policy.Names.IntakeStream()
-	}
-	return a.Policy.Names.TimersStream()
 }
 
 // seriesEntry is what the wish writes in place of a pending round, or of a pause.
@@ -34,8 +28,8 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, 
 		return a.besides(r)
 	}
 	if a.Policy.Keys == nil {
-		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: ask "+
-			"on %s", a.Policy.Names.TimerCall(string(a.Verb)))
+		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: "+
+			"ask on %s", a.Policy.Names.TimerCall(string(a.Verb)))
 	}
 	next, err := a.next(r, time.Now())
 	if err != nil {
@@ -105,19 +99,18 @@ func (a *attempt) asked(now time.Time) (time.Time, error) {
 	return now.Add(d), nil
 }
 
-// besides is a message for the target of a series, at once, under an id of its own. The word makes it one, however
-// often it is published.
+// besides is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
+// none: so it fires once, however often it is published. It needs no other right than that to set timers to the target.
 func (a *attempt) besides(r message.Request) (*nats.Msg, error) {
-	h := make(message.Header, len(r.User)+5)
+	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
-	h["Nats-Msg-Id"] = []string{"fire-" + a.Word}
-	for name, value := range r.Options() {
-		h[name] = value
-	}
-	m := &nats.Msg{Subject: a.Policy.Names.In("0s", r.Target), Header: nats.Header(h), Data: a.in.Data}
-	in := message.Incoming{At: time.Now(), Subject: m.Subject, Header: h, Data: m.Data}
+	maps.Copy(h, r.Options())
+	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
+	sum := sha256.Sum256([]byte(a.Key + " " + a.Word))
+	subject := a.Policy.Names.Timer("fire-"+hex.EncodeToString(sum[:16]), r.Target)
+	in := message.Incoming{At: time.Now(), Subject: subject, Header: h, Data: a.in.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
 		return nil, refusef(codeBad, "%s", problem.Sentence)
 	}
-	return m, nil
+	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.in.Data}, nil
 }

@@ -184,11 +184,11 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return timer.Answer{}, true, err
 	}
 	ack, err := a.publish(ctx, m)
-	switch stream := a.storedIn(); {
+	switch stream := a.Policy.Names.TimersStream(); {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return timer.Answer{}, true, tooLarge()
-	case err == nil && !ack.Refused() && ack.Stream == stream && a.firesBesides():
-		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // also an earlier try of ours
+	case err == nil && a.firesBesides() && (ack.Code == jsapi.CodeWrongLast || !ack.Refused() && ack.Stream == stream):
+		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // by this try, or an earlier one
 	case err != nil, !ack.Refused() && ack.Stream != stream:
 		a.doubt.Note(generation)
 		wait(ctx, pause)

@@ -112,6 +112,10 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 		Due:      in.At,
 	}
 	addr := p.Names.Parse(in.Subject)
+	if addr.Form == FormTimer && in.Header[HeaderFirst] != nil && in.Header[HeaderFired] != nil { // a round of ours
+		e := p.ParseTimer(in)
+		return e.Request, e.Problem
+	}
 	target := addr.timerTarget(in.Header)
 	targetProblem := p.CheckTarget(target)
 	if targetProblem == nil && !addr.Schedule() {

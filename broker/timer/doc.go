@@ -51,6 +51,36 @@
 //	a pass that is cut short       the next, a minute later                 TestSweepAfterTrouble
 //	the server is killed           what came after stands, too              TestTimersOnKill, test/fault
 //
+// # Series
+//
+// A timer that recurs is a series of rounds. The entry that says that a round has fired is the set of the next round,
+// too: one publish, expecting the round. So no round is lost between the two, and none fires twice.
+//
+//	set g ──▶ round h: g has fired ──▶ round i: h has fired ──▶ … ──▶ fired ──▶ over
+//	            └──▶ round k: h was missed, moved or paused, and k is the same round at another time
+//
+// What holds of a series, besides:
+//
+//   - A round's own entry is removed when it is settled, and only then; the entry behind it stays, as the next round.
+//     So a round is settled if, and only if, its entry is gone and the next one's is known.
+//   - A round fires only when the one before is settled. So at most one of a series is on its way.
+//   - While a round is on its way, the next stays behind it whatever is put over that, and so does what was put there:
+//     or a cancelled round would be the last entry again, and pending.
+//   - Which round comes next is a pure function of the table, the round and the time: timetable.Table.Decide.
+//
+// What comes after a crash of a series:
+//
+//	after                           who goes on                             test
+//	round stored, not delivered     whoever has the round before, from it   TestRoundFiredAndNotDelivered
+//	and its marker is lost          the sweep                               TestRoundFiredAndNotDelivered
+//	and a cancel or set over it     likewise; no further round fires        TestRoundFiredAndNotDelivered
+//	and what was put over it ends   it stays until the round is settled     TestCancelStaysOverRounds
+//	delivered, not removed          once more, under one id; then removed   TestRoundDeliveredAndNotRemoved
+//	the next one's marker is lost   the sweep                               TestRoundFoundBySweep
+//	the next is due meanwhile       it waits, and may be missed             TestRoundWaitsForTheOneBefore
+//	two owners, all the time        one is refused, and finds it settled    TestRoundWithTwoOwners
+//	kills, while clocks change      each occurrence once                    TestSeriesThroughChangesOfClocks
+//
 // # What was tried and rejected
 //
 // One message per subject, enforced by the server (max_msgs_per_subject): storing a verdict removes the set in the same
@@ -59,5 +89,6 @@
 // back by the dozen (TestTimersOnKill). Two pipelined deletes for each key did the same (2 of 976): hence an answer for
 // each. An atomic batch of record and tombstone is right and slow: 157 a second. Deletes as verdicts: with three
 // replicas, a delete of N and a publish that expects N both succeeded in 2,314 of 4,000 races. Bodies in markers: a
-// timer that is reset at every keystroke leaves a copy of its body in the levels each time.
+// timer that is reset at every keystroke leaves a copy of its body in the levels each time. Of series: a firing, and
+// then a set for the next round, as two publishes: a crash between them ends the series, or whoever finds it makes two.
 package timer

@@ -19,6 +19,9 @@ func TestJudge(t *testing.T) {
 	}
 	foreign := fired(7, "other")
 	foreign.Request.ID = message.ID{Stream: "DELAY_TIMERS", Sequence: 7, At: set.Add(1)}.String()
+	next := func(by string) message.Entry {
+		return message.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
+	}
 	of := func(kind message.EntryKind) message.Entry { return message.Entry{Kind: kind} }
 	const sec = time.Second
 	for _, tt := range []struct {
@@ -42,6 +45,12 @@ func TestJudge(t *testing.T) {
 			want: timer.Wait},
 		{name: "fired by one that is gone", found: timer.Found{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
 			want: timer.Deliver},
+		{name: "the next round, by us", found: timer.Found{Sequence: 8, At: set, Entry: next("me")}, want: timer.Deliver},
+		{name: "the next round, by another", found: timer.Found{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
+			want: timer.Wait},
+		{name: "the next round, and this is settled", found: timer.Found{Sequence: 8, At: set, Entry: next("other"),
+			Settled: true}, now: time.Hour, want: timer.Drop},
+		{name: "moved, without firing", found: timer.Found{Sequence: 8, At: set, Entry: next("")}, want: timer.Drop},
 		{name: "another generation has fired", found: timer.Found{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
 			want: timer.Drop},
 		{name: "fired in another history", found: timer.Found{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,

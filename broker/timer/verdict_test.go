@@ -28,8 +28,11 @@ func TestDecide(t *testing.T) {
 		"another fired":    {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.FiredEntry, Generation: 7}},
 		"ours fired": {Sequence: 9, LastSeq: 99,
 			Entry: message.Entry{Kind: message.FiredEntry, Generation: 8, Word: "mine"}},
-		"delivered": over(5, message.OutcomeDelivered),
-		"unproven":  {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
+		"delivered":  over(5, message.OutcomeDelivered),
+		"next round": {Sequence: 8, LastSeq: 99, Entry: message.Entry{Replaced: 5, By: "x"}},
+		"moved":      {Sequence: 8, LastSeq: 99, Entry: message.Entry{Replaced: 5}}, // a round, without firing
+		"paused":     {Sequence: 5, LastSeq: 99, Entry: message.Entry{Kind: message.PausedEntry}},
+		"unproven":   {Sequence: 8, LastSeq: 99, Entry: message.Entry{Kind: message.UnprovenEntry}},
 	}
 	const ask, look = "ask", "look"
 	for name, want := range map[string]struct {
@@ -48,6 +51,9 @@ func TestDecide(t *testing.T) {
 		"another fired":    {"conflict", "unknown", "too_late", "unknown", "conflict", "conflict"},
 		"ours fired":       {"conflict", "unknown", "too_late", "unknown", "moved", "fired"},
 		"delivered":        {"too_late", "too_late", "too_late", "too_late", "too_late", "conflict"},
+		"next round":       {"too_late", "too_late", ask, ask, "too_late", "conflict"},
+		"moved":            {"conflict", "unknown", ask, ask, "conflict", "conflict"},
+		"paused":           {ask, ask, ask, ask, ask, "conflict"},
 		"unproven":         {look, look, look, look, look, look},
 	} {
 		doubt := Doubt{Any: true, Of: 5}

@@ -1,0 +1,327 @@
+package test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/broker/lease"
+	"delaybroker/broker/message"
+	"delaybroker/levels"
+	"delaybroker/test/natstest"
+)
+
+// A series survives a crash at every step of a round.
+
+// fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
+func (c *client) fireRound(subject, instance string) uint64 {
+	c.t.Helper()
+	policy, m := c.policy("delay"), c.last(subject)
+	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
+		delete(m.Header, name)
+	}
+	e := policy.ParseTimer(message.Incoming{
+		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
+		Data: m.Data,
+	})
+	series, round := e.Request.RoundOf()
+	table := e.Request.Recurs.Table
+	h := e.Request.RoundHeader(m.Sequence, message.Next{
+		By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
+	})
+	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
+	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+const recurring = "delaytimer.k.orders.x"
+
+// TestRoundFiredAndNotDelivered: an instance has stored that a round fires, and dies. Whoever goes on delivers it from
+// the round behind it, whether it was in memory, in a level, or its marker is lost; also where a client has put
+// something over it. The next round comes in its time.
+func TestRoundFiredAndNotDelivered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*broker.Config)
+		every  time.Duration
+		lose   bool // its marker
+		over   func(c *client)
+		late   time.Duration
+		next   bool
+	}{
+		"alone":     {func(*broker.Config) {}, 10 * time.Minute, false, func(*client) {}, 0, true},
+		"in memory": {func(*broker.Config) {}, 4 * time.Second, false, func(*client) {}, 0, true},
+		"apart": {func(c *broker.Config) { c.Leaser = lease.Static{} }, 10 * time.Minute, false, func(*client) {},
+			6 * time.Second, true},
+		"its marker is lost": {func(*broker.Config) {}, 10 * time.Minute, true, func(*client) {}, 0, true},
+		"cancelled": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+			c.expect(c.last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
+		}, 0, false},
+		"cancelled blindly": {func(*broker.Config) {}, 10 * time.Minute, true, func(c *client) {
+			c.publish(recurring, "", "Delay-Cancel", "x")
+		}, 0, false},
+		"set anew": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+			c.publish(recurring, "other", "Delay-For", "9h")
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				tt.change(&cfg)
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				start := time.Now()
+				g := c.publish(recurring, "body", "Delay-Every", levels.FormatDuration(tt.every), "X-Mine", "yes",
+					"Delay-Deliver", "core").Sequence
+				time.Sleep(tt.every / 2)
+				b.stop()
+				time.Sleep(time.Until(start.Add(tt.every)))
+				c.fireRound(recurring, "ghost")
+				tt.over(c)
+				if tt.lose {
+					c.purge("DELAY_1m")
+				}
+				startBroker(t, s, cfg)
+				time.Sleep(time.Until(start.Add(tt.every + tt.late + 2*time.Second)))
+				synctest.Wait()
+				if tt.lose {
+					time.Sleep(time.Until(start.Add(tt.every + 2*time.Minute)))
+					synctest.Wait()
+				}
+				got := in.all()
+				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
+					t.Fatalf("there came %+v, want the round, once", got)
+				}
+				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+				if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
+					!tt.lose && a.At.Sub(a.Due) != tt.late {
+					t.Errorf("it came at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
+						a.Header.Get("Delay-Round"), want)
+				}
+				time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
+				synctest.Wait()
+				if got := in.all(); tt.next && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+					got[1].At.Sub(start) != 2*tt.every) || !tt.next && len(got) != 1 {
+					t.Errorf("then there came %+v", got[1:])
+				}
+				c.checkNoDead()
+			})
+		})
+	}
+}
+
+// TestRoundDeliveredAndNotRemoved: the entry of a round that was delivered cannot be removed before a crash. The round
+// is delivered once more under the same id, so that a stream stores it once, and the series goes on.
+func TestRoundDeliveredAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		var silent bool
+		proxy(t, s, func(question string, m *nats.Msg) bool {
+			return silent && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+		})
+		cfg := timersOn(t)
+		cfg.APIPrefix = "X.API"
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		target := c.target("ORDERS", "orders.>")
+		start := time.Now()
+		c.publish(recurring, "body", "Delay-Every", "1m")
+		time.Sleep(50 * time.Second)
+		silent = true
+		time.Sleep(15 * time.Second)
+		b.crash()
+		silent = false
+		startBroker(t, s, cfg)
+		time.Sleep(time.Until(start.Add(5*time.Minute + time.Second)))
+		synctest.Wait()
+		if info, err := target.Info(t.Context()); err != nil || info.State.Msgs != 5 {
+			t.Errorf("the target has stored %d, %v; want 5", info.State.Msgs, err)
+		}
+		if n := len(c.arrivals("DELAY_TIMERS")); n > 3 {
+			t.Errorf("there are still %d entries", n)
+		}
+	})
+}
+
+// TestRoundFoundBySweep: the marker of a pending round is lost with its level. The round fires within two minutes of
+// its time, and the series goes on.
+func TestRoundFoundBySweep(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish(recurring, "body", "Delay-Every", "30m")
+		time.Sleep(35 * time.Minute)
+		b.stop()
+		c.purge("DELAY_10m")
+		startBroker(t, s, timersOn(t))
+		time.Sleep(time.Until(start.Add(time.Hour)) - 1)
+		synctest.Wait()
+		if n := len(in.all()); n != 1 {
+			t.Fatalf("%d have come", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(in.all()); n != 2 {
+			t.Fatalf("two minutes later %d have come", n)
+		}
+		time.Sleep(time.Until(start.Add(90*time.Minute + time.Second)))
+		synctest.Wait()
+		if got := in.all(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {
+			t.Errorf("there came %+v", got)
+		}
+	})
+}
+
+// TestRoundWaitsForTheOneBefore: the target of one round does not answer. The next fires once that one is in a retry
+// lane, and not before, though it is due; however many are due meanwhile, one comes late.
+func TestRoundWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		first := make(map[string]time.Duration)
+		for _, a := range in.all() {
+			if round := a.Header.Get("Delay-Round"); first[round] == 0 {
+				first[round] = a.At.Sub(start)
+			}
+		}
+		if first["1"] != time.Second || first["2"] < 5*time.Second || first["3"] < first["2"]+5*time.Second {
+			t.Errorf("the rounds were first sent after %v", first)
+		}
+	})
+}
+
+// TestRoundIsCancelledWhileItWaits: a round is due, waits for the one before, which its target does not answer, and is
+// cancelled. The one before is tried on, the other goes, and nothing is left in memory or in a stream.
+func TestRoundIsCancelledWhileItWaits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.Ladder = ladder(t, "1s 5s")
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Max-Attempts", "1")
+		time.Sleep(8500 * time.Millisecond)
+		c.publish(recurring, "", "Delay-Cancel", "x")
+		time.Sleep(10 * time.Minute)
+		for _, a := range in.all() {
+			if a.Header.Get("Delay-Round") != "1" {
+				t.Errorf("after %s came round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
+			}
+		}
+		for _, l := range b.broker.Status().Lanes {
+			if l.Held != 0 {
+				t.Errorf("%s has %d in memory", l.Stream, l.Held)
+			}
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody:
+// it fires nothing, and goes to the dead letters as anything that replaces a timer.
+func TestForgedRounds(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(h nats.Header) nats.Header{
+		"without a seal": func(h nats.Header) nats.Header { h.Del("Delay-Seal"); return h },
+		"another round":  func(h nats.Header) nats.Header { h.Set("Delay-Round", "3"); return h },
+		"relayed":        func(h nats.Header) nats.Header { h.Set("Nats-Stream", "DELAY_TIMERS"); return h },
+		"stored anew":    func(h nats.Header) nats.Header { return h }, // by a client that has read it
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				startBroker(t, s, timersOn(t))
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				c.publish(recurring, "body", "Delay-Every", "10m")
+				time.Sleep(15 * time.Minute)
+				m := c.last(recurring)
+				h := make(nats.Header)
+				for k, v := range m.Header {
+					if !strings.HasPrefix(k, "Nats-") {
+						h[k] = v
+					}
+				}
+				if _, err := c.js.PublishMsg(t.Context(),
+					&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				if got := in.all(); len(got) != 1 {
+					t.Errorf("there came %+v", got[1:])
+				}
+				if dead := c.dead()[string(message.BadInternal)]; len(dead) != 1 ||
+					!strings.Contains(dead[0].Header.Get(message.HeaderError), "what it replaced is gone") {
+					t.Errorf("the dead letters are %+v", c.dead())
+				}
+			})
+		})
+	}
+}
+
+// TestRoundWithTwoOwners: two instances that both believe that all is theirs fire each round once. The one that is too
+// late waits, and finds the round settled, although the next still says that it has fired.
+func TestRoundWithTwoOwners(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.Leaser = lease.Static{}
+		startBroker(t, s, cfg)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish(recurring, "body", "Delay-Every", "10m").Sequence
+		short := c.publish("delaytimer.k.short.x", "body", "Delay-Every", "3s", "Delay-Rounds", "5").Sequence
+		others := c.subscribe("short.>")
+		time.Sleep(35 * time.Minute)
+		in.rounds(t, g, start, times(10*time.Minute, 10*time.Minute, 3)...)
+		others.rounds(t, short, start, times(3*time.Second, 3*time.Second, 5)...)
+	})
+}
+
+// TestLargeSeries: a set that leaves just room enough fires round after round: the headers that are added do not grow.
+func TestLargeSeries(t *testing.T) {
+	t.Parallel()
+	bubble(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		headers := []string{"Delay-Cron", "*/10 * * * *", "Delay-Time-Zone", "America/Argentina/ComodRivadavia",
+			"Delay-Jitter", "1m", "Delay-Expires", "1h", "Delay-TTL", "10d", "Delay-Owner", "me", "Delay-Rounds", "4"}
+		size := 0
+		for _, h := range headers {
+			size += len(h) + 4
+		}
+		body := strings.Repeat("x", 64<<10-8<<10-size-64)
+		c.publish(recurring, body, headers...)
+		time.Sleep(time.Until(start.Add(time.Hour)))
+		if got := in.all(); len(got) != 4 || got[3].Body != body {
+			t.Errorf("%d rounds have come", len(got))
+		}
+		c.checkNoDead()
+		c.checkNoTimers()
+	})
+}
