@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/conf"
 	"delaybroker/broker/control"
+	"delaybroker/broker/dialect"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
@@ -33,7 +34,23 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
+	if len(cfg.Schedules) > 0 {
+		schedules := b.schedules(s)
+		answering.Go(func() { schedules.Run(ctx) })
+	}
 	return answering.Wait
+}
+
+// schedules answers those who speak the dialect of the server's own scheduling.
+func (b *Broker) schedules(s *alarm.Stream) *dialect.Service {
+	cfg := b.cfg
+	return dialect.NewService(dialect.Config{
+		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+		Store: dialect.Store{
+			Policy: s.Policy, Publish: s.Publish, Entries: control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample},
+		},
+		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+	})
 }
 
 // timers are the timers' stream as the workers use it.

@@ -18,6 +18,7 @@ import (
 //	5  broker   broker/metrics
 //	4  broker/figures   broker/provision ──▶ broker/conf
 //	3  broker/deliver   broker/deadletter   broker/journal   broker/link   broker/alarm ──▶ broker/control
+//	   broker/dialect ──▶ broker/control
 //	2  broker/outbox    broker/lane ──▶ broker/layout    broker/lease    broker/pause
 //	1  broker/jsapi     broker/attempts   broker/timer   broker/client/clienttest ──▶ broker/client
 //	0  levels   wheel   broker/message ──▶ broker/timetable ──▶ levels   broker/ratelog   broker/leader   broker/budget   broker/mailbox
@@ -29,7 +30,10 @@ var floors = [][]string{
 	},
 	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
-	{"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm"},
+	{
+		"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm",
+		"broker/dialect",
+	},
 	{"broker/conf", "broker/provision", "broker/figures"},
 	{"broker", "broker/metrics"},
 	{"broker/inspect", "broker/bench", "broker/trace"},
@@ -51,6 +55,7 @@ var beside = map[string]map[string]string{
 	"broker/muster":            {"broker/leader": "lanes agree on due times, which the leaders stamp"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/alarm":             {"broker/control": "one way to read a timer's last entry, for verdicts and for firings"},
+	"broker/dialect":           {"broker/control": "one way to read a timer's last entry, and where answers may go"},
 	"broker/provision":         {"broker/conf": "the streams are those of a configuration"},
 	"broker/lane":              {"broker/layout": "the consumer of a reader is one that the streams allow"},
 }

@@ -57,6 +57,10 @@ func brokerWorks(s *stage) error {
 	if _, err := s.js.Publish(ctx, "delaytimer.bad.payments.timer", nil); err != nil {
 		return err
 	}
+	tenant := s.JetStream(s.Connect(natstest.Everything(), nats.CustomInboxPrefix("_INBOX_orders")))
+	if err := s.schedule(ctx, tenant, "orders.stored.plan"); err != nil {
+		return err
+	}
 	time.Sleep(8 * time.Second) // "early" has been delivered and "late", before it, has not
 	intake, err := s.js.Stream(ctx, early.Stream)
 	if err != nil {
@@ -68,15 +72,15 @@ func brokerWorks(s *stage) error {
 	time.Sleep(5 * time.Minute)
 	for subject, want := range map[string]int{
 		"payments.core": 1, "payments.early": 1, "payments.late": 1, "payments.twice": 1, "orders.stored.hop": 1,
-		"orders.full.x": 2, "payments.timer": 2, "delaydead.bad_timer.payments.timer": 1,
+		"orders.full.x": 2, "payments.timer": 2, "orders.stored.plan": 1, "delaydead.bad_timer.payments.timer": 1,
 		"delaydead.undelivered.orders.full.x": 1,
 	} {
 		if got := heard()[subject]; got != want {
 			return fmt.Errorf("%d messages on %s, want %d", got, subject, want)
 		}
 	}
-	if kept := b.Status().Journal; kept.Stored != 10 || kept.Dropped > 0 {
-		return fmt.Errorf("the journal has %+v, want eight deliveries and two dead letters", kept)
+	if kept := b.Status().Journal; kept.Stored != 11 || kept.Dropped > 0 {
+		return fmt.Errorf("the journal has %+v, want nine deliveries and two dead letters", kept)
 	}
 	if err := s.pauseAndResume(ctx, heard); err != nil {
 		return err
@@ -88,6 +92,18 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	return s.checkClean(ctx)
+}
+
+// schedule asks for a schedule as a client of the server's own scheduling does.
+func (s *stage) schedule(ctx context.Context, js jetstream.JetStream, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := js.Publish(ctx, "schedules.orders.a", nil, jetstream.WithScheduleAt(time.Now().Add(time.Minute)),
+		jetstream.WithScheduleTarget(target), jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return fmt.Errorf("ask for a schedule: %w", err)
+	}
+	return nil
 }
 
 // pauseAndResume pauses a target, and expects the broker to note when it is over.
@@ -362,6 +378,7 @@ func clientWorks(s *stage) error {
 			return fmt.Errorf("publish on %s: %w", root+s.user+".x", err)
 		}
 	}
+	want := 5
 	if s.user == "orders" { // the other tenant asks the broker for nothing
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -375,9 +392,15 @@ func clientWorks(s *stage) error {
 			}
 		}
 	}
+	if s.user == "orders" {
+		want++
+		if err := s.schedule(context.Background(), js, "orders.x"); err != nil {
+			return err
+		}
+	}
 	time.Sleep(time.Hour)
-	if got := heard(); got[s.user+".x"] != 5 || got["delaydead.bad_time."+s.user+".x"] != 1 {
-		return fmt.Errorf("came: %v, want all five and the dead letter", got)
+	if got := heard(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {
+		return fmt.Errorf("came: %v, want all %d and the dead letter", got, want)
 	}
 	return nil
 }

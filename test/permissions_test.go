@@ -49,6 +49,7 @@ var roles = []role{
 		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x",
 		"delaysys.pauses", "delaysys.paused.x.orders.x", "delayctl.status", "$JS.API.STREAM.LIST", "delaytimer.k.payments.x",
 		"delaysys.armed", "delayctl.timer.cancel.k.payments.x", "delayctl.timers", "delayctl.cancel-all.orders",
+		"schedules.payments.x", "schedules.x",
 	}},
 	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x",
 		"$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},
@@ -164,7 +165,8 @@ func (s *stage) config() (broker.Config, error) {
 	return broker.Config{Ladder: ladder, Attempts: 2,
 		AttemptRules: message.Rules[int]{{Pattern: "orders.patient", Value: 20}},
 		DedupWindow:  time.Minute, Deliver: modes,
-		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"}}, err
+		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"},
+		Schedules: message.ParseGrounds("schedules.orders.>=orders.>", nil)}, err
 }
 
 // prepare creates the streams of the broker and of the tenants.

@@ -54,7 +54,7 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 		panic("bug: a hop has been read with an id that cannot be: " + r.ID)
 	}
 	return &Alarm{
-		Subject:    s.Policy.Names.Timer(r.Timer.Key, r.Target),
+		Subject:    s.Policy.Names.TimerOf(r),
 		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
 	}
 }

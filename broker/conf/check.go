@@ -70,6 +70,21 @@ func (c Config) checkReplyPrefixes(all *FieldErrors) {
 	}
 }
 
+// checkSchedules refuses what could never be scheduled, and what would be answered twice.
+func (c Config) checkSchedules(all *FieldErrors) {
+	if len(c.Schedules) == 0 {
+		return
+	}
+	names, _ := message.NewNames(c.Prefix) // what is wrong with the prefix is said elsewhere
+	if err := c.Schedules.Check(names.Roots()); err != nil {
+		all.refuse("Schedules", "", "%v", err)
+	}
+	if !c.Timers {
+		all.refuse("Schedules", "", "schedules are kept in the stream of timers: leave Timers on")
+		(*all)[len(*all)-1].Other = "Timers"
+	}
+}
+
 // checkRanges looks at what has a least and a most.
 func (c Config) checkRanges(all *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
@@ -139,6 +154,7 @@ func (c Config) checkRules(all *FieldErrors) {
 		all.refuse("Rates", "", "%v", err)
 	}
 	c.checkReplyPrefixes(all)
+	c.checkSchedules(all)
 	for _, r := range c.AttemptRules {
 		if r.Value < 1 || r.Value > maxAttempts {
 			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Value),

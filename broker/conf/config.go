@@ -125,6 +125,10 @@ type Config struct {
 	// publishes there with the broker's rights, so nobody may take what comes there for a request.
 	ReplyPrefixes []string
 
+	// Schedules are where schedules are asked for in the dialect of nats-server, and for which targets: see package
+	// dialect. Empty is nowhere.
+	Schedules message.Grounds
+
 	// HoldBytes bounds what all lanes of the instance together keep in memory, whatever holds it: what was read ahead,
 	// what is being published or waits for its target, and what the readers were sent. Each lane has a part for itself;
 	// the rest is whoever's needs it. Beyond it the intake stores what is not due soon in a level, and lanes stop

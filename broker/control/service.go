@@ -186,7 +186,7 @@ func (s *Service) listen() (stop func(), err error) {
 
 // receive gives a request to the workers, or answers at once. It does not block.
 func (s *Service) receive(m *nats.Msg) {
-	if !s.mayAnswer(m.Reply) {
+	if !Answerable(m.Reply, s.ReplyPrefixes) {
 		if more, ok := s.notes.Allow(unansweredEvery); ok {
 			s.Log.Warn("a request is not answered, and not carried out: its reply subject is none of those that answers go to "+
 				"(DELAY_REPLY_PREFIXES)", "subject", m.Subject, "reply", m.Reply, "more", more)
@@ -216,13 +216,13 @@ func (e *endpoint) takes(subject string) bool {
 	return ok && (!e.isMany || rest == "" || rest[0] == '.')
 }
 
-// mayAnswer reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
+// Answerable reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
 // publish there with the rights of the broker.
-func (s *Service) mayAnswer(reply string) bool {
+func Answerable(reply string, prefixes []string) bool {
 	if strings.ContainsAny(reply, "*> ") {
 		return false
 	}
-	for _, prefix := range append([]string{"_INBOX", "_R_"}, s.ReplyPrefixes...) {
+	for _, prefix := range append([]string{"_INBOX", "_R_"}, prefixes...) {
 		if rest, ok := strings.CutPrefix(reply, prefix+"."); ok && rest != "" {
 			return true
 		}

@@ -62,7 +62,12 @@ func (sc *scene) provisioned() {
 // other makes a stream that is none of ours.
 func (sc *scene) other(name string, subjects ...string) {
 	sc.t.Helper()
-	if _, err := sc.js.CreateStream(sc.t.Context(), jetstream.StreamConfig{Name: name, Subjects: subjects}); err != nil {
+	sc.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
+}
+
+func (sc *scene) create(cfg jetstream.StreamConfig) {
+	sc.t.Helper()
+	if _, err := sc.js.CreateStream(sc.t.Context(), cfg); err != nil {
 		sc.t.Fatal(err)
 	}
 }

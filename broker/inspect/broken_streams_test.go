@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
 )
 
 const (
@@ -65,6 +67,18 @@ var brokenStreams = []diagnosis{
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
 		sc.other("AUDIT", "delay.5s.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and takes what is meant for DELAY_5s",
+		"take it from that stream: nats stream edit AUDIT"},
+	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.serve()
+		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
+	}}, "streams", Critical, "what is scheduled on plans.> fires twice: here, and in the stream PLAN",
+		"take them over: delaybroker schedules import --stream PLAN, and take plans.> from that stream"},
+	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.serve()
+		sc.other("AUDIT", "plans.a.>")
+	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, and refuses there what DELAY_SCHEDULES is for",
 		"take it from that stream: nats stream edit AUDIT"},
 	{situation{name: "a mapping takes our subjects", set: func(sc *scene) {
 		sc.serve()

@@ -36,6 +36,7 @@ func checkStreams(f Facts) []Finding {
 		all = append(all, following(verdict(name, Critical, do,
 			"%d of %d are missing: %s", len(missing), len(f.want), few(missing)), "JetStream")...)
 	}
+	all = append(all, f.checkSchedules()...)
 	for _, s := range layout.FindStranded(f.prefix, f.all) {
 		all = append(all, verdict(name, Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)

@@ -226,6 +226,7 @@ func (f Facts) unanswered(names message.Names) []string {
 	if slices.ContainsFunc(f.want, func(s layout.Spec) bool { return s.Kind == layout.Timers }) {
 		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
 	}
+	calls = append(calls, f.Config.Schedules.Subjects()...)
 	for _, subject := range calls {
 		if !f.user.Permissions.Subscribe.allow(subject) {
 			all = append(all, "Subscription to "+subject)

@@ -92,7 +92,7 @@ const (
 //	1  also of messages that an older broker must read during an upgrade, with a seal that it does not know
 //	2  not believed without its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  likewise, of a timer that recurs
+//	4  likewise, of a timer that recurs, or is a schedule
 const (
 	Format         = 4
 	formatForEach  = 1
@@ -121,6 +121,7 @@ var canonical = func() map[string]string {
 		HeaderReleased,
 		HeaderLastError, HeaderDeferred, HeaderAllowed,
 		HeaderErrorCode, HeaderError, HeaderSubject, HeaderSeal,
+		HeaderScheduler, HeaderScheduleNext, HeaderRollup,
 	} {
 		m[name], m[strings.ToLower(name)] = name, name
 	}

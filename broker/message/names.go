@@ -35,6 +35,9 @@ type Address struct {
 	Target string // empty where the subject ends after the token
 }
 
+// Schedule reports whether the subject is that of a schedule's entry: see ScheduleKey.
+func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
+
 // Names makes every subject and stream name from one prefix. They are put together here only. The zero Names is not
 // usable; see [NewNames].
 type Names struct {

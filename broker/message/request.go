@@ -60,6 +60,10 @@ type Request struct {
 	Round  int     // likewise: its number, from 1
 	Recurs *Series // likewise, while the round is pending
 
+	Scheduler    string // the subject of the schedule that it comes of; empty for what is no schedule's
+	ScheduleNext string // when that fires again, for its consumer
+	Rollup       bool   // Nats-Rollup "sub" at the target
+
 	Hop          int // publishes into our streams so far; 0 when a client published it
 	Attempts     int // deliveries refused so far
 	FirstFailure time.Time
@@ -112,9 +116,10 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 		e := p.ParseTimer(in)
 		return e.Request, e.Problem
 	}
-	targetProblem := p.CheckTarget(addr.Target)
-	if targetProblem == nil {
-		r.Target = addr.Target
+	target := addr.timerTarget(in.Header)
+	targetProblem := p.CheckTarget(target)
+	if targetProblem == nil && !addr.Schedule() {
+		r.Target = target
 	}
 	internal := addr.Form == FormHop || addr.Form == FormRetry || addr.Form == FormPaused
 	s, problem := splitHeader(in.Header, internal)
@@ -150,6 +155,9 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 			return r, problem
 		}
 		r.Word = reason(first(s.delay[HeaderWord]))
+		if addr.Schedule() {
+			r = r.ofSchedule(addr, s)
+		}
 	} else if name := s.ofTimers(); name != "" {
 		return r, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
 	}
@@ -163,6 +171,7 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 	if problem != nil {
 		return r, problem
 	}
+	r = r.withNext()
 	if due.After(in.At) {
 		r.Due = due
 	}
@@ -282,6 +291,11 @@ func (p Policy) target(addr Address, s split, fromSubject *Problem) (string, *Pr
 		return "", problem
 	}
 	switch {
+	case addr.Schedule(): // under our seal: package dialect has asked whether this target may be named
+		if fromSubject != nil {
+			return "", fromSubject
+		}
+		return named, nil
 	case named == "":
 		if fromSubject != nil {
 			return "", fromSubject

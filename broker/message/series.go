@@ -234,6 +234,7 @@ func (p Policy) parseRound(in Incoming, s split, e Entry, forged func() Entry) E
 	if e.By != "" {
 		r.Round++
 	}
+	r = r.withNext()
 	entry := Entry{
 		Kind: SetEntry, Request: r, Problem: e.Problem, Generation: in.Sequence, By: e.By, Word: e.Word,
 		Replaced: e.Generation, Before: before,

@@ -92,8 +92,11 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		return p.parseVerdict(in, fired)
 	}
 	s, _ := splitHeader(in.Header, false)
-	if s.delay[HeaderCancel] == nil || s.delay[HeaderFor] != nil || s.delay[HeaderUntil] != nil || s.recurs() ||
-		relayed(in.Header) {
+	schedule := p.Names.Parse(in.Subject).Schedule()
+	if schedule && !in.KeysRead && !p.ours(in) && p.Keys.unknown(in.Header) {
+		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
+	}
+	if schedule && !p.ours(in) || !s.cancels() || relayed(in.Header) {
 		r, problem := p.Parse(in)
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
@@ -110,9 +113,17 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 	}
 }
 
+// cancels reports whether it cancels, and does nothing else.
+func (s split) cancels() bool {
+	return s.delay[HeaderCancel] != nil && s.delay[HeaderFor] == nil && s.delay[HeaderUntil] == nil && !s.recurs()
+}
+
 // CanName reports whether the subject of an entry can be published on, and asked for, as that of a timer.
 func (p Policy) CanName(subject string) bool {
 	addr := p.Names.Parse(subject)
+	if addr.Schedule() {
+		return p.CheckSchedule(addr.Target) == nil
+	}
 	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
@@ -132,7 +143,7 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 		return forged()
 	}
 	switch {
-	case p.Keys.Empty() || in.BodyLeft || p.Keys.SealedBy(in): // however old it is: no older broker wrote such entries
+	case p.ours(in):
 	case p.Keys.unknown(in.Header) && !in.KeysRead:
 		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
 	default:
@@ -152,12 +163,14 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	if due, problem := parseTime(first(in.Header[HeaderDue])); problem == nil {
 		e.Request.Due = due
 	}
+	e.Request.ID = first(in.Header[HeaderID])
 	if fired {
 		addr := p.Names.Parse(in.Subject)
+		target := addr.timerTarget(in.Header)
 		s, problem := splitHeader(in.Header, true)
-		r := Request{Subject: escapeSubject(in.Subject), Accepted: in.At, Due: in.At, Target: addr.Target, User: s.user}
+		r := Request{Subject: escapeSubject(in.Subject), Accepted: in.At, Due: in.At, Target: target, User: s.user}
 		if problem == nil {
-			r, problem = p.parseInternal(r, s, p.CheckTarget(addr.Target))
+			r, problem = p.parseInternal(r, s, p.CheckTarget(target))
 			r.Hop--
 		}
 		e.Request, e.Problem = r, problem
@@ -242,6 +255,8 @@ func (p Policy) checkSet(in Incoming, addr Address) *Problem {
 	case relayed(in.Header):
 		return Problemf(BadInternal,
 			"the server put it there as the answer to somebody's question for another message, which is no request")
+	case addr.Schedule():
+		return p.checkScheduleSet(in, addr)
 	case in.Header[headerNatsTTL] != nil:
 		return Problemf(BadOption, "with Nats-TTL the server forgets the timer before it fires: leave it out, or take "+
 			"Delay-Expires or Delay-TTL")
@@ -267,6 +282,10 @@ func (r Request) markerHeader() Header {
 	set(h, HeaderTimer, r.Timer.Key)
 	set(h, HeaderTarget, r.Target)
 	setCount(h, HeaderTimerSize, r.Timer.Size)
+	if r.Scheduler != "" {
+		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
+		set(h, HeaderScheduler, r.Scheduler)
+	}
 	return h
 }
 
@@ -276,7 +295,7 @@ func (f *fields) parseMarker(in Request) Request {
 		return in
 	}
 	in.Timer.Size = f.count(HeaderTimerSize, optional)
-	if checkKey(in.Timer.Key) != nil {
+	if in.Timer.Key != ScheduleKey && checkKey(in.Timer.Key) != nil {
 		f.refuse(HeaderTimer, excerpt(in.Timer.Key))
 	}
 	if in.Target = f.text(HeaderTarget); len(in.Target) > maxTarget {
@@ -292,6 +311,10 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	h := r.HopHeader()
 	delete(h, headerNatsMsgID)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
+	if r.Scheduler != "" { // its subject does not name the target
+		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
+		set(h, HeaderTarget, r.Target)
+	}
 	set(h, HeaderFired, strconv.FormatUint(generation, 10)+" "+by)
 	set(h, HeaderWord, r.Word)
 	set(h, HeaderExpected, strconv.FormatUint(generation, 10))

@@ -24,7 +24,7 @@ func (r Request) HopHeader() Header {
 	if r.Timer.Pending() {
 		return r.markerHeader()
 	}
-	h := r.userHeader(23)
+	h := r.userHeader(26)
 	r.identify(h, r.NatsMsgID(r.Hop+1))
 	set(h, HeaderFormat, strconv.Itoa(formatForEach))
 	set(h, HeaderSubject, r.Subject)
@@ -40,13 +40,21 @@ func (r Request) HopHeader() Header {
 	set(h, HeaderLastError, r.LastError)
 	set(h, HeaderDeferred, r.Deferred)
 	setCount(h, HeaderAllowed, r.Allowed)
+	r.setSchedule(h)
+	if r.Rollup {
+		set(h, HeaderRollup, rollupSub)
+	}
 	return h
 }
 
 // TargetHeader is the header of the message at its target.
 func (r Request) TargetHeader() Header {
-	h := r.userHeader(9)
+	h := r.userHeader(12)
 	r.identify(h, r.ID)
+	r.setSchedule(h)
+	if r.Rollup {
+		set(h, headerRollup, rollupSub)
+	}
 	set(h, headerNatsTTL, r.TTL)
 	if r.Attempts > 0 {
 		set(h, HeaderAttempts, strconv.Itoa(r.Attempts))
@@ -122,7 +130,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Series:       f.sequence(HeaderSeries),
 		Round:        f.count(HeaderRound, optional),
 	}
-	in = f.parseMarker(in)
+	in = f.parseMarker(f.readSchedule(in))
 	format := f.count(HeaderFormat, required)
 	switch {
 	case format > Format:

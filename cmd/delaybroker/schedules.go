@@ -34,7 +34,7 @@ A schedule is a timer: its NAME is the timer's key. Where several targets have o
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.schedulesAddCommand(), a.schedulesApplyCommand(), a.schedulesListCommand(), a.schedulesShowCommand(),
-		a.schedulesNextCommand(),
+		a.schedulesNextCommand(), a.schedulesImportCommand(),
 		a.schedulesVerbCommand("pause", timer.Pause, "Stop a schedule until it is resumed",
 			"The round that is pending does not fire. What is on its way to the target arrives."),
 		a.schedulesVerbCommand("resume", timer.Resume, "Go on with a schedule that was paused",

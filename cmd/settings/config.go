@@ -83,6 +83,7 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         message.Words(s.Targets),
 		HeaderTargets:   message.Words(s.HeaderTargets),
+		Schedules:       message.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
 		Secrets:         message.Words(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
@@ -167,6 +168,7 @@ func (s settings) variables() map[string]variable {
 		"MaxDelay":        {name: "DELAY_MAX_DELAY", value: s.MaxDelay},
 		"Targets":         {name: "DELAY_TARGETS", value: s.Targets},
 		"HeaderTargets":   {name: "DELAY_HEADER_TARGETS", value: s.HeaderTargets},
+		"Schedules":       {name: "DELAY_SCHEDULES", value: s.Schedules},
 		"Deliver":         {name: "DELAY_DELIVER", value: s.Deliver},
 		"ReplyTimeout":    {name: "DELAY_REPLY_TIMEOUT", value: s.ReplyTimeout},
 		"Rates":           {name: "DELAY_RATE", value: s.Rate},
@@ -180,6 +182,7 @@ func (s settings) variables() map[string]variable {
 		"MaxOwners":       {name: "DELAY_MAX_OWNERS", value: s.MaxOwners},
 		"Instance":        {name: "DELAY_INSTANCE", value: s.Instance},
 		"ReplyPrefixes":   {name: "DELAY_REPLY_PREFIXES", value: s.ReplyPrefixes},
+		"Timers":          {name: "DELAY_TIMERS", value: s.Timers},
 		"TimerHistory":    {name: "DELAY_TIMER_HISTORY", value: s.TimerHistory, word: "none"},
 	}
 }

@@ -151,6 +151,14 @@ var bounds = []struct {
 	{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
 	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
+	{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
+		Schedules: message.Grounds{
+			{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
+			{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
+		}}, true},
+	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
+	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{
+		{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
 	{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
 	{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
@@ -222,7 +230,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := defaultSettings().variables()
 	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
-		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
+		"Ladder", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
 		"History", "Ended", "Calls",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
@@ -263,6 +271,7 @@ var wrong = map[string]string{
 	"DELAY_JOURNAL_BYTES":     "1 zettabite",
 	"DELAY_TIMERS":            "perhaps",
 	"DELAY_REPLY_PREFIXES":    "_INBOX.>",
+	"DELAY_SCHEDULES":         "plans.>",
 	"DELAY_TIMER_HISTORY":     "for ever",
 	"DELAY_INBOX_PREFIX":      "inbox.>",
 	"DELAY_HTTP_ADDR":         "8422",
@@ -447,7 +456,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(names), 55; got != want {
+	if got, want := len(names), 56; got != want {
 		t.Errorf("got %d settings, want %d", got, want)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -71,6 +71,7 @@ type settings struct {
 	Memory          string `split_words:"true" default:"auto" desc:"bytes that messages may take in memory, all lanes together, as in 64MiB; auto: by the memory limit, or 256MiB without one"`
 	Targets         string `split_words:"true" desc:"subjects that may be delivered to, comma separated, with wildcards; without it all"`
 	HeaderTargets   string `split_words:"true" desc:"subjects that a Delay-Target header may name, likewise; without it none"`
+	Schedules       string `split_words:"true" desc:"subjects on which schedules are asked for as of nats-server itself, with the targets that they may have, as in schedules.orders.>=orders.>; without targets those of DELAY_HEADER_TARGETS"`
 	DedupWindow     string `split_words:"true" default:"30s" desc:"how long the streams remember a Nats-Msg-Id"`
 	Secret          string `split_words:"true" desc:"what messages between lanes are sealed with, at least 16 bytes; while it is changed several, comma separated; without it a secret in the streams' metadata"`
 	StreamReplicas  string `split_words:"true" default:"auto" desc:"copies of new streams: auto (3 in a cluster, otherwise 1) or 1 to 5"`

@@ -138,6 +138,34 @@ func TestTimerSnippets(t *testing.T) {
 	}
 }
 
+// TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for that.
+// Of two schedules, the one that was cancelled does not arrive.
+func TestScheduleSnippets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		language string
+		prepare  prepare
+	}{
+		{"go", goProgram(snippets.Schedule)},
+		{"javascript", javaScript("schedule.mjs")},
+	} {
+		t.Run(tt.language, func(t *testing.T) {
+			t.Parallel()
+			play := tt.prepare(t)
+			url := startBroker(t)
+			sub := subscribe(t, url)
+			play(t, url)
+			m, err := sub.NextMsg(20 * time.Second)
+			if err != nil || string(m.Data) != `{"id":42}` {
+				t.Fatalf("there came %v %v, want 42", m, err)
+			}
+			if m, err := sub.NextMsg(4 * time.Second); err == nil {
+				t.Errorf("there came %s too", m.Data)
+			}
+		})
+	}
+}
+
 // checkSnippet expects the three messages of a snippet, in the order of their due times, and none early.
 func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	t.Helper()
@@ -247,7 +275,7 @@ func startBroker(t *testing.T) string {
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
 		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json",
-		"DELAY_TIMERS=on")
+		"DELAY_TIMERS=on", "DELAY_SCHEDULES=schedules.orders.>=orders.>")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,91 @@
+package message
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Ground is subjects on which schedules are asked for, and the targets that those may have. It stands for the one
+// stream in which a schedule and its target are with the server: who may publish on its subjects may have the broker
+// publish to its targets, and nothing else says so.
+type Ground struct {
+	Subjects string   // a pattern
+	Targets  []string // patterns
+}
+
+// Grounds do not overlap.
+type Grounds []Ground
+
+// ParseGrounds reads words as schedules.orders.>=orders.>. Words with the same subjects are one ground. A word without
+// targets has the others, which a header may name anyway (DELAY_HEADER_TARGETS).
+func ParseGrounds(list string, others []string) Grounds {
+	var all Grounds
+	for _, word := range Words(list) {
+		subjects, target, named := strings.Cut(word, "=")
+		i := slices.IndexFunc(all, func(g Ground) bool { return g.Subjects == subjects })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Ground{Subjects: subjects})
+		}
+		if named {
+			all[i].Targets = append(all[i].Targets, target)
+		} else {
+			all[i].Targets = append(all[i].Targets, others...)
+		}
+	}
+	return all
+}
+
+// Check says what is wrong with one of them. Roots are the first tokens of the broker's own subjects.
+func (all Grounds) Check(roots []string) error {
+	for i, g := range all {
+		first, _, more := strings.Cut(g.Subjects, ".")
+		switch {
+		case !ValidPattern(g.Subjects) || strings.ContainsAny(first, "*>"):
+			return fmt.Errorf("subjects %q: want a pattern that begins with a plain token, as in schedules.>", g.Subjects)
+		case first[0] == '$' || first[0] == '_' || slices.Contains(roots, first):
+			return fmt.Errorf("subjects %q: want none below $, _ or the broker's own", g.Subjects)
+		case !more:
+			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", g.Subjects)
+		case len(g.Targets) == 0:
+			return fmt.Errorf("subjects %q: no target may be named: write the targets behind them, as in %s=orders.>, "+
+				"or set DELAY_HEADER_TARGETS", g.Subjects, g.Subjects)
+		}
+		for _, other := range all[:i] {
+			if Overlap(g.Subjects, other.Subjects) {
+				return fmt.Errorf("subjects %q and %q overlap: which targets do they have together?", other.Subjects, g.Subjects)
+			}
+		}
+		for _, target := range g.Targets {
+			if !ValidPattern(target) {
+				return fmt.Errorf("target pattern %q: tokens separated by dots; * for one token, > for the rest", target)
+			}
+		}
+	}
+	return nil
+}
+
+// Subjects are those of all grounds.
+func (all Grounds) Subjects() []string {
+	var subjects []string
+	for _, g := range all {
+		subjects = append(subjects, g.Subjects)
+	}
+	return subjects
+}
+
+// Of is the ground of a subject.
+func (all Grounds) Of(subject string) (Ground, bool) {
+	for _, g := range all {
+		if Match(g.Subjects, subject) {
+			return g, true
+		}
+	}
+	return Ground{}, false
+}
+
+// Allows reports whether a target is among those of the ground.
+func (g Ground) Allows(target string) bool {
+	return slices.ContainsFunc(g.Targets, func(p string) bool { return Match(p, target) })
+}

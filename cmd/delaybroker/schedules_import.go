@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"delaybroker/broker/dialect"
+	"delaybroker/broker/inspect"
+	"delaybroker/cmd/terminal"
+)
+
+var errNotTaken = errors.New("some schedules were left, or stand in both places")
+
+func (a *app) schedulesImportCommand() *cobra.Command {
+	var stream string
+	var dry bool
+	c := &cobra.Command{
+		Use:   "import --stream NAME",
+		Short: "Take over the schedules that a stream of nats-server holds",
+		Long: `Take over the schedules that a stream of nats-server holds (allow_msg_schedules) on the subjects of
+DELAY_SCHEDULES.
+
+Each is stored in the broker's stream of timers, for the time at which the server would fire it next, and then deleted
+in that stream. So it fires once, here or there. What fires within five seconds is left, and fires there: run it again.
+What repeats every ten seconds or faster leaves out those of these five seconds.
+
+  taken  it is here now
+  left   it is as it was, and the table says why
+  both   it stands in both places, since something failed in between: run it again, before it fires
+
+Before: take the subjects from that stream, so that nobody sets more of them there, and start the brokers with
+DELAY_SCHEDULES. What the stream holds goes on firing into it.
+
+exit codes: 0 all, 1 failed, or some were left, 2 wrong words or settings`,
+		Example: "  delaybroker schedules import --stream PLANS --dry-run",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if stream == "" {
+				return fmt.Errorf("%w: --stream: which stream holds them?", errUsage)
+			}
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+				return a.importSchedules(ctx, i, stream, dry)
+			})
+		},
+	}
+	c.Flags().StringVar(&stream, "stream", "", "the stream that holds them")
+	c.Flags().BoolVar(&dry, "dry-run", false, "show what would be done")
+	return c
+}
+
+func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream string, dry bool) error {
+	if err := i.Learn(ctx); err != nil {
+		return err
+	}
+	take := i.TakeOver(dry)
+	if len(take.Grounds) == 0 {
+		return fmt.Errorf("%w: DELAY_SCHEDULES says which schedules are the broker's: set it as for the brokers", errUsage)
+	}
+	ctx, cancel := i.Allowed(ctx)
+	defer cancel()
+	var all []dialect.Took
+	err := take.Stream(ctx, stream, func(t dialect.Took) error {
+		all = append(all, t)
+		return ctx.Err()
+	})
+	if shown := a.showTaken(all, dry); shown != nil {
+		return shown
+	}
+	if err != nil {
+		return inspect.Cause(ctx, err)
+	}
+	for _, t := range all {
+		if t.Fate != dialect.Taken {
+			return logged{errNotTaken}
+		}
+	}
+	return nil
+}
+
+func (a *app) showTaken(all []dialect.Took, dry bool) error {
+	if a.JSON {
+		return a.PrintJSON(all)
+	}
+	count := make(map[dialect.Fate]int)
+	t := a.Sheet([]terminal.Column{
+		{Name: "subject", Least: 10}, {Name: "target", Least: 10}, {Name: "when", Least: 10}, {Name: "due"}, {Name: "fate"},
+		{Name: "because", Least: 12, Wrap: true},
+	})
+	for _, took := range all {
+		count[took.Fate]++
+		due := ""
+		if !took.Due.IsZero() {
+			due = inspect.Moment(took.Due)
+		}
+		t.Add(inspect.Printable(took.Subject, 100), inspect.Printable(took.Target, 100), inspect.Printable(took.When, 60),
+			due, string(took.Fate), inspect.Printable(took.Why, 300))
+	}
+	if len(all) > 0 {
+		t.Print()
+	}
+	did := "taken over"
+	if dry {
+		did = "would be taken over"
+	}
+	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places\n", len(all), count[dialect.Taken], did,
+		count[dialect.Left], count[dialect.Both])
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/dialect"
+)
+
+// TestSchedulesImport: what a stream of the server's holds is in the broker after the verb, and nothing is where it was
+// left out. That each occurrence comes once is held in test/schedules.
+func TestSchedulesImport(t *testing.T) {
+	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_TIMERS", "on")
+	wantVerbError(t, 2, []string{"--stream"}, "schedules", "import")
+	wantVerbError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
+	cfg := jetstream.StreamConfig{Name: "PLANS", Subjects: []string{"plans.>", "orders.>"}, AllowMsgSchedules: true}
+	plans, err := o.js.CreateStream(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(time.Hour).Truncate(time.Second)
+	for _, name := range []string{"plans.a", "plans.b", "plans.late"} {
+		when := at
+		if name == "plans.late" {
+			when = time.Now().Add(20 * 366 * 24 * time.Hour)
+		}
+		if _, err := o.js.Publish(t.Context(), name, []byte("hi"), jetstream.WithScheduleAt(when),
+			jetstream.WithScheduleTarget("orders.x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Subjects = []string{"orders.>"}
+	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DELAY_SCHEDULES", "plans.>=orders.>")
+	o.serve()
+	wantVerbError(t, 1, []string{"NOWHERE"}, "schedules", "import", "--stream", "NOWHERE")
+
+	out, _, err := o.run("schedules", "import", "--stream", "PLANS", "--dry-run")
+	if err == nil || !strings.Contains(out, "3 schedules: 2 would be taken over, 1 left, 0 in both places") ||
+		!strings.Contains(out, "DELAY_MAX_DELAY") {
+		t.Errorf("dry it prints %v\n%s", err, out)
+	}
+	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 3 {
+		t.Errorf("dry it has changed the stream: %+v, %v", info.State, err)
+	}
+	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
+	took := decode[[]dialect.Took](t, out)
+	if len(took) != 3 || took[0].Fate != dialect.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
+		took[2].Fate != dialect.Left {
+		t.Errorf("it says %+v", took)
+	}
+	if info, err := plans.Info(context.Background()); err != nil || info.State.Msgs != 1 {
+		t.Errorf("it leaves %+v, %v", info.State, err)
+	}
+	timers, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"plans.a", "plans.b"} {
+		if _, err := timers.GetLastMsgForSubject(t.Context(), "delaytimer._schedule."+name); err != nil {
+			t.Errorf("%s is not stored: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,518 @@
+package schedules
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// rule is one rule of the server's scheduling, acted out.
+type rule struct {
+	section, name string
+	act           func(s *scene)
+}
+
+const sec = time.Second
+
+const (
+	subjectSeq = "Nats-Expected-Last-Subject-Sequence"
+	subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
+)
+
+// answers acts out one request.
+func answers(headers ...string) func(*scene) {
+	return func(s *scene) { s.ask("schedules.a", "hi", headers...) }
+}
+
+// fires acts out one request, and looks at what has come after a while.
+func fires(when string, until time.Duration, headers ...string) func(*scene) {
+	return func(s *scene) {
+		s.schedule(when, headers...)
+		s.wait(until)
+		s.look()
+	}
+}
+
+// rules are ADR-51 and what nats-server makes of it. They are acted out at the same time, each on subjects of its own.
+func rules() []rule {
+	var all []rule
+	for _, part := range []struct {
+		section string
+		rules   []rule
+	}{
+		{"Times", times()}, {"Intervals", intervals()}, {"Cron", crons()}, {"Time zones", zones()}, {"Targets", targets()},
+		{"Time to live", lives()}, {"Rollups", rollups()}, {"Sources", sources()}, {"Replacing", replacing()},
+		{"Cancelling", cancelling()}, {"Headers that arrive", headers()}, {"Message ids", ids()},
+		{"Expectations", expectations()}, {"Other requests", others()},
+	} {
+		for _, r := range part.rules {
+			r.section = part.section
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func times() []rule {
+	at := func(after time.Duration) func(*scene) {
+		return func(s *scene) { fires(s.at(after), 5*sec)(s) }
+	}
+	return []rule{
+		{name: "`@at` ahead", act: at(2 * sec)},
+		{name: "`@at` with a fraction of a second", act: at(2*sec + 345*time.Millisecond)},
+		{name: "`@at` in the past: at once", act: at(-time.Hour)},
+		{name: "`@at` with an offset", act: func(s *scene) {
+			fires("@at "+s.start.Add(2*sec).In(time.FixedZone("", 2*3600)).Format(time.RFC3339), 5*sec)(s)
+		}},
+		{name: "`@at` without a zone", act: fires("@at 2030-01-01T00:00:00", 0)},
+		{name: "`@at` in unix seconds", act: fires("@at 1893456000", 0)},
+		{name: "`@at`, two spaces", act: func(s *scene) { fires("@at  "+s.time(2*sec), 5*sec)(s) }},
+		{name: "`@AT`", act: func(s *scene) { fires("@AT "+s.time(2*sec), 5*sec)(s) }},
+		{name: "`@at` 400 days ahead", act: func(s *scene) { fires(s.at(400*24*time.Hour), 0)(s) }},
+		{name: "a bare time", act: func(s *scene) { fires(s.time(2*sec), 5*sec)(s) }},
+		{name: "a word", act: fires("tomorrow", 0)},
+		{name: "an empty `Nats-Schedule`", act: fires("", 2*sec)},
+	}
+}
+
+func intervals() []rule {
+	odd := func(s *scene) {
+		s.wait(300 * time.Millisecond)
+		s.schedule("@every 1500ms")
+		s.wait(6500 * time.Millisecond)
+		s.look()
+	}
+	return []rule{
+		{name: "`@every 2s`", act: fires("@every 2s", 7*sec)},
+		{name: "`@every 1h30m`", act: fires("@every 1h30m", 3*time.Hour+sec)},
+		{name: "`@every 1500ms`, published 0.3 s after a full second", act: odd},
+		{name: "`@every 999ms`", act: fires("@every 999ms", 0)},
+		{name: "`@every -5s`", act: fires("@every -5s", 0)},
+		{name: "`@every 5`", act: fires("@every 5", 0)},
+		{name: "`@every 1d`", act: fires("@every 1d", 0)},
+	}
+}
+
+func crons() []rule {
+	var all []rule
+	for _, c := range []struct {
+		expr  string
+		until time.Duration
+	}{
+		{"*/2 * * * * *", 6 * sec},
+		{"0 30 1 * * *", 2 * time.Hour},
+		{"0 0 0-2 ? JAN SAT,sun", 4 * time.Hour},
+		{"5/20 * * * * *", 61 * sec},
+		{"0 0 1 1 * mon", 2 * time.Hour},
+		{"@hourly", 2*time.Hour + sec}, {"@daily", 0}, {"@midnight", 0},
+		{"@weekly", 0}, {"@monthly", 0}, {"@yearly", 0}, {"@annually", 0},
+		{"@reboot", 0}, {"* * * * *", 0}, {"* * * * * * *", 0}, {"0 0 0 30 2 *", 0}, {"60 * * * * *", 0},
+		{"* * * * * 7", 0}, {"* * * L * *", 0}, {"* * * * * mon#2", 0}, {"5-1 * * * * *", 0}, {"*/0 * * * * *", 0},
+		{"TZ=UTC 0 0 0 * * *", 0}, {"H * * * * *", 0}, {"0 0 0 ? * ?", 0}, {"a * * * * *", 0},
+	} {
+		all = append(all, rule{name: "`" + c.expr + "`", act: fires(c.expr, c.until)})
+	}
+	return all
+}
+
+func zones() []rule {
+	const zone = "Nats-Schedule-Time-Zone"
+	in := func(expr, name string) func(*scene) { return fires(expr, 3*time.Hour, zone, name) }
+	return []rule{
+		{name: "cron in `Europe/Berlin`", act: in("0 30 3 * * *", "Europe/Berlin")},
+		{name: "cron in `Asia/Kolkata`", act: in("0 0 8 * * *", "Asia/Kolkata")},
+		{name: "cron in `UTC`", act: in("0 30 2 * * *", "UTC")},
+		{name: "a zone that is none", act: in("0 30 3 * * *", "Nowhere/City")},
+		{name: "an offset", act: in("0 30 3 * * *", "+02:00")},
+		{name: "an empty zone", act: in("0 30 3 * * *", "")},
+		{name: "a zone with `@every`", act: fires("@every 2s", 5*sec, zone, "Europe/Berlin")},
+		{name: "a zone with `@at`", act: func(s *scene) { fires(s.at(2*sec), 5*sec, zone, "Europe/Berlin")(s) }},
+		{name: "a zone with `@daily`", act: fires("@daily", 3*time.Hour, zone, "America/Noronha")},
+	}
+}
+
+func targets() []rule {
+	to := func(target string) func(*scene) {
+		return func(s *scene) {
+			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", target)
+			s.wait(4 * sec)
+			s.look()
+		}
+	}
+	return []rule{
+		{name: "none", act: func(s *scene) { s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec)) }},
+		{name: "empty", act: to("")},
+		{name: "with a wildcard", act: to("orders.*")},
+		{name: "with a space", act: to("orders. x")},
+		{name: "with an empty token", act: to("orders..x")},
+		{name: "the schedule's own subject", act: to("schedules.a")},
+		{name: "another schedule's subject", act: to("schedules.b")},
+		{name: "of another stream", act: to("elsewhere.x")},
+		{name: "of no stream, and not allowed", act: to("nowhere.x")},
+		{name: "given twice: the first counts", act: func(s *scene) {
+			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x",
+				"Nats-Schedule-Target", "orders.y")
+			s.wait(4 * sec)
+			s.look()
+		}},
+		{name: "in lower case: no header", act: func(s *scene) {
+			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "nats-schedule-target", "orders.x")
+		}},
+	}
+}
+
+func lives() []rule {
+	produced := func(ttl string) func(*scene) {
+		return func(s *scene) {
+			s.schedule(s.at(sec), "Nats-Schedule-TTL", ttl)
+			s.wait(1500 * time.Millisecond)
+			s.look("Nats-TTL")
+		}
+	}
+	own := func(ttl string, due time.Duration) func(*scene) {
+		return func(s *scene) { fires(s.at(due), due+3*sec, "Nats-TTL", ttl)(s) }
+	}
+	return []rule{
+		{name: "`Nats-Schedule-TTL: 1h0m0s`", act: produced("1h0m0s")},
+		{name: "`Nats-Schedule-TTL: 90`", act: produced("90")},
+		{name: "`Nats-Schedule-TTL: never`", act: produced("never")},
+		{name: "`Nats-Schedule-TTL: 2500ms`", act: produced("2500ms")},
+		{name: "`Nats-Schedule-TTL: 0`", act: produced("0")},
+		{name: "`Nats-Schedule-TTL: 500ms`", act: produced("500ms")},
+		{name: "`Nats-Schedule-TTL: soon`", act: produced("soon")},
+		{name: "`Nats-Schedule-TTL: -1`", act: produced("-1")},
+		{name: "`Nats-TTL` after the time", act: own("10s", 2*sec)},
+		{name: "`Nats-TTL` before the time", act: own("2s", 5*sec)},
+		{name: "`Nats-TTL: never`", act: own("never", 2*sec)},
+		{name: "`Nats-TTL: soon`", act: own("soon", 2*sec)},
+		{name: "`Nats-TTL` of a repeating schedule ends it", act: fires("@every 2s", 9*sec, "Nats-TTL", "5s")},
+		{name: "`Nats-TTL` and `Nats-Schedule-TTL`", act: func(s *scene) {
+			s.schedule(s.at(sec), "Nats-TTL", "10s", "Nats-Schedule-TTL", "1h")
+			s.wait(1500 * time.Millisecond)
+			s.look("Nats-TTL")
+		}},
+	}
+}
+
+func rollups() []rule {
+	with := func(header, value string) func(*scene) {
+		return func(s *scene) {
+			s.ask("orders.x", "before")
+			s.schedule(s.at(sec), header, value)
+			s.wait(3 * sec)
+			s.look("Nats-Rollup")
+		}
+	}
+	return []rule{
+		{name: "`Nats-Schedule-Rollup: sub`", act: with("Nats-Schedule-Rollup", "sub")},
+		{name: "`Nats-Schedule-Rollup: all`", act: with("Nats-Schedule-Rollup", "all")},
+		{name: "`Nats-Schedule-Rollup: SUB`", act: with("Nats-Schedule-Rollup", "SUB")},
+		{name: "`Nats-Rollup: sub` on the request", act: with("Nats-Rollup", "sub")},
+		{name: "`Nats-Rollup: all` on the request", act: with("Nats-Rollup", "all")},
+		{name: "`Nats-Rollup: some` on the request", act: with("Nats-Rollup", "some")},
+	}
+}
+
+func sources() []rule {
+	from := func(source string) func(*scene) {
+		return func(s *scene) {
+			s.ask("orders.source", "of the source")
+			fires(s.at(sec), 3*sec, "Nats-Schedule-Source", source)(s)
+		}
+	}
+	return []rule{
+		{name: "`Nats-Schedule-Source` with a last message", act: from("orders.source")},
+		{name: "`Nats-Schedule-Source` without one", act: from("orders.source-of-nothing")},
+		{name: "`Nats-Schedule-Source` is the target", act: from("orders.x")},
+		{name: "`Nats-Schedule-Source` with a wildcard", act: from("orders.*")},
+	}
+}
+
+func replacing() []rule {
+	by := func(then func(s *scene)) func(*scene) {
+		return func(s *scene) {
+			s.schedule(s.at(2 * sec))
+			s.wait(sec)
+			then(s)
+			s.wait(8 * sec)
+			s.look()
+		}
+	}
+	return []rule{
+		{name: "by a later time", act: by(func(s *scene) { s.schedule(s.at(4 * sec)) })},
+		{name: "by an earlier time", act: by(func(s *scene) { s.schedule(s.at(sec + sec/2)) })},
+		{name: "by another target", act: by(func(s *scene) {
+			s.ask("schedules.a", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.y")
+		})},
+		{name: "by an interval", act: by(func(s *scene) { s.schedule("@every 3s") })},
+		{name: "by a bad one: it stays", act: by(func(s *scene) { s.schedule("tomorrow") })},
+		{name: "another subject is another schedule", act: by(func(s *scene) {
+			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x")
+		})},
+		{name: "an interval by a time", act: func(s *scene) {
+			s.schedule("@every 2s")
+			s.wait(3 * sec)
+			s.schedule(s.at(4 * sec))
+			s.wait(9 * sec)
+			s.look()
+		}},
+	}
+}
+
+func cancelling() []rule {
+	by := func(then func(s *scene)) func(*scene) {
+		return func(s *scene) {
+			s.schedule(s.at(2 * sec))
+			s.wait(sec)
+			then(s)
+			s.wait(4 * sec)
+			s.look()
+		}
+	}
+	next := func(subject string, headers ...string) func(*scene) {
+		return by(func(s *scene) { s.ask(subject, "", headers...) })
+	}
+	const scheduler, schedNext = "Nats-Scheduler", "Nats-Schedule-Next"
+	return []rule{
+		{name: "deleting the message of the acknowledgement", act: by(func(s *scene) {
+			if err := s.stream(s.home).DeleteMsg(context.Background(), s.acks[0]); err != nil {
+				s.note("it cannot be deleted")
+			}
+		})},
+		{name: "purging its subject", act: by(func(s *scene) {
+			if err := s.stream(s.home).Purge(context.Background(),
+				jetstream.WithPurgeSubject(s.own("schedules.a"))); err != nil {
+				s.note("it cannot be deleted")
+			}
+		})},
+		{name: "an empty message on its subject", act: next("schedules.a")},
+		{name: "a message on its subject", act: by(func(s *scene) { s.ask("schedules.a", "an ordinary message") })},
+		{name: "`Nats-Schedule-Next: purge`, empty", act: next("schedules.b", scheduler, "schedules.a", schedNext, "purge")},
+		{name: "`Nats-Schedule-Next: purge`, with a body", act: by(func(s *scene) {
+			s.ask("schedules.b", "cancelled", scheduler, "schedules.a", schedNext, "purge")
+		})},
+		{name: "… on the target: delivered early", act: by(func(s *scene) {
+			s.ask("orders.x", "early", scheduler, "schedules.a", schedNext, "purge")
+		})},
+		{name: "… on its own subject", act: next("schedules.a", scheduler, "schedules.a", schedNext, "purge")},
+		{name: "… of none", act: next("schedules.b", scheduler, "schedules.none", schedNext, "purge")},
+		{name: "… of a subject with a wildcard", act: next("schedules.b", scheduler, "schedules.*", schedNext, "purge")},
+		{name: "… without `Nats-Scheduler`", act: next("schedules.b", schedNext, "purge")},
+		{name: "… with a time", act: next("schedules.b", scheduler, "schedules.a", schedNext, "2030-01-01T00:00:00Z")},
+		{name: "`Nats-Scheduler` alone", act: next("schedules.b", scheduler, "schedules.a")},
+		{name: "… while it is this one", act: by(func(s *scene) {
+			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
+				subjectSeq, fmt.Sprint(s.acks[0]), subjectOf, "schedules.a")
+		})},
+		{name: "… while it is another one", act: by(func(s *scene) {
+			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
+				subjectSeq, "7777777", subjectOf, "schedules.a")
+		})},
+		{name: "an interval, deleted", act: func(s *scene) {
+			s.schedule("@every 2s")
+			s.wait(3 * sec)
+			if err := s.stream(s.home).DeleteMsg(context.Background(), s.acks[0]); err != nil {
+				s.note("it cannot be deleted")
+			}
+			s.wait(9 * sec)
+			s.look()
+		}},
+		{name: "an interval, by an empty message", act: func(s *scene) {
+			s.schedule("@every 2s")
+			s.wait(3 * sec)
+			s.ask("schedules.a", "")
+			s.wait(9 * sec)
+			s.look()
+		}},
+	}
+}
+
+func headers() []rule {
+	comes := func(when string, until time.Duration, names []string, headers ...string) func(*scene) {
+		return func(s *scene) {
+			if when == "" {
+				s.schedule(s.at(2*sec), headers...)
+			} else {
+				s.schedule(when, headers...)
+			}
+			s.wait(until)
+			s.look(names...)
+		}
+	}
+	own := []string{"Order", "order-id", "traceparent", "Nats-Trace-Dest", "Nats-Whatever"}
+	return []rule{
+		{name: "the client's own", act: comes("", 3*sec, own, "Order", "1", "Order", "2", "order-id", "x", "traceparent",
+			"00-1")},
+		{name: "of the scheduler, once", act: comes("", 3*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
+		{name: "of the scheduler, repeating",
+			act: comes("@every 2s", 5*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
+		{name: "`Nats-Schedule` and what begins so", act: comes("", 3*sec,
+			[]string{"Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Own"}, "Nats-Schedule-Own", "x")},
+		{name: "`Nats-Msg-Id` does not", act: comes("", 3*sec, []string{"Nats-Expected-Stream"}, "Nats-Msg-Id", "1")},
+		{name: "others of the server's", act: comes("", 3*sec, own, "Nats-Whatever", "x")},
+		{name: "an empty body", act: func(s *scene) {
+			s.ask("schedules.a", "", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
+			s.wait(3 * sec)
+			s.look()
+		}},
+	}
+}
+
+func ids() []rule {
+	const id = "Nats-Msg-Id"
+	return []rule{
+		{name: "the same id again: a duplicate", act: func(s *scene) {
+			s.schedule(s.at(2*sec), id, "1")
+			s.schedule(s.at(4*sec), id, "1")
+			s.wait(6 * sec)
+			s.look()
+		}},
+		{name: "the same id after it has fired", act: func(s *scene) {
+			s.schedule(s.at(sec), id, "1")
+			s.wait(2 * sec)
+			s.schedule(s.at(3*sec), id, "1")
+			s.wait(6 * sec)
+			s.look()
+		}},
+		{name: "the same id after three minutes", act: func(s *scene) {
+			s.schedule(s.at(time.Hour), id, "1")
+			s.wait(3 * time.Minute)
+			s.schedule(s.at(2*time.Hour), id, "1")
+			s.wait(3 * time.Hour)
+			s.look()
+		}},
+		{name: "another id", act: func(s *scene) {
+			s.schedule(s.at(2*sec), id, "1")
+			s.schedule(s.at(4*sec), id, "2")
+			s.wait(6 * sec)
+			s.look()
+		}},
+		{name: "the same id on another subject", act: func(s *scene) {
+			s.schedule(s.at(2*sec), id, "1")
+			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x", id, "1")
+			s.wait(6 * sec)
+			s.look()
+		}},
+		{name: "the same id, replaced meanwhile", act: func(s *scene) {
+			s.schedule(s.at(2*sec), id, "1")
+			s.schedule(s.at(3*sec), id, "2")
+			s.schedule(s.at(4*sec), id, "1")
+			s.wait(6 * sec)
+			s.look()
+		}},
+	}
+}
+
+func expectations() []rule {
+	after := func(then func(s *scene)) func(*scene) {
+		return func(s *scene) {
+			s.schedule(s.at(2 * sec))
+			then(s)
+			s.wait(7 * sec)
+			s.look()
+		}
+	}
+	return []rule{
+		{name: "none there, and there is none", act: func(s *scene) {
+			s.schedule(s.at(2*sec), subjectSeq, "0")
+			s.wait(4 * sec)
+			s.look()
+		}},
+		{name: "none there, and there is one", act: after(func(s *scene) {
+			s.schedule(s.at(4*sec), subjectSeq, "0")
+		})},
+		{name: "this one", act: after(func(s *scene) { s.schedule(s.at(4*sec), subjectSeq, fmt.Sprint(s.acks[0])) })},
+		{name: "another one", act: after(func(s *scene) {
+			s.schedule(s.at(4*sec), subjectSeq, "7777777")
+		})},
+		{name: "none there, after it has fired", act: after(func(s *scene) {
+			s.wait(3 * sec)
+			s.schedule(s.at(4*sec), subjectSeq, "0")
+		})},
+		{name: "this interval, after two rounds", act: func(s *scene) {
+			s.schedule("@every 2s")
+			s.wait(5 * sec)
+			s.schedule(s.at(8*sec), subjectSeq, fmt.Sprint(s.acks[0]))
+			s.wait(12 * sec)
+			s.look()
+		}},
+		{name: "this stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", s.home)(s) }},
+		{name: "another stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", "OTHER")(s) }},
+		{name: "a subject without a sequence", act: func(s *scene) {
+			fires(s.at(2*sec), 4*sec, subjectOf, "schedules.b")(s)
+		}},
+		{name: "of another subject", act: func(s *scene) {
+			fires(s.at(2*sec), 4*sec, subjectSeq, "0", subjectOf, "schedules.b")(s)
+		}},
+		{name: "a last message id that it is not", act: func(s *scene) {
+			fires(s.at(2*sec), 4*sec, "Nats-Expected-Last-Msg-Id", "7")(s)
+		}},
+	}
+}
+
+func others() []rule {
+	return []rule{
+		{name: "without a reply subject", act: func(s *scene) {
+			m := s.message("schedules.a", "hi", "Nats-Schedule", s.at(2*sec), "Nats-Schedule-Target", "orders.x")
+			if err := s.nc.PublishMsg(m); err != nil {
+				s.t.Fatal(err)
+			}
+			s.wait(4 * sec)
+			s.look()
+		}},
+		{name: "an ordinary message", act: answers()},
+		{name: "`Nats-Schedule-Target` alone", act: answers("Nats-Schedule-Target", "orders.x")},
+		{name: "of an atomic batch", act: func(s *scene) {
+			fires(s.at(2*sec), 4*sec, "Nats-Batch-Id", "b", "Nats-Batch-Sequence", "1", "Nats-Batch-Commit", "1")(s)
+		}},
+		{name: "a counter", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Incr", "1")(s) }},
+		{name: "as if it came from another stream", act: func(s *scene) {
+			fires(s.at(2*sec), 4*sec, "Nats-Stream-Source", "X 1")(s)
+		}},
+		{name: "due at the same time: in order of publishing", act: func(s *scene) {
+			for _, name := range []string{"c", "a", "b"} {
+				s.ask("schedules."+name, name, "Nats-Schedule", s.at(2*sec), "Nats-Schedule-Target", "orders."+name)
+			}
+			s.wait(4 * sec)
+			s.look()
+		}},
+		{name: "17 tokens in the subject", act: func(s *scene) {
+			s.ask("schedules"+strings.Repeat(".a", 16), "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
+			s.wait(3 * sec)
+			s.look()
+		}},
+		{name: "70 headers", act: func(s *scene) {
+			more := make([]string, 0, 140)
+			for range 70 {
+				more = append(more, "X", "y")
+			}
+			fires(s.at(2*sec), 4*sec, more...)(s)
+		}},
+		{name: "a header `Delay-Until`", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Delay-Until", "5")(s) }},
+	}
+}
+
+// restarts are those for which the server is stopped, and the broker, twenty seconds long. They share it.
+func restarts() []rule {
+	over := func(when func(s *scene) string) func(*scene) {
+		return func(s *scene) {
+			s.schedule(when(s))
+			s.wait(45 * sec)
+			s.look()
+		}
+	}
+	always := func(when string) func(*scene) string { return func(*scene) string { return when } }
+	all := []rule{
+		{name: "`@at`, missed", act: over(func(s *scene) string { return s.at(10 * sec) })},
+		{name: "`@at`, ahead", act: over(func(s *scene) string { return s.at(30 * sec) })},
+		{name: "`@every 8s`, missed", act: over(always("@every 8s"))},
+		{name: "cron, missed", act: over(always("*/8 * * * * *"))},
+	}
+	for i := range all {
+		all[i].section = "Restarts"
+	}
+	return all
+}

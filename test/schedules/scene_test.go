@@ -1,0 +1,299 @@
+package schedules
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// stage is a server with what answers requests for schedules: its own scheduler, or a broker.
+type stage struct {
+	server *natstest.Server
+	home   string // the stream that the answers name
+	target string // the stream of orders.>
+}
+
+// besideServer has the server's own scheduler, on a stream with both the schedules and their targets.
+func besideServer(t *testing.T, s *natstest.Server, storage jetstream.StorageType) stage {
+	st := stage{server: s, home: "PLAN", target: "PLAN"}
+	st.create(t, jetstream.StreamConfig{
+		Name: "PLAN", Subjects: []string{"schedules.>", "orders.>"}, AllowMsgSchedules: true, AllowMsgTTL: true,
+		AllowRollup: true, Storage: storage,
+	})
+	st.create(t, jetstream.StreamConfig{Name: "ELSEWHERE", Subjects: []string{"elsewhere.>"}})
+	return st
+}
+
+// besideBroker has a broker that speaks the server's dialect, and the targets in a stream of their own. Those in the
+// stream ELSEWHERE may be scheduled to, too.
+func besideBroker(t *testing.T, s *natstest.Server) (st stage, stop func()) {
+	st = stage{server: s, home: "DELAY_TIMERS", target: "ORDERS"}
+	st.create(t, jetstream.StreamConfig{
+		Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true, AllowRollup: true,
+	})
+	st.create(t, jetstream.StreamConfig{Name: "ELSEWHERE", Subjects: []string{"elsewhere.>"}})
+	return st, st.startBroker(t)
+}
+
+// startBroker runs a broker until it is stopped, or the test ends.
+func (st stage) startBroker(t *testing.T) (stop func()) {
+	t.Helper()
+	dial := func(name string) *nats.Conn {
+		return st.server.Connect(nats.Name(name), nats.PingInterval(24*time.Hour), nats.ReconnectBufSize(-1))
+	}
+	links := broker.Links{Read: dial("read"), Write: dial("write"), Deliver: dial("deliver"), Control: dial("control")}
+	b, err := broker.New(links, broker.Config{
+		Provision: true, Timers: true, Schedules: message.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the broker ended with %v", err)
+		}
+		for _, nc := range []*nats.Conn{links.Read, links.Write, links.Deliver, links.Control} {
+			nc.Close()
+		}
+	})
+	t.Cleanup(stop)
+	select {
+	case <-b.Ready():
+	case err := <-done:
+		t.Fatalf("the broker ended before it was ready: %v", err)
+	}
+	return stop
+}
+
+func (st stage) create(t *testing.T, cfg jetstream.StreamConfig) {
+	t.Helper()
+	nc := st.server.Connect(nats.Name("preparations"))
+	defer nc.Close()
+	if _, err := st.server.JetStream(nc).CreateStream(context.Background(), cfg); err != nil {
+		t.Fatalf("create %s: %v", cfg.Name, err)
+	}
+}
+
+// scene is a rule that is acted out on a stage. It writes down what is answered and what arrives.
+type scene struct {
+	stage
+	t     *testing.T
+	name  string // stands in all its subjects, so that scenes can share the stage
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	start time.Time // a whole second
+
+	lines []string
+	acks  []uint64 // the sequences of the answers, in order
+}
+
+// play acts rules out, all at the same time, and returns what was written down for each.
+func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
+	t.Helper()
+	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
+	scenes := make([]*scene, len(rules))
+	nc := st.server.Connect(nats.Name("client"), nats.PingInterval(24*time.Hour)) // one for all: days go by
+	var acting sync.WaitGroup
+	for i, r := range rules {
+		scenes[i] = &scene{
+			stage: st, t: t, name: fmt.Sprintf("r%d", i), nc: nc, js: st.server.JetStream(nc), start: time.Now(),
+		}
+		acting.Go(func() {
+			r.act(scenes[i])
+			for _, name := range []string{"a", "b", "c"} { // ends what repeats
+				scenes[i].answer(scenes[i].message("schedules."+name, ""))
+			}
+		})
+	}
+	while()
+	acting.Wait()
+	said := make([][]string, len(rules))
+	for i, s := range scenes {
+		for _, line := range s.lines {
+			said[i] = append(said[i], strings.ReplaceAll(line, "."+s.name+".", "."))
+		}
+	}
+	return said
+}
+
+// own makes a subject one of the scene's own: schedules.a is schedules.r7.a.
+func (s *scene) own(subject string) string {
+	for _, root := range []string{"schedules.", "orders.", "elsewhere."} {
+		if rest, ok := strings.CutPrefix(subject, root); ok {
+			return root + s.name + "." + rest
+		}
+	}
+	return subject
+}
+
+// at is a time after the start, as a schedule that is due then.
+func (s *scene) at(after time.Duration) string { return "@at " + s.time(after) }
+
+func (s *scene) time(after time.Duration) string {
+	return s.start.Add(after).UTC().Format(time.RFC3339Nano)
+}
+
+func (s *scene) note(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// ask publishes on a subject and writes the answer down.
+func (s *scene) ask(subject, body string, headers ...string) {
+	s.t.Helper()
+	s.lines = append(s.lines, s.answer(s.message(subject, body, headers...)))
+}
+
+// schedule publishes on schedules.a, for orders.x, and writes the answer down.
+func (s *scene) schedule(when string, headers ...string) {
+	s.t.Helper()
+	s.ask("schedules.a", "hi", append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", "orders.x"}, headers...)...)
+}
+
+func (s *scene) message(subject, body string, headers ...string) *nats.Msg {
+	m := &nats.Msg{Subject: s.own(subject), Data: []byte(body), Header: nats.Header{}}
+	for h := range slices.Chunk(headers, 2) {
+		value := s.own(h[1])
+		if h[0] == "Nats-Msg-Id" {
+			value += "/" + s.name
+		}
+		m.Header.Add(h[0], value)
+	}
+	return m
+}
+
+// answer is the answer to a message as a client sees it.
+func (s *scene) answer(m *nats.Msg) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	reply, err := s.nc.RequestMsgWithContext(ctx, m)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return "nobody there"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer"
+	case err != nil:
+		s.t.Fatalf("ask %s: %v", m.Subject, err)
+	}
+	var ack struct {
+		Stream    string
+		Seq       uint64
+		Duplicate bool
+		Error     *jetstream.APIError
+	}
+	if err := json.Unmarshal(reply.Data, &ack); err != nil {
+		s.t.Fatalf("the answer %q: %v", reply.Data, err)
+	}
+	if strings.HasPrefix(m.Subject, "schedules.") && ack.Stream != s.home {
+		s.t.Errorf("the answer %s is not of %s", reply.Data, s.home)
+	}
+	if e := ack.Error; e != nil {
+		s.acks = append(s.acks, 0)
+		return fmt.Sprintf("%d %d %s", e.Code, e.ErrorCode, s.plain(e.Description))
+	}
+	said := "ok"
+	if ack.Duplicate {
+		i := slices.Index(s.acks, ack.Seq)
+		said = fmt.Sprintf("duplicate of answer %d", i+1)
+	}
+	s.acks = append(s.acks, ack.Seq)
+	return said
+}
+
+// plain leaves out what depends on other scenes.
+func (s *scene) plain(description string) string {
+	about, what, _ := strings.Cut(description, ": ")
+	switch about {
+	case "wrong last msg ID":
+		return about
+	case "wrong last sequence":
+		for i, seq := range s.acks {
+			if what == fmt.Sprint(seq) {
+				return fmt.Sprintf("%s: that of answer %d", about, i+1)
+			}
+		}
+	}
+	return description
+}
+
+// wait lets time pass, until so long after the start and a little more, in which all is done that is due then.
+func (s *scene) wait(until time.Duration) {
+	time.Sleep(time.Until(s.start.Add(until + time.Millisecond)))
+}
+
+// look writes down what has arrived at the targets, with which of these headers.
+func (s *scene) look(headers ...string) {
+	s.t.Helper()
+	for stream, root := range map[string]string{s.target: "orders", "ELSEWHERE": "elsewhere"} {
+		for _, m := range s.stored(stream, root+"."+s.name+".>") {
+			if strings.HasPrefix(m.Subject, root+"."+s.name+".source") {
+				continue
+			}
+			line := fmt.Sprintf("%s: %s %q", s.after(m.Time), m.Subject, m.Data)
+			for _, name := range headers {
+				for _, value := range m.Header[name] {
+					line += fmt.Sprintf(" %s=%s", name, value)
+				}
+			}
+			s.lines = append(s.lines, line)
+		}
+	}
+}
+
+// slack is how late the server's scheduler may be when nothing is in its way.
+const slack = 250 * time.Millisecond
+
+// after is how long after the start something happened, without that slack, rounded up to a second.
+func (s *scene) after(t time.Time) string {
+	d := t.Sub(s.start) - slack
+	if d <= 0 {
+		return "at once"
+	}
+	return "after " + (d + time.Second - 1).Truncate(time.Second).String()
+}
+
+func (s *scene) stored(stream, subjects string) (all []*jetstream.RawStreamMsg) {
+	s.t.Helper()
+	st, err := s.js.Stream(context.Background(), stream)
+	if err != nil {
+		s.t.Fatalf("look at %s: %v", stream, err)
+	}
+	for seq := uint64(1); ; seq++ {
+		m, err := st.GetMsg(context.Background(), seq, jetstream.WithGetMsgSubject(subjects))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return all
+		}
+		if err != nil {
+			s.t.Fatalf("look at %s: %v", stream, err)
+		}
+		all = append(all, m)
+		seq = m.Sequence
+	}
+}
+
+func (s *scene) stream(name string) jetstream.Stream {
+	s.t.Helper()
+	st, err := s.js.Stream(context.Background(), name)
+	if err != nil {
+		s.t.Fatalf("look at %s: %v", name, err)
+	}
+	return st
+}

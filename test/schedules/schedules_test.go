@@ -1,0 +1,150 @@
+// Package schedules holds the broker's answers to the dialect of nats-server's scheduling (ADR-51) against the server's
+// own, rule by rule: see README.md.
+package schedules
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/natstest"
+)
+
+var update = flag.Bool("update", false, "write the tables of README.md")
+
+// result is what was written down for a rule.
+type result struct {
+	rule
+	server, broker []string
+}
+
+// TestSchedulesAsTheServer: what the broker answers and delivers is what the server does, or is listed as a deviation
+// with its reason; and README.md shows both.
+func TestSchedulesAsTheServer(t *testing.T) {
+	all := slices.Concat(side(t, rules(), 0), side(t, restarts(), 20*time.Second))
+	used := make(map[string]bool)
+	for _, r := range all {
+		name := r.section + "/" + r.name
+		used[name] = true
+		switch same, why := slices.Equal(r.server, r.broker), deviations[name]; {
+		case same && why != "":
+			t.Errorf("%s: listed as a deviation, and is none", name)
+		case !same && why == "":
+			t.Errorf("%s: no deviation is listed\nserver:\n  %s\nbroker:\n  %s", name,
+				strings.Join(r.server, "\n  "), strings.Join(r.broker, "\n  "))
+		}
+	}
+	for name := range deviations {
+		if !used[name] {
+			t.Errorf("a deviation of no rule: %s", name)
+		}
+	}
+	checkTables(t, all)
+}
+
+// side acts rules out beside the server, and then beside a broker. With a time to lie, the server is stopped for so
+// long.
+func side(t *testing.T, all []rule, lie time.Duration) []result {
+	t.Helper()
+	results := make([]result, len(all))
+	storage := jetstream.MemoryStorage // on a disk, each schedule costs the server a sync
+	if lie > 0 {
+		storage = jetstream.FileStorage
+	}
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		said := besideServer(t, s, storage).play(t, all, func() { lieDown(s, lie, func() {}, func() {}) })
+		for i, r := range all {
+			results[i] = result{rule: r, server: said[i]}
+		}
+	})
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		st, stop := besideBroker(t, s)
+		said := st.play(t, all, func() {
+			lieDown(s, lie, func() { stop() }, func() { stop = st.startBroker(t) })
+		})
+		for i := range all {
+			results[i].broker = said[i]
+		}
+		stop()
+	})
+	return results
+}
+
+// lieDown stops everything for a while.
+func lieDown(s *natstest.Server, lie time.Duration, before, after func()) {
+	if lie == 0 {
+		return
+	}
+	time.Sleep(3500 * time.Millisecond)
+	before()
+	s.Restart(lie)
+	after()
+}
+
+const (
+	tablesBegin = "<!-- tables: go test ./test/schedules -update -->\n"
+	tablesEnd   = "<!-- end -->\n"
+)
+
+// checkTables compares the tables in README.md with what was written down.
+func checkTables(t *testing.T, all []result) {
+	t.Helper()
+	var b strings.Builder
+	section := ""
+	for _, r := range all {
+		if r.section != section {
+			section = r.section
+			fmt.Fprintf(&b, "\n### %s\n\n| request | nats-server %s | this broker |\n|---|---|---|\n", section, server.VERSION)
+		}
+		broker := "the same"
+		if !slices.Equal(r.server, r.broker) {
+			broker = cell(r.broker) + "<br>*" + deviations[r.section+"/"+r.name] + "*"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(r.name, "|", "\\|"), cell(r.server), broker)
+	}
+	b.WriteString("\n")
+	file, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(file), tablesBegin)
+	tables, after, ok := strings.Cut(rest, tablesEnd)
+	switch {
+	case !ok:
+		t.Fatal("README.md has no place for the tables")
+	case *update:
+		if err := os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case tables != b.String():
+		t.Error("the tables of README.md are not what happens: go test ./test/schedules -update")
+	}
+}
+
+// cell writes lines into a table.
+func cell(lines []string) string {
+	var words []string
+	for i := 0; i < len(lines); {
+		n := i + 1
+		for n < len(lines) && lines[n] == lines[i] {
+			n++
+		}
+		word := strings.ReplaceAll(lines[i], "|", "\\|")
+		if n-i > 1 {
+			word += fmt.Sprintf(" (%d times)", n-i)
+		}
+		words = append(words, word)
+		i = n
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, "<br>")
+}

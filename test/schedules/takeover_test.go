@@ -1,0 +1,212 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/dialect"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// handover is a stream of the server's with schedules, and a broker that is to take them over.
+type handover struct {
+	*scene
+	inspect *inspect.Inspector
+}
+
+const handoverGrounds = "schedules.>=orders.>"
+
+// newHandover prepares both. The stream listens on the schedules' subjects no more; what it holds goes on firing.
+func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handover {
+	t.Helper()
+	st := besideServer(t, s, jetstream.FileStorage)
+	nc := s.Connect(nats.Name("client"))
+	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
+	sc := &scene{stage: st, t: t, name: "r", nc: nc, js: s.JetStream(nc), start: time.Now()}
+	schedule(sc)
+	cfg := sc.stream("PLAN").CachedInfo().Config
+	cfg.Subjects = []string{"orders.>"}
+	if _, err := sc.js.UpdateStream(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.startBroker(t))
+	i, err := inspect.Open(s.Connect(nats.Name("operator")),
+		broker.Config{Timers: true, Schedules: message.ParseGrounds(handoverGrounds, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Learn(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return handover{sc, i}
+}
+
+// take takes over, and returns the fates by subject.
+func (h handover) take(change func(*dialect.TakeOver)) map[string]dialect.Took {
+	h.t.Helper()
+	o := h.inspect.TakeOver(false)
+	if change != nil {
+		change(&o)
+	}
+	all := make(map[string]dialect.Took)
+	if err := o.Stream(context.Background(), "PLAN", func(took dialect.Took) error {
+		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
+		return nil
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	return all
+}
+
+// came is when messages have come for a target, since the start.
+func (h handover) came(target string) (times []string) {
+	h.t.Helper()
+	for _, m := range h.stored("PLAN", h.own(target)) {
+		times = append(times, h.after(m.Time))
+	}
+	return times
+}
+
+func (s *scene) plan(name, when, target string, headers ...string) {
+	s.t.Helper()
+	if said := s.answer(s.message("schedules."+name, name,
+		append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", target}, headers...)...)); said != "ok" {
+		s.t.Fatalf("%s: %s", name, said)
+	}
+}
+
+// TestTakenOverFireOnce: each occurrence of a schedule that is taken over comes once, at its time: from the server
+// before, and from the broker after.
+func TestTakenOverFireOnce(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		h := newHandover(t, s, func(sc *scene) {
+			sc.plan("once", sc.at(10*time.Minute), "orders.once", "Order", "42", "Nats-Msg-Id", "1", "Nats-Expected-Stream",
+				"PLAN")
+			sc.plan("soon", sc.at(2*time.Minute+3*time.Second), "orders.soon")
+			sc.plan("every", "@every 50s", "orders.every")
+			sc.plan("cron", "0 */3 * * * *", "orders.cron")
+			sc.plan("fast", "@every 4s", "orders.fast")
+			sc.plan("other", sc.at(10*time.Minute), "orders.source", "Nats-Schedule-Source", "orders.once")
+		})
+		h.wait(2 * time.Minute)
+		dry := h.inspect.TakeOver(true)
+		if err := dry.Stream(context.Background(), "PLAN", func(dialect.Took) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		took := h.take(nil)
+		for name, want := range map[string]dialect.Fate{
+			"once": dialect.Taken, "soon": dialect.Left, "every": dialect.Taken, "cron": dialect.Taken, "fast": dialect.Taken,
+			"other": dialect.Left,
+		} {
+			if took[name].Fate != want || (want == dialect.Left) != (took[name].Why != "") {
+				t.Errorf("%s: %+v, want %s", name, took[name], want)
+			}
+		}
+		if want := h.start.Add(150 * time.Second); !took["every"].Due.Equal(want) {
+			t.Errorf("it fires next at %s, want %s", took["every"].Due, want)
+		}
+		h.wait(11 * time.Minute)
+		for target, want := range map[string]string{
+			"orders.once": "10m0s", "orders.soon": "2m3s",
+			"orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s 5m50s 6m40s 7m30s " +
+				"8m20s 9m10s 10m0s 10m50s",
+			"orders.cron": "2m59s 5m59s 8m59s",
+		} {
+			if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
+				t.Errorf("%s came at %s\nwant %s", target, got, want)
+			}
+		}
+		fast := h.came("orders.fast")
+		if n := len(fast); n < 11*15-2 || n > 11*15 {
+			t.Errorf("every four seconds came %d times in eleven minutes, want all but those of five seconds", n)
+		}
+		for i, at := range fast {
+			if i > 0 && at == fast[i-1] {
+				t.Errorf("the round %s came twice", at)
+			}
+		}
+		if m := h.stored("PLAN",
+			h.own("orders.once")); len(m) != 1 || m[0].Header.Get("Order") != "42" || m[0].Header.Get("Delay-Msg-Id") == "" {
+			t.Errorf("it came as %+v", m)
+		}
+	})
+}
+
+// TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in
+// one.
+// What was replaced there meanwhile is not kept here.
+func TestTakeOverInTrouble(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		h := newHandover(t, s, func(sc *scene) {
+			sc.plan("a", sc.at(10*time.Minute), "orders.a")
+			sc.plan("b", sc.at(10*time.Minute), "orders.b")
+		})
+		api := s.Connect(nats.Name("api"))
+		var meddle func(question string) (pass bool)
+		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
+			question := strings.TrimPrefix(m.Subject, "X.API.")
+			if meddle(question) {
+				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		through := func(o *dialect.TakeOver) { o.API.API = "X.API" }
+		// It is interrupted before it deletes.
+		meddle = func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") }
+		for name, took := range h.take(through) {
+			if took.Fate != dialect.Both {
+				t.Errorf("%s: %+v, want both", name, took)
+			}
+		}
+		// Again; meanwhile somebody replaces b there.
+		replaced := false
+		meddle = func(question string) bool {
+			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {
+				if m, err := h.stream("PLAN").GetLastMsgForSubject(context.Background(), "schedules.r.a"); err != nil {
+					replaced = true // a is through
+					if err := h.stream("PLAN").Purge(context.Background(), jetstream.WithPurgeSubject("schedules.r.b")); err != nil {
+						t.Error(err)
+					}
+				} else if m == nil {
+					t.Error(errors.New("no message and no error"))
+				}
+			}
+			return true
+		}
+		took := h.take(through)
+		if took["a"].Fate != dialect.Taken || took["b"].Fate != dialect.Left {
+			t.Errorf("again: %+v", took)
+		}
+		h.wait(11 * time.Minute)
+		if a, b := h.came("orders.a"), h.came("orders.b"); len(a) != 1 || a[0] != "after 10m0s" || len(b) != 0 {
+			t.Errorf("there came a %v and b %v, want a once", a, b)
+		}
+	})
+}
+
+// TestTakeOverOfWhatIsThere: a schedule that the broker has already is not replaced.
+func TestTakeOverOfWhatIsThere(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
+		h.home = "DELAY_TIMERS"
+		h.plan("a", h.at(20*time.Minute), "orders.a")
+		if took := h.take(nil)["a"]; took.Fate != dialect.Left || !strings.Contains(took.Why,
+			"has a schedule of this subject") {
+			t.Errorf("%+v", took)
+		}
+		h.wait(21 * time.Minute)
+		if got := strings.Join(h.came("orders.a"), " "); got != "after 10m0s after 20m0s" {
+			t.Errorf("there came %s, want each", got)
+		}
+	})
+}
