@@ -299,7 +299,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
-	o.wantApplied("set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n", 5, []string{"it is paused"}, "--adopt")
+	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
+	o.wantApplied(other, 5, []string{"it is paused"}, "--adopt")
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers show prints %q", got)
 	}

@@ -237,7 +237,8 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 
 // views are all of them, with rows.
 var views = []string{
-	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules", "#/timer?key=order-5&target=orders.remind", "#/retrying",
+	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules",
+	"#/timer?key=order-5&target=orders.remind", "#/retrying",
 	"#/dead", "#/letters?code=bad_time", "#/targets", "#/lanes", "#/publish",
 }
 
