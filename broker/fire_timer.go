@@ -183,7 +183,8 @@ func (e preceded) takeIn(w *worker, m moment) {
 	w.timers.looking--
 	w.lookOn()
 	switch {
-	case e.err != nil:
+	case e.err != nil: // it may be gone itself
+		f.timer.Stage = alarm.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
 	case !e.settled:
 		w.apply(f, wait(m, f), m)

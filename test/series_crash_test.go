@@ -209,6 +209,35 @@ func TestRoundWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
+// TestRoundIsCancelledWhileItWaits: a round is due, waits for the one before, which its target does not answer, and is
+// cancelled. The one before is tried on, the other goes, and nothing is left in memory or in a stream.
+func TestRoundIsCancelledWhileItWaits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.Ladder = ladder(t, "1s 5s")
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("orders.>") // it answers nothing
+		start := time.Now()
+		c.publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Max-Attempts", "1")
+		time.Sleep(8500 * time.Millisecond)
+		c.publish(recurring, "", "Delay-Cancel", "x")
+		time.Sleep(10 * time.Minute)
+		for _, a := range in.all() {
+			if a.Header.Get("Delay-Round") != "1" {
+				t.Errorf("after %s came round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
+			}
+		}
+		for _, l := range b.broker.Status().Lanes {
+			if l.Held != 0 {
+				t.Errorf("%s has %d in memory", l.Stream, l.Held)
+			}
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
 // TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody:
 // it fires nothing, and goes to the dead letters as anything that replaces a timer.
 func TestForgedRounds(t *testing.T) {

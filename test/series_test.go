@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata"
 
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
 
@@ -58,20 +59,21 @@ func TestSeriesFires(t *testing.T) {
 	}{
 		"each second":    {[]string{"Delay-Every", "1s", "Delay-Rounds", "30"}, time.Second, time.Second, 30},
 		"each minute":    {[]string{"Delay-Every", "1m", "Delay-Rounds", "20"}, time.Minute, time.Minute, 20},
-		"a day":          {[]string{"Delay-Every", "1d", "Delay-Rounds", "3"}, 24 * time.Hour, 24 * time.Hour, 3},
+		"for hours":      {[]string{"Delay-Every", "3h", "Delay-Rounds", "2"}, 3 * time.Hour, 3 * time.Hour, 2},
 		"a later first":  {[]string{"Delay-Every", "1m", "Delay-For", "1h", "Delay-Rounds", "5"}, time.Hour, time.Minute, 5},
-		"at once":        {[]string{"Delay-Every", "1h", "Delay-For", "0s", "Delay-Rounds", "5"}, 0, time.Hour, 5},
-		"cron, by hours": {[]string{"Delay-Cron", "0 */6 * * *", "Delay-Rounds", "5"}, 6 * time.Hour, 6 * time.Hour, 5},
+		"at once":        {[]string{"Delay-Every", "1h", "Delay-For", "0s", "Delay-Rounds", "3"}, 0, time.Hour, 3},
+		"cron, by hours": {[]string{"Delay-Cron", "1 */2 * * *", "Delay-Rounds", "3"}, 2 * time.Hour, 2 * time.Hour, 3},
 		"cron, by seconds": {[]string{"Delay-Cron", "*/10 * * * * *", "Delay-Rounds", "12"},
 			10 * time.Second, 10 * time.Second, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
 				startBroker(t, s, timersOn(t))
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
-				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
+				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 				start := time.Now()
 				headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
 				g := c.publish("delaytimer.k.orders.x", "body", headers...).Sequence
@@ -151,20 +153,29 @@ func TestMissedRounds(t *testing.T) {
 	}
 }
 
-// TestSlowRound: a round fires when the one before has been delivered, or is in a retry lane, and not before.
-func TestSlowRound(t *testing.T) {
+// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and
+// says so for a while.
+func TestMissedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
+		cfg := timersOn(t)
+		cfg.TimerHistory = 10 * time.Minute
+		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		start := time.Now()
-		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
-		time.Sleep(15 * time.Minute)
-		if last := c.last("delaytimer.k.orders.x"); last.Header.Get(message.HeaderSeries) != fmt.Sprint(g) {
-			t.Errorf("the pending round says %v", last.Header)
-		}
-		time.Sleep(10 * time.Minute)
+		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", "skip", "Delay-Last",
+			start.Add(30*time.Minute).UTC().Format(time.RFC3339)).Sequence
+		time.Sleep(25 * time.Minute)
+		b.stop()
+		time.Sleep(30 * time.Minute)
+		startBroker(t, s, cfg)
+		time.Sleep(time.Minute)
 		in.rounds(t, g, start, 10*time.Minute, 20*time.Minute)
+		if a := controls(c).do(wish(timer.Get, "k", 0)); a.Outcome != timer.Fired || a.Became != message.OutcomeMissed {
+			t.Errorf("it is %+v", a)
+		}
+		time.Sleep(time.Hour)
+		c.checkNoTimers()
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
 
@@ -76,6 +77,17 @@ func TestTimersInVerbs(t *testing.T) {
 		}
 		if got := where(h); got != "over: delivered" {
 			t.Errorf("one that has fired is %q", got)
+		}
+		c.publish("delaytimer.c.orders.x", "c", "Delay-Every", "1h")
+		time.Sleep(90 * time.Minute)
+		round := c.last("delaytimer.c.orders.x").Sequence
+		if got := where(round); got != "waiting, due in 30m; every 1h, round 2" {
+			t.Errorf("a round is %q", got)
+		}
+		if a := controlsSeries(c).do(wish(timer.Pause, "c", round)); a.Outcome != timer.Paused {
+			t.Errorf("it is %+v", a)
+		} else if got := where(a.Generation); got != "a series that is paused: every 1h, round 2" {
+			t.Errorf("a paused one is %q", got)
 		}
 	})
 }

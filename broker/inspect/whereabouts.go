@@ -77,6 +77,9 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer = fmt.Sprintf("refused, and tried again in %s", Span(wait))
 	case wait > 0:
 		w.Answer = fmt.Sprintf("waiting, due in %s", Span(wait))
+		if said := r.Said(); said != "" {
+			w.Answer += "; " + said
+		}
 	default:
 		w.Answer = fmt.Sprintf("due since %s: %s", Span(-wait), v.whyHere(in))
 	}
@@ -116,6 +119,8 @@ func (s *search) ofTimer(in message.Incoming, e message.Entry) Whereabouts {
 	switch e.Kind {
 	case message.CancelEntry:
 		w.Answer = "a cancel"
+	case message.PausedEntry:
+		w.Answer = "a series that is paused: " + e.Request.Said()
 	case message.FiredEntry:
 		w.Answer = "fired by " + e.By + ", and on its way to its target"
 	case message.OverEntry:

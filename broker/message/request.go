@@ -108,6 +108,10 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 		Due:      in.At,
 	}
 	addr := p.Names.Parse(in.Subject)
+	if addr.Form == FormTimer && in.Header[HeaderFirst] != nil && in.Header[HeaderFired] != nil { // a round of ours
+		e := p.ParseTimer(in)
+		return e.Request, e.Problem
+	}
 	targetProblem := p.CheckTarget(addr.Target)
 	if targetProblem == nil {
 		r.Target = addr.Target

@@ -155,6 +155,14 @@ func (r Request) Options() Header {
 	return h
 }
 
+// Said is how a timer recurs, for people: "every 15m, round 7". It is empty for one that does not, or not any more.
+func (r Request) Said() string {
+	if r.Recurs == nil {
+		return ""
+	}
+	return r.Recurs.Table.String() + ", round " + strconv.Itoa(r.Round)
+}
+
 // RoundOf is the pending round of a timer that recurs, for the decisions of its table.
 func (r Request) RoundOf() (timetable.Series, timetable.Round) {
 	return timetable.Series{ID: r.Series, First: r.Recurs.First},

@@ -50,7 +50,25 @@ func TestTimesOfChangingClocks(t *testing.T) {
 				if got := walk(table, from, from.Add(52*time.Hour)); !equal(got, want) {
 					t.Errorf("%s in %s about %s:\n got %v\nwant %v", cron, d.zone, change.In(zone), got, want)
 				}
+				checkFromAnywhere(t, table, from, want)
 			}
+		}
+	}
+}
+
+// checkFromAnywhere asks for the next time at moments that are none of the table: within an hour that comes again, too.
+func checkFromAnywhere(t *testing.T, table Table, from time.Time, want []time.Time) {
+	t.Helper()
+	for at := from; len(want) > 0; at = at.Add(23 * time.Minute) {
+		for len(want) > 0 && !want[0].After(at) {
+			want = want[1:]
+		}
+		if len(want) == 0 {
+			return
+		}
+		if next, ok := table.After(time.Time{}, at); !ok || !next.Equal(want[0]) {
+			t.Errorf("%s, after %s: %s, want %s", table, at, next, want[0])
+			return
 		}
 	}
 }
