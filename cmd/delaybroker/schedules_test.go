@@ -67,12 +67,7 @@ func TestSchedulesVerbs(t *testing.T) {
 		"cron 0 3 * * * Europe/Berlin", "pending, round 1", "missed", "all", "jitter", "5m", "X-Kind: nightly",
 		`18 bytes: {"kind":"nightly"}`,
 	}})
-	var view struct {
-		Name, Table, Missed string
-		Rounds              int
-		Payload             []byte
-	}
-	view = decode[struct {
+	view := decode[struct {
 		Name, Table, Missed string
 		Rounds              int
 		Payload             []byte
