@@ -121,7 +121,7 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNothingOfOursWithoutASecret: who has not learned the secret of the brokers writes no entry as one of theirs, which
+// TestNothingOfOursWithoutASecret: who has not learned the secret of the brokers writes no entry as one of theirs: it
 // would take the place of the series and be none.
 func TestNothingOfOursWithoutASecret(t *testing.T) {
 	t.Parallel()

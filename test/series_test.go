@@ -153,8 +153,8 @@ func TestMissedRounds(t *testing.T) {
 	}
 }
 
-// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and says
-// so for a while.
+// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and
+// says so for a while.
 func TestMissedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

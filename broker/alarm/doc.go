@@ -16,6 +16,9 @@
 // noted in the alarm (Claimed, Told, Stream.Examined), and After… says what comes next. These functions change nothing
 // besides the alarm, and ask nothing.
 //
+// A round of a series is claimed only when the one before is settled (Precede), and what is stored is the next round,
+// too (Stream.Firing). So once it is settled, its own entry is removed, and nothing is told: see package timer.
+//
 // # The stream
 //
 // In other lanes, what has arrived is purged. What is armed stays in the stream of timers, so its lane keeps a cursor

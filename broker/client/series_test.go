@@ -51,7 +51,8 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 		}
 		note("schedule", key, r, err)
 	}
-	schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute), client.Header("X-Mine", "1"))
+	schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
+		client.Header("X-Mine", "1"))
 	schedule("a", client.Every(time.Minute), client.IfAbsent())
 	schedule("b", client.Cron("30 2 * * *", "Europe/Berlin"))
 	schedule("c", client.Every(time.Hour), client.LastRound(now.Add(3*time.Hour)), client.MissedRounds(client.MissedAll))

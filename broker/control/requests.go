@@ -25,7 +25,11 @@ type asked struct {
 
 	By string `json:"by"` // move, shift: so much later, as in 5m or -5m
 
-	// About many.
+	manyAsked
+}
+
+// manyAsked is what is asked about many timers.
+type manyAsked struct {
 	Target  string        `json:"target"` // a pattern below that of the subject
 	Key     string        `json:"key"`    // with * for any characters
 	DueFrom time.Time     `json:"due_from"`

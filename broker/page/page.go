@@ -75,8 +75,9 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
 	for path, rows := range map[string]asks{
-		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules, "retrying": p.retrying,
-		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
+		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
+		"retrying": p.retrying,
+		"dead":     p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
 	} {
 		p.mux.HandleFunc("GET /api/"+path, p.rows(p.ask(rows)))
 	}

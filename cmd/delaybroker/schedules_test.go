@@ -67,12 +67,7 @@ func TestSchedulesVerbs(t *testing.T) {
 		"cron 0 3 * * * Europe/Berlin", "pending, round 1", "missed", "all", "jitter", "5m", "X-Kind: nightly",
 		`18 bytes: {"kind":"nightly"}`,
 	}})
-	var view struct {
-		Name, Table, Missed string
-		Rounds              int
-		Payload             []byte
-	}
-	view = decode[struct {
+	view := decode[struct {
 		Name, Table, Missed string
 		Rounds              int
 		Payload             []byte
@@ -299,7 +294,8 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
-	o.wantApplied("set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n", 5, []string{"it is paused"}, "--adopt")
+	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
+	o.wantApplied(other, 5, []string{"it is paused"}, "--adopt")
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers show prints %q", got)
 	}
