@@ -18,15 +18,16 @@ import (
 	"delaybroker/broker/provision"
 )
 
-// control answers requests about timers until ctx ends, with what the lanes use. The returned function waits for those
-// underway then, while the lanes drain, too. Without a stream of timers there is nothing to ask for.
+// control answers requests about timers until ctx ends, with what the lanes use, and what else there is to ask for. The
+// returned function waits for those underway then, while the lanes drain, too.
 func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stream) (wait func()) {
-	if !slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers }) {
+	cfg := b.cfg
+	timers := slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers })
+	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	cfg := b.cfg
 	service := control.NewService(control.Config{
-		Conn: b.conns.Control, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
+		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 		Timers: &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan},
 	})

@@ -182,7 +182,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}
 	f := w.flights.take(item.Stored, mark)
-	in := w.incoming(f)
+	in := f.Incoming(w.lane.Stream)
 	if w.parse(f, in); f.problem != nil && f.problem.Code == message.UnknownKey {
 		f.unproven = &unproven{incoming: in}
 	}

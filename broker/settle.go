@@ -13,7 +13,6 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
-	"delaybroker/broker/message"
 )
 
 // This file takes the steps that decide.go has decided on, and takes in the answers to them.
@@ -365,12 +364,4 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	w.flights.proven(f)
 	w.parse(f, in)
 	w.proceed(f, m)
-}
-
-// incoming is a message as the policy reads it.
-func (w *worker) incoming(f *flight) message.Incoming {
-	return message.Incoming{
-		Stream: w.lane.Stream, Sequence: f.Sequence, At: f.At, Subject: f.Subject,
-		Header: f.Header, Undecodable: f.Undecodable, Data: f.Data,
-	}
 }

@@ -17,7 +17,7 @@ func entryRead(w *worker, sequence uint64, now time.Time, header message.Header)
 	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
 	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: s})
 	f := w.flights.take(s, mark)
-	w.parse(f, w.incoming(f))
+	w.parse(f, f.Incoming(w.lane.Stream))
 	return f
 }
 

@@ -249,28 +249,56 @@ func TestTimerRemovedAndMarkerNot(t *testing.T) {
 	})
 }
 
-// TestTimerCancelledWhileItsMarkerWaits: no marker brings back what was cancelled, whoever runs when.
+// TestTimerCancelledWhileItsMarkerWaits: no marker brings back what was cancelled, whoever runs when, and whether the
+// cancel still stands or is gone. The marker goes as soon as it has been looked at.
 func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := startBroker(t, s, timersOn(t))
-		c := newClient(t, s)
-		in := c.subscribe("orders.>")
-		g := c.publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
-		time.Sleep(time.Minute)
-		b.stop()
-		if c.expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Error("it cannot be cancelled")
-		}
-		c.forgetCursor()
-		time.Sleep(time.Hour)
-		startBroker(t, s, timersOn(t))
-		time.Sleep(time.Hour)
-		if got := len(in.all()); got != 0 {
-			t.Errorf("%d came that were cancelled", got)
-		}
-		c.checkNoTimers()
-	})
+	for name, tt := range map[string]struct {
+		history time.Duration
+		restart time.Duration // after the cancel
+	}{
+		"the cancel stands":                  {3 * time.Hour, time.Hour},
+		"it is gone":                         {-1, time.Hour},
+		"it stands when the marker is due":   {3 * time.Hour, time.Second},
+		"it is gone when the marker is due":  {-1, time.Second},
+		"it is stored while the broker runs": {3 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				cfg.TimerHistory = tt.history
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				in, fired := c.subscribe("orders.>"), c.subscribe("delaytimer.>")
+				g := c.publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
+				time.Sleep(time.Minute)
+				if tt.restart > 0 {
+					b.stop()
+				}
+				if c.expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
+					t.Error("it cannot be cancelled")
+				}
+				if tt.restart > 0 {
+					c.forgetCursor()
+					time.Sleep(tt.restart)
+					startBroker(t, s, cfg)
+				}
+				time.Sleep(time.Hour)
+				if n := pending(c, "DELAY_10m") + pending(c, "DELAY_1m") + pending(c, "DELAY_10s"); n != 0 {
+					t.Errorf("there still are %d markers", n)
+				}
+				time.Sleep(4 * time.Hour)
+				if got := len(in.all()); got != 0 {
+					t.Errorf("%d came that were cancelled", got)
+				}
+				if got := len(fired.all()); got != 2 {
+					t.Errorf("%d entries were published, want the set and the cancel", got)
+				}
+				c.checkNoTimers()
+			})
+		})
+	}
 }
 
 // TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a

@@ -64,7 +64,8 @@ func (e *entries) write(words string) {
 		kind, number, _ := strings.Cut(word, ":")
 		var g uint64
 		_, _ = fmt.Sscan(number, &g)
-		r := message.Request{ID: message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}.String(), Target: "orders.x"}
+		id := message.ID{Stream: e.Name(), Sequence: max(g, 1), At: time.Now()}
+		r := message.Request{ID: id.String(), Target: "orders.x"}
 		m := &nats.Msg{Subject: subject, Header: nats.Header{"Delay-For": {"1h"}}, Data: []byte(word)}
 		switch kind {
 		case "every":

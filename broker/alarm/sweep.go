@@ -153,10 +153,8 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 
 // straggler is what an entry is by its header, and since when it should be gone; zero if it may stay.
 func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time.Time) {
-	in := message.Incoming{
-		Stream: s.Name(), Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header,
-		Undecodable: m.Undecodable, BodyLeft: true,
-	}
+	in := m.Incoming(s.Name())
+	in.BodyLeft = true
 	e := s.Policy.ParseTimer(in)
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Stage: Doubt, batch: b}
 	a.Size, _ = strconv.Atoi(strings.Join(m.Header["Nats-Msg-Size"], "")) // of the server; without, it counts as none

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -118,6 +119,8 @@ type Config struct {
 	// DefaultTimerHistory; below zero is none.
 	TimerHistory time.Duration
 
+	// Calls are what the control service answers besides requests about timers: see control.Call.
+	Calls map[string]func(ctx context.Context, rest string, body []byte) (any, error)
 	// ReplyPrefixes are where the control service answers, besides _INBOX and _R_: the inbox prefixes of those who ask. It
 	// publishes there with the broker's rights, so nobody may take what comes there for a request.
 	ReplyPrefixes []string

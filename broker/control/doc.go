@@ -6,6 +6,7 @@
 //	List      a pass through the stream's headers, page by page
 //	Bulk      a verb for all timers of a page
 //	Service   answers requests, as a NATS micro service
+//	Call      what the service answers besides, with what packages above know
 //
 // # Every answer is final, or unknown
 //
@@ -28,7 +29,7 @@
 //
 // # Bounds
 //
-// Eight requests about one timer are worked on at a time, each with the body of its timer in memory, and one that lists
-// or goes through many. Further ones wait, a few; the rest is told that the service is busy. A page ends after so many
-// timers, bytes or entries, or before the asker loses patience, and says where to go on.
+// Eight requests about one timer are worked on at a time, each with the body of its timer in memory, and one that
+// lists, goes through many or looks at all lanes. Further ones wait, a few; the rest is told that the service is busy.
+// A page ends after so many timers, bytes or entries, or before the asker loses patience, and says where to go on.
 package control

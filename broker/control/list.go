@@ -138,10 +138,9 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		if err != nil {
 			return err
 		}
-		row := t.row(message.Incoming{
-			Stream: scan.Stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
-			Undecodable: s.Undecodable, BodyLeft: true,
-		})
+		in := s.Incoming(scan.Stream)
+		in.BodyLeft = true
+		row := t.row(in)
 		if len(all.Timers) >= limit || bytes >= mostBytes || all.Scanned >= mostScanned || all.Scanned > 0 && late(ctx) {
 			all.Next = last
 			return errEnough

@@ -1,9 +1,7 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -34,24 +32,8 @@ type asked struct {
 	DryRun  bool          `json:"dry_run"`
 }
 
-// read reads the body of a request. A field that does not exist is an error: "dryrun" must not cancel anything.
-func (r request) read() (a asked, err error) {
-	if len(r.Data) > mostRequest {
-		return a, refusef(codeLarge, "the request has %d bytes: at most %d", len(r.Data), mostRequest)
-	}
-	if len(bytes.TrimSpace(r.Data)) == 0 {
-		return a, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(r.Data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
-		return a, refusef(codeBad, "the request is not understood: %v", err)
-	}
-	if d.More() {
-		return a, refusef(codeBad, "the request is not understood: one JSON object, and nothing behind it")
-	}
-	return a, nil
-}
+// read reads the body of a request.
+func (r request) read() (a asked, err error) { return a, Decode(r.Data, &a) }
 
 // verdict answers a request about one timer.
 func (s *Service) verdict(ctx context.Context, r request) (any, error) {

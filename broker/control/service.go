@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,9 +41,10 @@ const (
 type Config struct {
 	Conn          *nats.Conn // to listen and to answer
 	Timers        *Timers
-	ReplyPrefixes []string      // below which it answers, besides _INBOX and _R_; without the final dot
-	Instance      string        // shown to operators
-	Grace         time.Duration // for what is underway when Run is to end
+	Calls         map[string]Call // what it answers besides, by the end of the subject: lanes, where.*
+	ReplyPrefixes []string        // below which it answers, besides _INBOX and _R_; without the final dot
+	Instance      string          // shown to operators
+	Grace         time.Duration   // for what is underway when Run is to end
 	Log           *slog.Logger
 }
 
@@ -63,6 +65,7 @@ type Service struct {
 type endpoint struct {
 	name    string
 	root    string // of its subjects; with the final dot where more must follow
+	on      []string
 	verb    timer.Verb
 	answers func(s *Service, ctx context.Context, r request) (any, error)
 	isMany  bool
@@ -85,28 +88,27 @@ func NewService(cfg Config) *Service {
 		msgs: make(chan *nats.Msg, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
 	}
 	for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Move, timer.Fire} {
+		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: s.names.TimerCall(string(verb)), verb: verb, answers: (*Service).verdict,
+			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).verdict,
 		})
 	}
 	list, bulk := (*Service).list, (*Service).bulk
-	s.endpoints = append(s.endpoints,
-		&endpoint{name: "timers", root: s.names.TimersCall(), answers: list, isMany: true},
-		&endpoint{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk, isMany: true},
-		&endpoint{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk, isMany: true},
-	)
+	for _, e := range []*endpoint{
+		{name: "timers", root: s.names.TimersCall(), answers: list},
+		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk},
+		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk},
+	} {
+		e.isMany, e.on = true, []string{e.root + ".>", e.root}
+		s.endpoints = append(s.endpoints, e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
+		s.endpoints = append(s.endpoints, endpointOf(s.names.Call(name), name, s.Calls[name]))
+	}
 	for _, e := range s.endpoints {
-		e.stats = micro.EndpointStats{Name: e.name, Subject: e.subjects()[0], QueueGroup: micro.DefaultQueueGroup}
+		e.stats = micro.EndpointStats{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup}
 	}
 	return s
-}
-
-// subjects are what an endpoint listens on.
-func (e *endpoint) subjects() []string {
-	if e.isMany {
-		return []string{e.root + ".>", e.root}
-	}
-	return []string{e.root + "*.>"}
 }
 
 // Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
@@ -160,7 +162,7 @@ func (s *Service) listen() (stop func(), err error) {
 		}
 	}
 	for _, e := range s.endpoints {
-		for _, subject := range e.subjects() {
+		for _, subject := range e.on {
 			sub, err := s.Conn.ChanQueueSubscribe(subject, micro.DefaultQueueGroup, s.msgs)
 			if err != nil {
 				stop()

@@ -32,10 +32,8 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 		l.Data = nil
 		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero if a server does not say
 	}
-	in := message.Incoming{
-		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header, Undecodable: m.Undecodable,
-		Data: m.Data, BodyLeft: headersOnly, KeysRead: true,
-	}
+	in := m.Incoming(stream)
+	in.BodyLeft, in.KeysRead = headersOnly, true
 	l.Letter, l.Problem = policy.Names.ParseLetter(in)
 	l.Unproven = policy.Unproven(in)
 	return l

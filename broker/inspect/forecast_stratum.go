@@ -129,12 +129,11 @@ func (f *forecast) add(p Part) {
 	f.all.Of += p.Messages
 }
 
-// incoming is a message of a scan, as the policy reads it.
+// incoming is a message of a scan through headers, as the policy reads it.
 func incoming(stream string, m lane.Stored) message.Incoming {
-	return message.Incoming{
-		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header,
-		Undecodable: m.Undecodable, BodyLeft: true,
-	}
+	in := m.Incoming(stream)
+	in.BodyLeft = true
+	return in
 }
 
 func of(stream string, err error) error {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
 )
 
 // Stored is a message as its stream holds it.
@@ -20,6 +22,14 @@ type Stored struct {
 	Behind      uint64 // messages behind this one in the stream when the server sent it
 
 	consumer uint64 // the consumer's number of it, from one
+}
+
+// Incoming is the message as the policies of package message read it. Whoever has read headers only says so in it.
+func (s Stored) Incoming(stream string) message.Incoming {
+	return message.Incoming{
+		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
+		Undecodable: s.Undecodable, Data: s.Data,
+	}
 }
 
 const ackPrefix = "$JS.ACK."

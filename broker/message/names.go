@@ -107,6 +107,9 @@ func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 
+// Call begins the subjects of requests about all that is there.
+func (n Names) Call(name string) string { return n.control + "." + name }
+
 // TimerCall begins the subjects of requests about one timer; its key and target follow. TimersCall, CancelAllCall and
 // ShiftCall are those of requests about many; where their targets begin may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }

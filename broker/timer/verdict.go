@@ -179,7 +179,7 @@ func (a Asked) contested(other Answer, doubt Doubt) (Next, Answer) {
 func (a Asked) cancelled(e message.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
-		answer.Why = "cancelled by a client that expected no generation: what was on its way then may still arrive"
+		answer.Why = "cancelled by a client that expected no generation: what had fired by then arrives all the same"
 	}
 	mine := a.Word != "" && e.Word == a.Word && sequence > a.Generation
 	switch {

@@ -13,12 +13,7 @@ import (
 	"delaybroker/levels"
 )
 
-const (
-	defaultAhead     = 24 * time.Hour
-	defaultAheadRead = 50_000
-	// byMinute is up to which time a forecast is by the minute unless told otherwise.
-	byMinute = 2 * time.Hour
-)
+const defaultAheadRead = 50_000
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
@@ -58,7 +53,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, look) })
 		},
 	}
-	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(defaultAhead), "how far ahead")
+	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "how far ahead")
 	c.Flags().StringVar(&o.by, "by", "", "minute or hour (default: minute up to 2h, else hour)")
 	c.Flags().StringVar(&o.target, "target", "", "for this target; wildcards as in 'orders.>'")
 	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead, "read so many headers at most; 0 for an estimate of all")
@@ -68,21 +63,11 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 
 // look is what the flags ask for.
 func (o aheadOptions) look() (inspect.AheadLook, error) {
-	look := inspect.AheadLook{Target: o.target, Most: o.most, By: time.Hour}
-	var err error
-	if look.For, err = levels.ParseDuration(o.length); err != nil {
-		return look, fmt.Errorf("%w: --for: %w", errUsage, err)
+	look, err := inspect.ParseAhead(o.length, o.by)
+	if err != nil {
+		return look, fmt.Errorf("%w: --%w", errUsage, err)
 	}
-	switch {
-	case o.by == "minute", o.by == "" && look.For <= byMinute:
-		look.By = time.Minute
-	case o.by != "" && o.by != "hour":
-		return look, fmt.Errorf("%w: --by %q: want minute or hour", errUsage, o.by)
-	}
-	if most := inspect.MostBuckets * look.By; look.For <= 0 || look.For > most {
-		return look, fmt.Errorf("%w: --for %s: want more than 0 and at most %s by the %s", errUsage, o.length,
-			levels.FormatDuration(most), unit(look.By))
-	}
+	look.Target, look.Most = o.target, o.most
 	return look, checkTarget(o.target)
 }
 

@@ -30,23 +30,28 @@ func (l *lifetime) show(web *http.Server, source probes.Source, shown *page.Page
 // page makes the page. Its connections are opened when somebody looks.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source probes.Source) *page.Page {
 	c := p.Config.Broker
-	access := dialer.For("page")
 	return page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: c.History, Durability: source.Durability, Version: p.Version,
 		Prefix: cmp.Or(c.Prefix, message.DefaultPrefix), Rates: c.Rates, Access: p.Config.Page, Log: p.Log,
-		Open: func(context.Context) (*inspect.Inspector, error) {
-			name := nats.Name(fmt.Sprintf("delaybroker %s page", p.Version))
-			nc, err := nats.Connect(access.URL, append([]nats.Option{
-				name, nats.Timeout(pageConnect), nats.NoReconnect(), nats.ErrorHandler(nil),
-			}, access.Options...)...)
-			if err != nil {
-				return nil, fmt.Errorf("connect to NATS for the page: %w", err)
-			}
-			i, err := inspect.Open(nc, c)
-			if err != nil {
-				nc.Close()
-			}
-			return i, err
-		},
+		Open: p.opener(dialer, "page"),
 	})
+}
+
+// opener opens inspectors, on connections of their own, as the page's user.
+func (p Process) opener(dialer links.Dialer, what string) func(context.Context) (*inspect.Inspector, error) {
+	c, access := p.Config.Broker, dialer.For("page")
+	return func(context.Context) (*inspect.Inspector, error) {
+		name := nats.Name(fmt.Sprintf("delaybroker %s %s", p.Version, what))
+		nc, err := nats.Connect(access.URL, append([]nats.Option{
+			name, nats.Timeout(pageConnect), nats.NoReconnect(), nats.ErrorHandler(nil),
+		}, access.Options...)...)
+		if err != nil {
+			return nil, fmt.Errorf("connect to NATS for the %s: %w", what, err)
+		}
+		i, err := inspect.Open(nc, c)
+		if err != nil {
+			nc.Close()
+		}
+		return i, err
+	}
 }

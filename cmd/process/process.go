@@ -93,6 +93,7 @@ func (p Process) Run(parent context.Context) (err error) {
 		return p.notAccepted(err)
 	}
 	defer set.Close()
+	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
 	b, err := broker.New(set.ForBroker(), p.engine(listener != nil))
 	if err != nil {
 		return err

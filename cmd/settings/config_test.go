@@ -213,7 +213,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	// What no setting leads to, or the command sees to.
 	without := []string{
 		"Ladder", "RetryLadder", "Provision", "Timers", "TimersSpare", "HoldMessages", "APIPrefix", "Place", "Leaser", "Log",
-		"History", "Ended",
+		"History", "Ended", "Calls",
 	}
 	for field := range reflect.TypeFor[broker.Config]().Fields() {
 		if _, ok := variables[field.Name]; ok == slices.Contains(without, field.Name) {

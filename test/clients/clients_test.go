@@ -4,7 +4,7 @@
 //	JavaScript  demo.mjs and the snippet run here, and have to in CI
 //	Go          the snippet runs here, and so does the one with package client
 //	Python      the snippet runs here where nats-py is installed
-//	NATS CLI    the snippet runs here where nats is installed
+//	NATS CLI    the snippets run here, and the lines of OPERATIONS.md, with the CLI of natscli/go.mod
 //	Rust        the snippet is text: it would need a crate to build in
 package clients
 
@@ -99,10 +99,12 @@ func python(program string) prepare {
 
 func shell(program string) prepare {
 	return func(t *testing.T) func(*testing.T, string) {
-		if _, err := exec.LookPath("nats"); err != nil {
-			t.Skip("NOT RUN: the NATS CLI is not installed")
+		buildCLI(t)
+		return func(t *testing.T, url string) {
+			if out, err := sh(t, url, ". ./"+program); err != nil {
+				t.Fatalf("%s: %v\n%s", program, err, out)
+			}
 		}
-		return func(t *testing.T, url string) { run(t, "snippets", url, "sh", "-e", program) }
 	}
 }
 

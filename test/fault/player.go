@@ -4,10 +4,11 @@ package fault
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	random "math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/test/fault/history"
 	"delaybroker/test/linear"
@@ -31,7 +34,7 @@ type player struct {
 	log   *history.Log
 	nc    *nats.Conn
 	js    jetstream.JetStream
-	rand  *rand.Rand
+	rand  *random.Rand
 	only  bool // timers that are due at once, as many as can be
 	count int
 }
@@ -39,7 +42,7 @@ type player struct {
 func newPlayer(name string, nc *nats.Conn, w *world, seed uint64) (*player, error) {
 	js, err := jetstream.New(nc)
 	return &player{
-		name: name, log: w.log, nc: nc, js: js, rand: rand.New(rand.NewPCG(seed, 4)), only: w.plan.races,
+		name: name, log: w.log, nc: nc, js: js, rand: random.New(random.NewPCG(seed, 4)), only: w.plan.races,
 	}, err
 }
 
@@ -141,12 +144,12 @@ func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
 func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	e := r.begin(kind, expects, wait)
 	e.Subject = "delaytimer." + r.key + "." + timersTarget
-	m := &nats.Msg{Subject: e.Subject, Header: nats.Header{}}
+	m, word := &nats.Msg{Subject: e.Subject, Header: nats.Header{}}, rand.Text()
 	if expects >= 0 {
 		m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatInt(expects, 10))
 	}
 	if kind == linear.Cancel {
-		m.Header.Set("Delay-Cancel", "1")
+		m.Header.Set(message.HeaderCancel, word)
 	} else {
 		r.mu.Lock()
 		e.Timer.Body = fmt.Sprintf("%s.%d", r.key, r.bodies)
@@ -155,6 +158,7 @@ func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uin
 		m.Data = []byte(e.Timer.Body + ":" + strings.Repeat("x", 50))
 		e.Sum = sum(m.Data, r.name)
 		m.Header.Set(sumHeader, r.name)
+		m.Header.Set(message.HeaderWord, word)
 		m.Header.Set("Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
@@ -168,11 +172,41 @@ func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uin
 	case errors.As(err, &api) && api.ErrorCode == 10164: // another is about to be stored; nothing is said of the last
 		return 0
 	case errors.As(err, &api) && api.ErrorCode == 10071:
-		return r.end(e, linear.Refused, 0)
+		is, sequence := r.look(e, word)
+		return r.end(e, is, sequence)
 	case err != nil || ack.Duplicate || ack.Stream != timers:
 		return r.end(e, linear.Unknown, 0)
 	}
 	return r.end(e, linear.Done, ack.Sequence)
+}
+
+// look tells whether a request was refused that was answered so. A leader that was deposed says so, too, and the one
+// that took its place may have stored it: only what stands there is the truth.
+func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
+	defer cancel()
+	m, err := jsapi.Client{Conn: r.nc, API: "$JS.API"}.Last(ctx, timers, e.Subject)
+	if err != nil || m.Subject != e.Subject {
+		return linear.Unknown, 0
+	}
+	h, err := m.Header()
+	if err != nil {
+		return linear.Unknown, 0
+	}
+	sequence := m.Sequence
+	decided, _, fired := strings.Cut(h.Get(message.HeaderFired)+h.Get(message.HeaderOver), " ")
+	if fired {
+		if sequence, err = strconv.ParseUint(decided, 10, 64); err != nil {
+			return linear.Unknown, 0
+		}
+	}
+	switch {
+	case h.Get(message.HeaderCancel) == word, h.Get(message.HeaderWord) == word:
+		return linear.Done, sequence
+	case fired && int64(sequence) == e.Timer.Expects:
+		return linear.Refused, 0
+	}
+	return linear.Unknown, 0
 }
 
 // ask lets a broker do it. What the broker says is final, unless it says that it does not know.

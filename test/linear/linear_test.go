@@ -71,9 +71,10 @@ func TestExplain(t *testing.T) {
 		"cancelled again, and another stands there": {[]Op{set, op(Set, 1, 2, 5, 6), asked(1, 10), asked(2, 12)}, false},
 		"cancelled again after it has fired":        {[]Op{set, fire, asked(1, 30)}, false},
 
-		"decided, replaced, not delivered":         {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
-		"decided, cancelled, not delivered":        {[]Op{set, late, op(Cancel, -1, 4, 12, 13)}, false},
-		"decided, replaced, delivered":             {[]Op{set, fire, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, true},
+		"decided, replaced, not delivered":  {[]Op{set, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
+		"decided, cancelled, not delivered": {[]Op{set, late, op(Cancel, -1, 4, 12, 13)}, false},
+		"decided, replaced, delivered": {
+			[]Op{set, fire, late, op(Set, -1, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, true},
 		"decided and replaced where none had been": {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 	} {
 		for range 2 { // whatever the order in which they are given

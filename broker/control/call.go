@@ -1,0 +1,49 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// Call answers a question with what a package above this one knows, of all streams and not of timers alone. It returns
+// what is encoded as JSON; a *Refusal says what is wrong with the request. Rest is the last token of the subject where
+// that is a wildcard.
+type Call = func(ctx context.Context, rest string, body []byte) (any, error)
+
+// BadRequest is the error for a request that is not understood.
+func BadRequest(format string, args ...any) *Refusal { return refusef(codeBad, format, args...) }
+
+// Decode reads the body of a request into a value that has its defaults. A field that does not exist is an error:
+// "dryrun" must not cancel anything.
+func Decode(body []byte, into any) error {
+	if len(body) > mostRequest {
+		return refusef(codeLarge, "the request has %d bytes: at most %d", len(body), mostRequest)
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return refusef(codeBad, "the request is not understood: %v", err)
+	}
+	if d.More() {
+		return refusef(codeBad, "the request is not understood: one JSON object, and nothing behind it")
+	}
+	return nil
+}
+
+// endpointOf is that of a call on a subject.
+func endpointOf(subject, name string, c Call) *endpoint {
+	root := strings.TrimSuffix(subject, ".*")
+	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, on: []string{subject}}
+	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
+		if len(r.Data) > mostRequest {
+			return nil, refusef(codeLarge, "the request has %d bytes: at most %d", len(r.Data), mostRequest)
+		}
+		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+	}
+	return e
+}
