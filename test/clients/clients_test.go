@@ -138,8 +138,8 @@ func TestTimerSnippets(t *testing.T) {
 	}
 }
 
-// TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for that.
-// Of two schedules, the one that was cancelled does not arrive.
+// TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for
+// that. Of two schedules, the one that was cancelled does not arrive.
 func TestScheduleSnippets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
