@@ -256,7 +256,7 @@ func (w *worker) removeOn() {
 func (e removed) takeIn(w *worker, m moment) {
 	w.timers.removing--
 	w.removeOn()
-	w.apply(e.flight, timerStep(m, e.flight, alarm.AfterRemoval(e.err)), m)
+	w.apply(e.flight, timerStep(m, e.flight, e.flight.timer.AfterRemoval(e.err)), m)
 }
 
 // readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.

@@ -153,6 +153,7 @@ func TestSeriesFiresBesides(t *testing.T) {
 		w := wish(timer.Fire, "k", g)
 		w.Word = "once"
 		c.check(w, timer.Fired, g)
+		time.Sleep(time.Second)
 		c.check(w, timer.Fired, g) // asked again: an answer was lost
 		time.Sleep(time.Second)
 		synctest.Wait()

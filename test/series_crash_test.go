@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,9 +127,9 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var silent bool
+		var silent atomic.Bool
 		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return silent && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
+			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		})
 		cfg := timersOn(t)
 		cfg.APIPrefix = "X.API"
@@ -138,10 +139,10 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 		start := time.Now()
 		c.publish(recurring, "body", "Delay-Every", "1m")
 		time.Sleep(50 * time.Second)
-		silent = true
+		silent.Store(true)
 		time.Sleep(15 * time.Second)
 		b.crash()
-		silent = false
+		silent.Store(false)
 		startBroker(t, s, cfg)
 		time.Sleep(time.Until(start.Add(5*time.Minute + time.Second)))
 		synctest.Wait()

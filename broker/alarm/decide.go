@@ -1,6 +1,7 @@
 package alarm
 
 import (
+	"errors"
 	"time"
 
 	"delaybroker/broker/jsapi"
@@ -154,8 +155,11 @@ func (a *Alarm) Told(answer Answer) Step {
 
 // AfterRemoval decides when the entries of a timer that is settled were removed, or were to be. Whatever stands on the
 // subject now is none of ours.
-func AfterRemoval(err error) Step {
-	if err == nil {
+//
+// A pass of the sweep waits for what it has found, and perhaps has yet to find the round that is on its way: so what
+// must stay for that round is left to a later pass.
+func (a *Alarm) AfterRemoval(err error) Step {
+	if err == nil || errors.Is(err, errUnsettled) && a.Swept() {
 		return Step{Kind: LetGo}
 	}
 	return Step{Kind: Repeat, Err: err}

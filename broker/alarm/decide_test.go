@@ -79,7 +79,7 @@ func TestAfterExamine(t *testing.T) {
 // TestAfterRemoval: what is removed is done with; silence is tried again.
 func TestAfterRemoval(t *testing.T) {
 	for want, err := range map[string]error{"let go": nil, "repeat": outbox.ErrTimeout} {
-		if got := AfterRemoval(err).String(); got != want {
+		if got := new(Alarm).AfterRemoval(err).String(); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
