@@ -26,6 +26,7 @@ func TestDisconnect(t *testing.T) {
 		l := newLog()
 		b.Publish(to("x"), time.Minute, l.once)
 		b.PublishListening(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { l.add(answer, err); return true })
+		synctest.Wait() // the responder has both: a server that stops may say of the rest that nobody responds
 		s.Stop()
 		synctest.Wait()
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
