@@ -270,7 +270,7 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 func TestMetricsOfALaneInDoubt(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &fickle{lease: make(chan *fickleLease, 10)}
+		f := &fickle{of: "DELAY_INTAKE", lease: make(chan *fickleLease, 10)}
 		f.held.Store(true)
 		i := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s"), Leaser: f})
 		lease := <-f.lease

@@ -7,10 +7,15 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 
 	"delaybroker/broker/message"
+)
+
+// The headers of an answer that refuses, as of NATS services. Package micro has them, and dependencies.
+const (
+	headerError     = "Nats-Service-Error"
+	headerErrorCode = "Nats-Service-Error-Code"
 )
 
 // This file asks a broker to do something about a series, on delayctl. A client cannot do it by itself: the entry that
@@ -63,9 +68,9 @@ func (c *Client) ask(ctx context.Context, verb, key, target, want string) error 
 
 // judgeAnswer is nil where the answer is the outcome that was wanted.
 func judgeAnswer(m *nats.Msg, subject, want string) error {
-	if sentence := m.Header.Get(micro.ErrorHeader); sentence != "" { // nothing was done
+	if sentence := m.Header.Get(headerError); sentence != "" { // nothing was done
 		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[m.Header.Get(
-			micro.ErrorCodeHeader)]
+			headerErrorCode)]
 		if kind == nil {
 			return fmt.Errorf("ask on %s: %s", subject, sentence)
 		}

@@ -201,6 +201,7 @@ func shownMetrics(t *testing.T) map[string][]string {
 			Counts: figures.Counts{
 				Outcomes: map[string]uint64{"delivered": 1}, Dead: map[message.Code]uint64{message.BadTime: 1},
 				Lateness: map[layout.Kind]figures.Histogram{layout.Level: {}},
+				Rates:    []figures.RateCount{{Pattern: "shop.mail"}},
 			},
 		}
 	}})
