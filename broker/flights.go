@@ -150,7 +150,7 @@ func (f *flights) proven(fl *flight) {
 // The memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's record of it, its
 // decoded headers, and a publish that is underway.
 const (
-	flightOverhead = 15 << 8
+	flightOverhead = 4 << 10
 	headerOverhead = 256 // of each header, besides its name and value
 )
 
