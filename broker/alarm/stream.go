@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -40,6 +41,11 @@ func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 
 // Name is the name of the stream.
 func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
+
+// Entries is what it takes to read the entries of the stream.
+func (s *Stream) Entries() control.Entries {
+	return control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
+}
 
 // Take claims the firing of a timer within this process for somebody, and reports whether it is his.
 func (s *Stream) Take(a *Alarm, who any) bool { return s.claims.Take(a.Generation, who) }
