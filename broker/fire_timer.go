@@ -211,7 +211,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
-		f.timer.Follows = w.timers.stream.OfEntry(entry, e.see.In).Follows
+		f.timer.Follows = entry.Follows()
 	case alarm.Deliver:
 		if !w.take(f) {
 			return

@@ -69,10 +69,8 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
+		Follows: e.Follows(),
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
-	}
-	if e.By != "" {
-		a.Follows = e.Replaced
 	}
 	switch e.Kind {
 	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
@@ -156,10 +154,7 @@ func (a *Alarm) Found(see Sight) message.Request {
 		a.ends = goesOn
 	}
 	a.Won(see.Found.Sequence)
-	if a.ends == goesOn {
-		return e.Before
-	}
-	return e.Request
+	return e.Fired()
 }
 
 // Tells reports whether an entry is to say what became of a timer before its entries are removed.

@@ -74,9 +74,25 @@ type Entry struct {
 	Before   Request
 }
 
+// Follows is the generation of the round that has fired with the entry, which is the next one; zero where none has.
+func (e Entry) Follows() uint64 {
+	if e.By == "" {
+		return 0
+	}
+	return e.Replaced
+}
+
 // Fires reports whether the entry says that a generation has fired.
 func (e Entry) Fires(generation uint64) bool {
-	return e.Kind == FiredEntry && e.Generation == generation || e.Replaced == generation && generation > 0 && e.By != ""
+	return e.Kind == FiredEntry && e.Generation == generation || generation > 0 && e.Follows() == generation
+}
+
+// Fired is the request of what has fired with the entry.
+func (e Entry) Fired() Request {
+	if e.Kind == FiredEntry {
+		return e.Request
+	}
+	return e.Before
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
