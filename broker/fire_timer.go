@@ -64,12 +64,10 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 		return again
 	case alarm.Repeat:
 		return repeatLater(m, f, s.Err)
-	case alarm.Examine:
+	case alarm.Examine, alarm.Precede:
 		return step{kind: examine}
 	case alarm.Claim:
 		return step{kind: claim}
-	case alarm.Precede:
-		return step{kind: precede}
 	case alarm.Anew, alarm.Deliver:
 		return step{kind: claimed}
 	case alarm.Remove:
@@ -137,16 +135,13 @@ func (w *worker) examine(f *flight) {
 	w.lookOn()
 }
 
-// lookOn reads the entries for which there is room, in order.
+// lookOn reads what there is room for, in order.
 func (w *worker) lookOn() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
 		f := t.unlooked[0]
-		if f.timer.Stage == alarm.Pending {
-			w.lookBefore(f)
-			continue
-		}
-		if !f.timer.Loaded {
+		before := f.timer.Stage == alarm.Pending // its own body is in memory, and nobody has fired it
+		if !before && !f.timer.Loaded {
 			size := f.timer.Size
 			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
 				return
@@ -158,22 +153,28 @@ func (w *worker) lookOn() {
 		}
 		t.unlooked = t.unlooked[1:]
 		t.looking++
-		subject, generation := f.timer.Subject, f.timer.Generation
-		w.ask(func(ctx context.Context) event {
-			see, err := t.stream.Look(ctx, subject, generation)
-			return examined{f, see, err}
-		})
+		if before {
+			w.lookBefore(f)
+		} else {
+			w.lookAt(f)
+		}
 	}
+}
+
+// lookAt reads what is true of a timer.
+func (w *worker) lookAt(f *flight) {
+	subject, generation := f.timer.Subject, f.timer.Generation
+	w.ask(func(ctx context.Context) event {
+		see, err := w.timers.stream.Look(ctx, subject, generation)
+		return examined{f, see, err}
+	})
 }
 
 // lookBefore asks whether the round before is settled.
 func (w *worker) lookBefore(f *flight) {
-	t := w.timers
-	t.unlooked = t.unlooked[1:]
-	t.looking++
 	subject, before, generation := f.timer.Subject, f.timer.Follows, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, err := t.stream.RoundSettled(ctx, subject, before, generation)
+		settled, err := w.timers.stream.RoundSettled(ctx, subject, before, generation)
 		return preceded{f, settled, err}
 	})
 }

@@ -76,8 +76,6 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.examine(f)
 	case claim:
 		w.claim(f)
-	case precede:
-		w.examine(f)
 	case claimed:
 		w.proceed(f, m)
 	case remove:
