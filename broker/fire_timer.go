@@ -81,32 +81,30 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 }
 
 // claim stores that a timer fires, if it is still the last entry of its subject.
-func (w *worker) claim(f *flight) {
+func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the successor fires it
 	}
-	if !w.take(f) {
+	if !w.take(f, m) {
 		return
 	}
-	now, _ := w.clock.Now(time.Now())
-	m := w.timers.stream.Firing(f.timer, f.request, f.Data, now.Stamp())
-	if m == nil {
+	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
+	if fires == nil {
 		w.remove(f)
 		return
 	}
-	w.publish(w.timers.stream.Name(), m, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
 // take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
 // again later.
-func (w *worker) take(f *flight) (ours bool) {
+func (w *worker) take(f *flight, m moment) (ours bool) {
 	if t := w.timers; t.stream.Take(f.timer, f) {
 		t.mine[f] = f.timer.Generation
 		return true
 	}
 	f.timer.Stage = alarm.Doubt
-	now, _ := w.clock.Now(time.Now())
-	w.flights.hold(f, now.Add(alarm.OtherFlight))
+	w.flights.hold(f, m.now.Add(alarm.OtherFlight))
 	return false
 }
 
@@ -214,7 +212,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		f.request.Hop = hop
 		f.timer.Follows = entry.Follows()
 	case alarm.Deliver:
-		if !w.take(f) {
+		if !w.take(f, m) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.see.In.Data
