@@ -108,11 +108,11 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		return p.parseVerdict(in, fired)
 	}
 	s, _ := splitHeader(in.Header, false)
-	schedule := p.Names.Parse(in.Subject).Schedule()
-	if schedule && !in.KeysRead && !p.ours(in) && p.Keys.unknown(in.Header) {
-		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
+	foreign := p.Names.Parse(in.Subject).Schedule() && !p.ours(in)
+	if foreign && p.mayBeOurs(in) {
+		return unproven()
 	}
-	if schedule && !p.ours(in) || !s.cancels() || relayed(in.Header) {
+	if foreign || !s.cancels() || relayed(in.Header) {
 		r, problem := p.Parse(in)
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
@@ -127,6 +127,14 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
 		Word: reason(word), Cancelled: expected(in.Header),
 	}
+}
+
+// mayBeOurs reports whether an entry without a known seal of ours may have one all the same: its key is still to be
+// read.
+func (p Policy) mayBeOurs(in Incoming) bool { return !in.KeysRead && p.Keys.unknown(in.Header) }
+
+func unproven() Entry {
+	return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
 }
 
 // cancels reports whether it cancels, and does nothing else.
@@ -160,8 +168,8 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	}
 	switch {
 	case p.ours(in):
-	case p.Keys.unknown(in.Header) && !in.KeysRead:
-		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
+	case p.mayBeOurs(in):
+		return unproven()
 	default:
 		return forged()
 	}
