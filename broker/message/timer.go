@@ -297,19 +297,17 @@ func replacing(problem *Problem, generation uint64) *Problem {
 func (r Request) markerHeader() Header {
 	h := make(Header, 12)
 	r.identify(h, r.NatsMsgID(r.Hop+1)+"/timer") // a message that has fired may be in the same level, under the other id
-	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
-	if r.Series > 0 {
-		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
+	format := formatOfTimers
+	if r.Series > 0 || r.Scheduler != "" {
+		format = formatOfSeries
 	}
+	set(h, HeaderFormat, strconv.Itoa(format))
 	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderTimer, r.Timer.Key)
 	set(h, HeaderTarget, r.Target)
 	setCount(h, HeaderTimerSize, r.Timer.Size)
-	if r.Scheduler != "" {
-		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
-		set(h, HeaderScheduler, r.Scheduler)
-	}
+	set(h, HeaderScheduler, r.Scheduler)
 	return h
 }
 
