@@ -46,9 +46,7 @@ func (b *Broker) schedules(s *alarm.Stream) *dialect.Service {
 	cfg := b.cfg
 	return dialect.NewService(dialect.Config{
 		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: dialect.Store{
-			Policy: s.Policy, Publish: s.Publish, Entries: control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample},
-		},
+		Store: dialect.Store{Policy: s.Policy, Publish: s.Publish, Entries: s.Entries()},
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }

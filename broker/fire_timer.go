@@ -64,12 +64,10 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 		return again
 	case alarm.Repeat:
 		return repeatLater(m, f, s.Err)
-	case alarm.Examine:
+	case alarm.Examine, alarm.Precede:
 		return step{kind: examine}
 	case alarm.Claim:
 		return step{kind: claim}
-	case alarm.Precede:
-		return step{kind: precede}
 	case alarm.Anew, alarm.Deliver:
 		return step{kind: claimed}
 	case alarm.Remove:
@@ -83,32 +81,30 @@ func timerStep(m moment, f *flight, s alarm.Step) step {
 }
 
 // claim stores that a timer fires, if it is still the last entry of its subject.
-func (w *worker) claim(f *flight) {
+func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the successor fires it
 	}
-	if !w.take(f) {
+	if !w.take(f, m) {
 		return
 	}
-	now, _ := w.clock.Now(time.Now())
-	m := w.timers.stream.Firing(f.timer, f.request, f.Data, now.Stamp())
-	if m == nil {
+	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
+	if fires == nil {
 		w.remove(f)
 		return
 	}
-	w.publish(w.timers.stream.Name(), m, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
 // take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
 // again later.
-func (w *worker) take(f *flight) (ours bool) {
+func (w *worker) take(f *flight, m moment) (ours bool) {
 	if t := w.timers; t.stream.Take(f.timer, f) {
 		t.mine[f] = f.timer.Generation
 		return true
 	}
 	f.timer.Stage = alarm.Doubt
-	now, _ := w.clock.Now(time.Now())
-	w.flights.hold(f, now.Add(alarm.OtherFlight))
+	w.flights.hold(f, m.now.Add(alarm.OtherFlight))
 	return false
 }
 
@@ -137,16 +133,13 @@ func (w *worker) examine(f *flight) {
 	w.lookOn()
 }
 
-// lookOn reads the entries for which there is room, in order.
+// lookOn reads what there is room for, in order.
 func (w *worker) lookOn() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < lookers && !w.stopped.Load() {
 		f := t.unlooked[0]
-		if f.timer.Stage == alarm.Pending {
-			w.lookBefore(f)
-			continue
-		}
-		if !f.timer.Loaded {
+		before := f.timer.Stage == alarm.Pending // its own body is in memory, and nobody has fired it
+		if !before && !f.timer.Loaded {
 			size := f.timer.Size
 			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
 				return
@@ -158,22 +151,28 @@ func (w *worker) lookOn() {
 		}
 		t.unlooked = t.unlooked[1:]
 		t.looking++
-		subject, generation := f.timer.Subject, f.timer.Generation
-		w.ask(func(ctx context.Context) event {
-			see, err := t.stream.Look(ctx, subject, generation)
-			return examined{f, see, err}
-		})
+		if before {
+			w.lookBefore(f)
+		} else {
+			w.lookAt(f)
+		}
 	}
+}
+
+// lookAt reads what is true of a timer.
+func (w *worker) lookAt(f *flight) {
+	subject, generation := f.timer.Subject, f.timer.Generation
+	w.ask(func(ctx context.Context) event {
+		see, err := w.timers.stream.Look(ctx, subject, generation)
+		return examined{f, see, err}
+	})
 }
 
 // lookBefore asks whether the round before is settled.
 func (w *worker) lookBefore(f *flight) {
-	t := w.timers
-	t.unlooked = t.unlooked[1:]
-	t.looking++
 	subject, before, generation := f.timer.Subject, f.timer.Follows, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, err := t.stream.RoundSettled(ctx, subject, before, generation)
+		settled, err := w.timers.stream.RoundSettled(ctx, subject, before, generation)
 		return preceded{f, settled, err}
 	})
 }
@@ -211,9 +210,9 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
-		f.timer.Follows = w.timers.stream.OfEntry(entry, e.see.In).Follows
+		f.timer.Follows = entry.Follows()
 	case alarm.Deliver:
-		if !w.take(f) {
+		if !w.take(f, m) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.see.In.Data

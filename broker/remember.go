@@ -38,7 +38,7 @@ func (b *Broker) Targets() []figures.TargetAnswer {
 	if lately := b.tally.Lately.Load(); lately != nil {
 		return *lately
 	}
-	return figures.TargetsSince(b.Status().Targets, nil, 0)
+	return figures.TargetsSince(b.tally.Read().Targets, nil, 0)
 }
 
 // history is what an operator who asks for one of the spans gets; nil where nothing is kept.

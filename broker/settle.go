@@ -75,9 +75,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case examine:
 		w.examine(f)
 	case claim:
-		w.claim(f)
-	case precede:
-		w.examine(f)
+		w.claim(f, m)
 	case claimed:
 		w.proceed(f, m)
 	case remove:

@@ -95,9 +95,8 @@ const (
 	renew                    // the same publish under another id
 	fire                     // to the target
 	arrive                   // it has arrived elsewhere: let it go
-	examine                  // of a timer: read the last entry of its subject
+	examine                  // of a timer: read what is true of it, or of the round before
 	claim                    // of a timer: store that it fires
-	precede                  // of a timer: ask whether the round before is settled
 	claimed                  // of a timer: that is stored
 	remove                   // of a timer: remove its entry
 )

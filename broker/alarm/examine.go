@@ -2,12 +2,10 @@ package alarm
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
@@ -22,8 +20,7 @@ type Sight struct {
 // Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
 // client has put something over the generation's firing, that firing. It is asked for only where something else stands.
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see Sight, err error) {
-	from := control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
-	see.Found, see.In, err = control.LastEntry(ctx, from, subject, generation)
+	see.Found, see.In, err = control.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see.Found
 	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
 		return s.ofRound(ctx, see, subject, generation)
@@ -61,10 +58,7 @@ func (s *Stream) ofRound(ctx context.Context, next Sight, subject string, genera
 // the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
 // one before.
 func (s *Stream) RoundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
-	m, err := s.API.Next(ctx, s.Name(), generation, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Subject != subject {
-		return false, errDeposed
-	}
+	m, err := s.known(ctx, subject, generation)
 	return err == nil && m.Sequence >= follows, err
 }
 
@@ -88,10 +82,7 @@ func hides(last timer.Found, generation uint64) bool {
 // the sequence has, or had, all that came between: a firing that is behind its generation is missing only once it was
 // removed. A leader that gives none does not know the last entry, or that one was removed meanwhile.
 func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.Found) (Sight, error) {
-	m, err := s.API.Next(ctx, s.Name(), sequence+1, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && (m.Subject != subject || m.Sequence <= sequence) {
-		return Sight{}, errDeposed
-	}
+	m, err := s.known(ctx, subject, sequence+1)
 	if err != nil {
 		return Sight{}, err
 	}
@@ -100,6 +91,15 @@ func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, la
 		LastSeq: max(last.LastSeq, m.Sequence), Sequence: m.Sequence, At: m.Time, Entry: s.Policy.ParseTimer(see.In),
 	}
 	return see, nil
+}
+
+// known reads the first entry of a subject from a sequence on, where there is one.
+func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
+	m, ok, err := s.next(ctx, subject, from)
+	if err == nil && !ok {
+		err = errDeposed
+	}
+	return m, err
 }
 
 // Examined notes what was read of a timer in doubt, and decides what comes next. Local is our own clock's time.

@@ -16,18 +16,16 @@ import (
 // removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is
 // the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
 func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation uint64, what Removal) error {
-	stream, from := s.Name(), uint64(1)
+	from := uint64(1)
 	var before uint64 // the entry before, if that stays
 	rounds := false
 	for !what.Alone {
-		m, err := s.API.Next(ctx, stream, from, subject)
+		m, ok, err := s.next(ctx, subject, from)
 		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return nil // the last is gone; or a leader that was deposed does not know it, and the sweep finds it
 		case err != nil:
 			return err
-		case m.Subject != subject:
-			return errDeposed
+		case !ok:
+			return nil // the last is gone; or a leader that was deposed does not know it, and the sweep finds it
 		case m.Sequence > what.Entry || m.Sequence == what.Entry && what.Keep:
 			return nil
 		}
@@ -43,11 +41,23 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 		} else if rounds {
 			return errUnsettled
 		}
-		if err := s.removeEntry(ctx, stream, m.Sequence); err != nil || m.Sequence == what.Entry {
+		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == what.Entry {
 			return err
 		}
 	}
-	return s.removeEntry(ctx, stream, what.Entry)
+	return s.removeEntry(ctx, what.Entry)
+}
+
+// next reads the first entry of a subject from a sequence on. Ok is false where the leader knows of none.
+func (s *Stream) next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
+	m, err = s.API.Next(ctx, s.Name(), from, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return m, false, nil
+	case err == nil && (m.Subject != subject || m.Sequence < from):
+		err = errDeposed
+	}
+	return m, err == nil, err
 }
 
 // stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;
@@ -64,19 +74,19 @@ func (s *Stream) stays(
 		round && m.Sequence == generation:
 		return false, round, nil
 	}
-	next, err := s.API.Next(ctx, s.Name(), m.Sequence+1, m.Subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return !round, round, nil
+	next, ok, err := s.next(ctx, m.Subject, m.Sequence+1)
+	if err != nil || !ok {
+		return !round, round, err
 	}
 	after := s.Policy.ParseTimer(next.Incoming(s.Name()))
 	if round {
-		return after.Fires(m.Sequence), round, err
+		return after.Fires(m.Sequence), round, nil
 	}
-	return after.Kind != message.OverEntry || after.Generation != e.Generation, round, err
+	return after.Kind != message.OverEntry || after.Generation != e.Generation, round, nil
 }
 
-func (s *Stream) removeEntry(ctx context.Context, stream string, sequence uint64) error {
-	err := s.API.Delete(ctx, stream, sequence)
+func (s *Stream) removeEntry(ctx context.Context, sequence uint64) error {
+	err := s.API.Delete(ctx, s.Name(), sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}

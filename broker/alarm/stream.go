@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -41,6 +42,11 @@ func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 // Name is the name of the stream.
 func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
 
+// Entries is what it takes to read the entries of the stream.
+func (s *Stream) Entries() control.Entries {
+	return control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
+}
+
 // Take claims the firing of a timer within this process for somebody, and reports whether it is his.
 func (s *Stream) Take(a *Alarm, who any) bool { return s.claims.Take(a.Generation, who) }
 
@@ -63,10 +69,8 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
+		Follows: e.Follows(),
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
-	}
-	if e.By != "" {
-		a.Follows = e.Replaced
 	}
 	switch e.Kind {
 	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
@@ -150,10 +154,7 @@ func (a *Alarm) Found(see Sight) message.Request {
 		a.ends = goesOn
 	}
 	a.Won(see.Found.Sequence)
-	if a.ends == goesOn {
-		return e.Before
-	}
-	return e.Request
+	return e.Fired()
 }
 
 // Tells reports whether an entry is to say what became of a timer before its entries are removed.

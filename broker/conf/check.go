@@ -80,8 +80,7 @@ func (c Config) checkSchedules(all *FieldErrors) {
 		all.refuse("Schedules", "", "%v", err)
 	}
 	if !c.Timers {
-		all.refuse("Schedules", "", "schedules are kept in the stream of timers: leave Timers on")
-		(*all)[len(*all)-1].Other = "Timers"
+		all.refuse("Schedules", "", "schedules are kept in the stream of timers: leave Timers on").Other = "Timers"
 	}
 }
 
@@ -134,8 +133,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
 		all.refuse("ReplyTimeout", c.ReplyTimeout,
 			"want at most %s, three quarters of ShutdownGrace, or a clean stop would repeat what is being answered",
-			levels.FormatDuration(longest))
-		(*all)[len(*all)-1].Other = "ShutdownGrace"
+			levels.FormatDuration(longest)).Other = "ShutdownGrace"
 	}
 }
 

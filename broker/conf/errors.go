@@ -54,7 +54,8 @@ func (all FieldErrors) Have(field string) bool {
 	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
 }
 
-// refuse adds what is wrong with a field.
-func (all *FieldErrors) refuse(field string, value any, format string, args ...any) {
+// refuse adds what is wrong with a field. It returns what it has added, until more is.
+func (all *FieldErrors) refuse(field string, value any, format string, args ...any) *FieldError {
 	*all = append(*all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
+	return &(*all)[len(*all)-1]
 }

@@ -19,6 +19,11 @@ type TargetCount struct {
 	Refused   uint64 `json:"refused"`
 }
 
+// targetName is what tells the counts of targets apart.
+type targetName struct{ target, rate string }
+
+func (c TargetCount) name() targetName { return targetName{c.Target, c.Rate} }
+
 // readTargets returns the counts of targets that were delivered to, and of all patterns of rates.
 func readTargets(counts *deliver.Counts) []TargetCount {
 	all := []TargetCount{}
@@ -67,14 +72,13 @@ type TargetAnswer struct {
 // TargetsSince are the counts with what came in each second since a look before. Counts never fall, and a name that was
 // not there then began at zero.
 func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswer {
-	type name struct{ target, rate string }
-	last := make(map[name]TargetCount, len(before))
+	last := make(map[targetName]TargetCount, len(before))
 	for _, c := range before {
-		last[name{c.Target, c.Rate}] = c
+		last[c.name()] = c
 	}
 	all := make([]TargetAnswer, 0, len(now))
 	for _, c := range now {
-		a, was := TargetAnswer{TargetCount: c}, last[name{c.Target, c.Rate}]
+		a, was := TargetAnswer{TargetCount: c}, last[c.name()]
 		if passed > 0 {
 			a.DeliveredRate = new(float64(c.Delivered-was.Delivered) / passed.Seconds())
 			a.RefusedRate = new(float64(c.Refused-was.Refused) / passed.Seconds())
@@ -87,14 +91,13 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 // AddTargets adds up what instances say of the same names, the busiest first. Of each instance no more is taken than
 // one can say.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
-	type name struct{ target, rate string }
-	sums := make(map[name]*TargetAnswer)
+	sums := make(map[targetName]*TargetAnswer)
 	for _, said := range instances {
 		for _, a := range said[:min(len(said), mostTargets)] {
-			sum := sums[name{a.Target, a.Rate}]
+			sum := sums[a.name()]
 			if sum == nil {
 				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}
-				sums[name{a.Target, a.Rate}] = sum
+				sums[a.name()] = sum
 			}
 			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
 			sum.DeliveredRate = plus(sum.DeliveredRate, a.DeliveredRate)

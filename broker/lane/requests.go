@@ -108,26 +108,35 @@ func (rs *requests) wanting(tail, large bool) (place int, ok bool) {
 	return place, place >= 0 && (!quick || !fresh && open < atOnce-1)
 }
 
+// send sends a request at a place, on the subject of the consumer.
+func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
+	rs.last++
+	q := &rs.all[place]
+	q.reply = rs.inbox + strconv.Itoa(place) + "." + strconv.Itoa(rs.last)
+	if err := b.send(nc, subject, q.reply); err != nil {
+		return err
+	}
+	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.Heartbeat <= quickHeartbeat
+	return nil
+}
+
 // body is a request for messages as the server reads it.
 type body struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes"`
-	Expires   time.Duration `json:"expires"`
-	Heartbeat time.Duration `json:"idle_heartbeat"`
+	NoWait    bool          `json:"no_wait,omitempty"`
+	Expires   time.Duration `json:"expires,omitempty"`
+	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }
 
-// send sends a request at a place, on the subject of the consumer.
-func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
+// send sends it on the subject of a consumer.
+func (b body) send(nc *nats.Conn, subject, reply string) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("bug: encode the request: %w", err)
 	}
-	rs.last++
-	q := &rs.all[place]
-	q.reply = rs.inbox + strconv.Itoa(place) + "." + strconv.Itoa(rs.last)
-	if err := nc.PublishRequest(subject, q.reply, data); err != nil {
+	if err := nc.PublishRequest(subject, reply, data); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
-	q.left, q.bytes, q.room, q.quick = b.Batch, b.MaxBytes, b.MaxBytes, b.Heartbeat <= quickHeartbeat
 	return nil
 }

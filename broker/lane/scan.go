@@ -3,7 +3,6 @@ package lane
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strconv"
@@ -140,16 +139,8 @@ func (s Scan) batch() int {
 // next takes one batch. More is false when no message is behind it, or the caller wants no more.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
-	body, err := json.Marshal(struct {
-		Batch    int  `json:"batch"`
-		MaxBytes int  `json:"max_bytes"`
-		NoWait   bool `json:"no_wait"`
-	}{b.batch(), room, true})
-	if err != nil {
-		return false, fmt.Errorf("bug: encode the request: %w", err)
-	}
-	if err := b.Conn.PublishRequest(b.api, b.inbox+token, body); err != nil {
-		return false, fmt.Errorf("ask for messages: %w", err)
+	if err := (body{Batch: b.batch(), MaxBytes: room, NoWait: true}).send(b.Conn, b.api, b.inbox+token); err != nil {
+		return false, err
 	}
 	silence := time.NewTimer(scanPatience)
 	defer silence.Stop()

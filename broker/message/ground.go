@@ -86,6 +86,4 @@ func (all Grounds) Of(subject string) (Ground, bool) {
 }
 
 // Allows reports whether a target is among those of the ground.
-func (g Ground) Allows(target string) bool {
-	return slices.ContainsFunc(g.Targets, func(p string) bool { return Match(p, target) })
-}
+func (g Ground) Allows(target string) bool { return matchAny(g.Targets, target) }

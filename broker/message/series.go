@@ -33,10 +33,19 @@ type Series struct {
 	Owner   string    // who looks after it; for people and their tools
 }
 
-// tableHeaders are the headers of a table, by the words of package timetable.
-var tableHeaders = []struct{ word, header string }{
-	{"every", HeaderEvery}, {"cron", HeaderCron}, {"zone", HeaderZone}, {"jitter", HeaderJitter},
-	{"rounds", HeaderRounds}, {"missed", HeaderMissed}, {"last", HeaderLast}, {"owner", HeaderOwner},
+// tableHeaders are the headers of a table, by the words of package timetable. In is where a word stands, if it is text.
+var tableHeaders = []struct {
+	word, header string
+	in           func(*timetable.Words) *string
+}{
+	{"every", HeaderEvery, func(w *timetable.Words) *string { return &w.Every }},
+	{"cron", HeaderCron, func(w *timetable.Words) *string { return &w.Cron }},
+	{"zone", HeaderZone, func(w *timetable.Words) *string { return &w.Zone }},
+	{"jitter", HeaderJitter, func(w *timetable.Words) *string { return &w.Jitter }},
+	{"rounds", HeaderRounds, func(w *timetable.Words) *string { return &w.Rounds }},
+	{"missed", HeaderMissed, func(w *timetable.Words) *string { return &w.Missed }},
+	{"last", HeaderLast, nil},
+	{"owner", HeaderOwner, nil},
 }
 
 // ofTimers is a header that only a named timer may have; empty if there is none.
@@ -65,18 +74,15 @@ func (s split) recurs() bool { return s.ofTable() != "" }
 // table reads the headers of a time table.
 func (s split) table() (timetable.Table, *Problem) {
 	var w timetable.Words
-	for _, t := range []struct {
-		header string
-		to     *string
-	}{
-		{HeaderEvery, &w.Every}, {HeaderCron, &w.Cron}, {HeaderZone, &w.Zone}, {HeaderJitter, &w.Jitter},
-		{HeaderRounds, &w.Rounds}, {HeaderMissed, &w.Missed},
-	} {
+	for _, t := range tableHeaders {
+		if t.in == nil {
+			continue
+		}
 		value, problem := s.one(t.header)
 		if problem != nil {
 			return timetable.Table{}, problem
 		}
-		if *t.to = value; value == "" && s.delay[t.header] != nil {
+		if *t.in(&w) = value; value == "" && s.delay[t.header] != nil {
 			return timetable.Table{}, Problemf(BadTimer, "%s is empty: leave it out", t.header)
 		}
 	}
@@ -193,12 +199,12 @@ func (r Request) RoundHeader(generation uint64, n Next) Header {
 	set(h, HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+n.By))
 	set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
 	w := n.Table.Words()
-	for header, value := range map[string]string{
-		HeaderEvery: w.Every, HeaderCron: w.Cron, HeaderZone: w.Zone, HeaderJitter: w.Jitter,
-		HeaderRounds: w.Rounds, HeaderMissed: w.Missed, HeaderOwner: owner,
-	} {
-		set(h, header, value)
+	for _, t := range tableHeaders {
+		if t.in != nil {
+			set(h, t.header, *t.in(&w))
+		}
 	}
+	set(h, HeaderOwner, owner)
 	setTime(h, HeaderLast, w.Last)
 	setTime(h, HeaderFirst, n.First)
 	setTime(h, HeaderPlanned, n.Round.Planned)

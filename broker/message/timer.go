@@ -74,9 +74,25 @@ type Entry struct {
 	Before   Request
 }
 
+// Follows is the generation of the round that has fired with the entry, which is the next one; zero where none has.
+func (e Entry) Follows() uint64 {
+	if e.By == "" {
+		return 0
+	}
+	return e.Replaced
+}
+
 // Fires reports whether the entry says that a generation has fired.
 func (e Entry) Fires(generation uint64) bool {
-	return e.Kind == FiredEntry && e.Generation == generation || e.Replaced == generation && generation > 0 && e.By != ""
+	return e.Kind == FiredEntry && e.Generation == generation || generation > 0 && e.Follows() == generation
+}
+
+// Fired is the request of what has fired with the entry.
+func (e Entry) Fired() Request {
+	if e.Kind == FiredEntry {
+		return e.Request
+	}
+	return e.Before
 }
 
 // ParseTimer reads an entry of the timers' stream. Clients may publish there, so an entry of ours counts only with a
@@ -92,11 +108,11 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		return p.parseVerdict(in, fired)
 	}
 	s, _ := splitHeader(in.Header, false)
-	schedule := p.Names.Parse(in.Subject).Schedule()
-	if schedule && !in.KeysRead && !p.ours(in) && p.Keys.unknown(in.Header) {
-		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
+	foreign := p.Names.Parse(in.Subject).Schedule() && !p.ours(in)
+	if foreign && p.mayBeOurs(in) {
+		return unproven()
 	}
-	if schedule && !p.ours(in) || !s.cancels() || relayed(in.Header) {
+	if foreign || !s.cancels() || relayed(in.Header) {
 		r, problem := p.Parse(in)
 		if problem != nil {
 			problem = replacing(problem, in.Sequence)
@@ -111,6 +127,14 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 		Kind: CancelEntry, Generation: in.Sequence, Request: Request{Accepted: in.At, Due: in.At},
 		Word: reason(word), Cancelled: expected(in.Header),
 	}
+}
+
+// mayBeOurs reports whether an entry without a known seal of ours may have one all the same: its key is still to be
+// read.
+func (p Policy) mayBeOurs(in Incoming) bool { return !in.KeysRead && p.Keys.unknown(in.Header) }
+
+func unproven() Entry {
+	return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
 }
 
 // cancels reports whether it cancels, and does nothing else.
@@ -144,8 +168,8 @@ func (p Policy) parseVerdict(in Incoming, fired bool) Entry {
 	}
 	switch {
 	case p.ours(in):
-	case p.Keys.unknown(in.Header) && !in.KeysRead:
-		return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
+	case p.mayBeOurs(in):
+		return unproven()
 	default:
 		return forged()
 	}
@@ -273,19 +297,17 @@ func replacing(problem *Problem, generation uint64) *Problem {
 func (r Request) markerHeader() Header {
 	h := make(Header, 12)
 	r.identify(h, r.NatsMsgID(r.Hop+1)+"/timer") // a message that has fired may be in the same level, under the other id
-	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
-	if r.Series > 0 {
-		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
+	format := formatOfTimers
+	if r.Series > 0 || r.Scheduler != "" {
+		format = formatOfSeries
 	}
+	set(h, HeaderFormat, strconv.Itoa(format))
 	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderTimer, r.Timer.Key)
 	set(h, HeaderTarget, r.Target)
 	setCount(h, HeaderTimerSize, r.Timer.Size)
-	if r.Scheduler != "" {
-		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
-		set(h, HeaderScheduler, r.Scheduler)
-	}
+	set(h, HeaderScheduler, r.Scheduler)
 	return h
 }
 

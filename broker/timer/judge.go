@@ -77,11 +77,7 @@ func Judge(f Firing, found Found, now time.Time, patience time.Duration) (Verdic
 	case found.Settled:
 		return Drop, time.Time{}
 	}
-	fired := e.Request
-	if e.Kind != message.FiredEntry {
-		fired = e.Before
-	}
-	if id, err := message.ParseID(fired.ID); err == nil && !id.At.Equal(f.At) {
+	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(f.At) {
 		return Drop, time.Time{} // likewise
 	}
 	if until := found.At.Add(patience); e.By != f.By && now.Before(until) {

@@ -1,6 +1,7 @@
 package timetable
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -47,7 +48,7 @@ func TestTimesOfChangingClocks(t *testing.T) {
 			for _, change := range changes {
 				from := change.Add(-26 * time.Hour).Truncate(time.Minute)
 				want := watch(table.spec, from, from.Add(52*time.Hour))
-				if got := walk(table, from, from.Add(52*time.Hour)); !equal(got, want) {
+				if got := walk(table, from, from.Add(52*time.Hour)); !slices.EqualFunc(got, want, time.Time.Equal) {
 					t.Errorf("%s in %s about %s:\n got %v\nwant %v", cron, d.zone, change.In(zone), got, want)
 				}
 				checkFromAnywhere(t, table, from, want)
@@ -119,18 +120,6 @@ func walk(table Table, from, to time.Time) (times []time.Time) {
 		}
 		times, at = append(times, next), next
 	}
-}
-
-func equal(a, b []time.Time) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !a[i].Equal(b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestNamedTimes are the examples of the documentation.
