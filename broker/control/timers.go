@@ -168,9 +168,12 @@ func noStream() *Refusal {
 func (a *attempt) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
-	a.found, a.in, err = LastEntry(ctx, Entries{API: a.API, Policy: a.Policy, Sample: a.sample}, a.subject, a.Generation)
+	a.found, a.in, err = LastEntry(ctx, a.Entries(), a.subject, a.Generation)
 	return err
 }
+
+// Entries is what it takes to read their entries.
+func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.sample} }
 
 // sample asks the stream's leader for its state.
 func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
