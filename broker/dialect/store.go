@@ -118,18 +118,16 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 			wait(ctx, pause)
 			continue
 		}
-		known := a.knows(see)
-		switch {
-		case known && a.doubt:
-			return a.stored(see.generation), nil
-		case known:
+		if a.knows(see) {
 			answer := a.stored(see.generation)
-			answer.Duplicate = true
+			answer.Duplicate = !a.doubt
 			return answer, nil
-		case a.Expected != nil && *a.Expected != see.visible && !a.doubt:
+		}
+		if a.Expected != nil && *a.Expected != see.visible {
+			if a.doubt {
+				return ack{}, errUnknown // ours may have been there before
+			}
 			return a.refused(wrongLast(see.visible)), nil
-		case a.Expected != nil && *a.Expected != see.visible:
-			return ack{}, errUnknown // ours may have been there before
 		}
 		m, refused := a.entry()
 		if refused != nil {
