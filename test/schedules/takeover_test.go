@@ -142,8 +142,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 }
 
 // TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in
-// one.
-// What was replaced there meanwhile is not kept here.
+// one. What was replaced there meanwhile is not kept here.
 func TestTakeOverInTrouble(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
