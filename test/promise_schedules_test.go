@@ -29,8 +29,9 @@ func schedulesOn(t testing.TB) broker.Config {
 }
 
 // schedule asks for a schedule, and returns the answer's sequence, or the error code.
-func (c *client) schedule(subject, target, when, body string, headers ...string) (seq uint64,
-	code jetstream.ErrorCode) {
+func (c *client) schedule(
+	subject, target, when, body string, headers ...string,
+) (seq uint64, code jetstream.ErrorCode) {
 	c.t.Helper()
 	m := newMsg(subject, body, append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", target}, headers...)...)
 	return c.plan(m)
@@ -53,6 +54,14 @@ func (c *client) plan(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
 		c.t.Errorf("acknowledged by %s", ack.Stream)
 	}
 	return ack.Sequence, 0
+}
+
+// post publishes a request whose answer goes to its reply subject.
+func (c *client) post(m *nats.Msg) {
+	c.t.Helper()
+	if err := c.nc.PublishMsg(m); err != nil {
+		c.t.Fatalf("publish on %s: %v", m.Subject, err)
+	}
 }
 
 func at(due time.Time) string { return "@at " + due.Format(time.RFC3339Nano) }
@@ -122,8 +131,7 @@ func TestSchedulerHeadersStayHome(t *testing.T) {
 }
 
 // TestScheduleOnItsWay: a refused delivery of a schedule is tried again as any, with all that it has; and after the
-// last
-// time its dead letter says where it came from.
+// last time its dead letter says where it came from.
 func TestScheduleOnItsWay(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -179,8 +187,7 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 
 // TestScheduleThatRepeats: each occurrence comes once, whichever instance dies, and says when the next is; the same
 // request again within two minutes is no other schedule, however many rounds have fired; and who knows only the
-// sequence
-// of his acknowledgement can still replace it by that.
+// sequence of his acknowledgement can still replace it by that.
 func TestScheduleThatRepeats(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -263,9 +270,7 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 			m := newMsg(fmt.Sprintf("schedules.orders.%d", i), fmt.Sprint(i),
 				"Nats-Schedule", at(time.Now().Add(time.Minute)), "Nats-Schedule-Target", "orders.x")
 			m.Reply = fmt.Sprintf("_INBOX.me.%d", i)
-			if err := c.nc.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			c.post(m)
 		}
 		time.Sleep(2 * time.Minute)
 		if a, n := len(answers.all()), len(in.all()); a != 20 || n != 20 {
@@ -275,8 +280,7 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 }
 
 // TestScheduleOfAnother: who may ask on some subjects reaches the targets that belong to them, ends schedules there,
-// and
-// nothing else.
+// and nothing else.
 func TestScheduleOfAnother(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -310,8 +314,7 @@ func TestScheduleOfAnother(t *testing.T) {
 		for _, name := range []string{
 			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
 			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",
-			"DELAY-WORD",
-			"Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
+			"DELAY-WORD", "Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
 		} {
 			if seq, code := c.schedule("schedules.orders.x", "orders.open.x", soon, "bad", name, "1"); code != 10077 {
 				t.Errorf("with %s the answer is %d, %d, want 10077", name, seq, code)
@@ -393,15 +396,9 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		soon := at(time.Now().Add(time.Minute))
 		c.publish("evil.a", "evil", "Nats-Schedule", at(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
 			"X", "1") // its headers, put on our subjects, would be a request
-		relay := func(m *nats.Msg) {
-			t.Helper()
-			if err := c.nc.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		relay(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
+		c.post(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
 			Data: []byte(`{"last_by_subj":"evil.a"}`)})
-		relay(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
+		c.post(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
 		if _, err := c.js.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
 			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
 		}); err != nil {
@@ -428,8 +425,7 @@ func TestRelayedScheduleRequests(t *testing.T) {
 }
 
 // TestScheduleStoredBeforeItsAnswer: an answer says that it is stored. Where an acknowledgement was lost, that is
-// looked
-// up; where nothing can tell, there is none.
+// looked up; where nothing can tell, there is none.
 func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -437,14 +433,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		soon := at(time.Now().Add(time.Minute))
-		change := func(edit func(*jetstream.StreamConfig)) {
-			t.Helper()
-			cfg := c.stream("DELAY_TIMERS").CachedInfo().Config
-			edit(&cfg)
-			if _, err := c.js.UpdateStream(context.Background(), cfg); err != nil {
-				t.Fatal(err)
-			}
-		}
+		change := func(edit func(*jetstream.StreamConfig)) { c.reconfigure("DELAY_TIMERS", edit) }
 		c.schedule("schedules.orders.z", "orders.x", at(time.Now().Add(time.Hour)), "another")
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = true })
 		seq, code := c.schedule("schedules.orders.a", "orders.x", soon, "found")
@@ -487,9 +476,7 @@ func TestSchedulesFlood(t *testing.T) {
 		for i := range n { // all on one subject, so that one worker has them
 			m := newMsg("schedules.orders.a", fmt.Sprint(i), "Nats-Schedule", due, "Nats-Schedule-Target", "orders.x")
 			m.Reply = "_INBOX.me"
-			if err := c.nc.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			c.post(m)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -6,6 +6,7 @@
 //	List      a pass through the stream's headers, page by page
 //	Bulk      a verb for all timers of a page
 //	Service   answers requests, as a NATS micro service
+//	Listener  receives requests on subjects, and drains
 //	Call      what the service answers besides, with what packages above know
 //
 // # Every answer is final, or unknown

@@ -61,7 +61,8 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 	case timer.Resume:
 		n.Round.Due = n.Table.Round(series, round.Number, round.Planned).Due
 	case timer.Retime:
-		if n.Table, n.First = *a.Table, series.First; !asked.IsZero() {
+		n.Table = *a.Table
+		if !asked.IsZero() {
 			n.First = asked
 		}
 		if problem := message.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -56,9 +55,9 @@ type Service struct {
 	started   time.Time
 	endpoints []*endpoint
 	questions map[string]micro.Verb // by subject
-	msgs      chan *nats.Msg        // closed by nobody
-	one, many chan request          // closed when nothing is received any more
-	notes     ratelog.Limit         // of the loop that receives
+	requests  *Listener
+	one, many chan request  // closed when nothing is received any more
+	notes     ratelog.Limit // of the loop that receives
 }
 
 // endpoint is what requests on some subjects are for.
@@ -85,7 +84,7 @@ func NewService(cfg Config) *Service {
 	id := rand.Text()
 	s := &Service{
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
-		msgs: make(chan *nats.Msg, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
+		requests: NewListener(cfg.Conn, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
 	}
 	for _, verb := range []timer.Verb{
 		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
@@ -117,8 +116,7 @@ func NewService(cfg Config) *Service {
 // nobody is answered.
 func (s *Service) Run(ctx context.Context) {
 	s.started = time.Now().UTC()
-	stop, err := s.listen()
-	if err != nil {
+	if err := s.listen(); err != nil {
 		s.Log.Warn("nobody can ask this instance about timers", "err", err)
 		return
 	}
@@ -131,7 +129,7 @@ func (s *Service) Run(ctx context.Context) {
 	for range manyWorkers {
 		working.Go(func() { s.work(base, s.many, manyTime) })
 	}
-	s.receiveAll(ctx, stop)
+	s.requests.Each(ctx, s.receive)
 	close(s.one)
 	close(s.many)
 	late := time.AfterFunc(s.Grace, abandon)
@@ -139,49 +137,14 @@ func (s *Service) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// receiveAll receives until ctx ends, and then what has come already.
-func (s *Service) receiveAll(ctx context.Context, stop func()) {
-	for {
-		select {
-		case m := <-s.msgs:
-			s.receive(m)
-		case <-ctx.Done():
-			stop()
-			for range len(s.msgs) {
-				s.receive(<-s.msgs)
-			}
-			return
-		}
-	}
-}
-
-// listen subscribes, until stop is called.
-func (s *Service) listen() (stop func(), err error) {
-	var subs []*nats.Subscription
-	stop = func() {
-		for _, sub := range subs {
-			_ = sub.Unsubscribe() // it fails when the connection is closed
-		}
-	}
+// listen subscribes to what the endpoints are on, and to the questions of "nats micro".
+func (s *Service) listen() error {
 	for _, e := range s.endpoints {
-		for _, subject := range e.on {
-			sub, err := s.Conn.ChanQueueSubscribe(subject, micro.DefaultQueueGroup, s.msgs)
-			if err != nil {
-				stop()
-				return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
-			}
-			subs = append(subs, sub)
+		if err := s.requests.Subscribe(micro.DefaultQueueGroup, e.on...); err != nil {
+			return err
 		}
 	}
-	for subject := range s.questions {
-		sub, err := s.Conn.ChanSubscribe(subject, s.msgs)
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
-		}
-		subs = append(subs, sub)
-	}
-	return stop, nil
+	return s.requests.Subscribe("", slices.Collect(maps.Keys(s.questions))...)
 }
 
 // receive gives a request to the workers, or answers at once. It does not block.

@@ -33,7 +33,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 		synctest.Wait()
 		const n = 40
 		for i := range n {
-			s.msgs <- &nats.Msg{Subject: "delayctl.timer.get._bad.orders.x", Reply: fmt.Sprint("_INBOX.asker.", i)}
+			s.requests.msgs <- &nats.Msg{Subject: "delayctl.timer.get._bad.orders.x", Reply: fmt.Sprint("_INBOX.asker.", i)}
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

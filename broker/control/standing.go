@@ -60,7 +60,7 @@ func (t *Timers) Look(ctx context.Context, key, target string) (Standing, error)
 		case ctx.Err() != nil:
 			return Standing{}, fmt.Errorf("read the last entry of %s: %w", a.subject, err)
 		}
-		wait(ctx, pause)
+		WaitToRetry(ctx)
 	}
 }
 

@@ -143,7 +143,7 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			}
 			known = timer.Answer{Outcome: timer.Unknown, Generation: a.found.Sequence, Why: "nothing was answered in time"}
 		default:
-			wait(ctx, pause)
+			WaitToRetry(ctx)
 		}
 	}
 	if last != nil && !a.doubt.Any {
@@ -168,9 +168,12 @@ func noStream() *Refusal {
 func (a *attempt) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
-	a.found, a.in, err = LastEntry(ctx, Entries{API: a.API, Policy: a.Policy, Sample: a.sample}, a.subject, a.Generation)
+	a.found, a.in, err = LastEntry(ctx, a.Entries(), a.subject, a.Generation)
 	return err
 }
+
+// Entries is what it takes to read their entries.
+func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.sample} }
 
 // sample asks the stream's leader for its state.
 func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
@@ -196,7 +199,7 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // by this try, or an earlier one
 	case err != nil, !ack.Refused() && ack.Stream != stream:
 		a.doubt.Note(generation)
-		wait(ctx, pause)
+		WaitToRetry(ctx)
 		return answer, false, nil
 	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
 		return a.stored(ctx, generation, ack.Sequence), true, nil
@@ -212,7 +215,7 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 			return timer.Answer{}, true, err
 		}
 	}
-	wait(ctx, pause)
+	WaitToRetry(ctx)
 	return answer, false, nil
 }
 
@@ -325,8 +328,9 @@ func (a *attempt) checked(header message.Header, body []byte) (*nats.Msg, error)
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: body}, nil
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
+// WaitToRetry lets the time pass between two looks at the stream of timers, or two tries, unless ctx ends before.
+func WaitToRetry(ctx context.Context) {
+	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -73,7 +73,7 @@ func Judge(all message.Grounds, stream string, r Request, now time.Time) (Wish, 
 	ground, _ := all.Of(r.Subject)
 	pattern, _ := get(r.Header, hSchedule)
 	zone, zoned := get(r.Header, hZone)
-	if refused := w.times(pattern, zone, zoned, now); refused != nil {
+	if refused := w.times(pattern, zone, zoned); refused != nil {
 		return w, refused
 	}
 	if pattern != "" {
@@ -139,7 +139,7 @@ func (w *Wish) expectations(stream string, r Request) *Refusal {
 }
 
 // times reads when it fires.
-func (w *Wish) times(pattern, zone string, zoned bool, now time.Time) *Refusal {
+func (w *Wish) times(pattern, zone string, zoned bool) *Refusal {
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
 			return &badZone

@@ -3,7 +3,6 @@ package dialect
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -44,16 +43,16 @@ type Config struct {
 // work.
 type Service struct {
 	Config
-	msgs   chan *nats.Msg   // closed by nobody
-	queues []chan *nats.Msg // one for each worker; closed when nothing is received any more
-	seed   maphash.Seed
-	notes  ratelog.Limit // of the loop that receives
+	requests *control.Listener
+	queues   []chan *nats.Msg // one for each worker; closed when nothing is received any more
+	seed     maphash.Seed
+	notes    ratelog.Limit // of the loop that receives
 }
 
 // NewService starts nothing.
 func NewService(cfg Config) *Service {
 	s := &Service{
-		Config: cfg, msgs: make(chan *nats.Msg, received), seed: maphash.MakeSeed(),
+		Config: cfg, requests: control.NewListener(cfg.Conn, received), seed: maphash.MakeSeed(),
 	}
 	for range workers {
 		s.queues = append(s.queues, make(chan *nats.Msg, waiting))
@@ -64,8 +63,7 @@ func NewService(cfg Config) *Service {
 // Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
 // nobody is answered.
 func (s *Service) Run(ctx context.Context) {
-	stop, err := s.listen()
-	if err != nil {
+	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
 		s.Log.Error("nobody can ask this instance for schedules (DELAY_SCHEDULES)", "err", err)
 		return
 	}
@@ -79,48 +77,13 @@ func (s *Service) Run(ctx context.Context) {
 			}
 		})
 	}
-	s.receiveAll(ctx, stop)
+	s.requests.Each(ctx, s.receive)
 	for _, queue := range s.queues {
 		close(queue)
 	}
 	late := time.AfterFunc(s.Grace, abandon)
 	defer late.Stop()
 	working.Wait()
-}
-
-// listen subscribes, until stop is called.
-func (s *Service) listen() (stop func(), err error) {
-	var subs []*nats.Subscription
-	stop = func() {
-		for _, sub := range subs {
-			_ = sub.Unsubscribe() // it fails when the connection is closed
-		}
-	}
-	for _, g := range s.Grounds {
-		sub, err := s.Conn.ChanQueueSubscribe(g.Subjects, queueGroup, s.msgs)
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("subscribe to %s: %w", g.Subjects, err)
-		}
-		subs = append(subs, sub)
-	}
-	return stop, nil
-}
-
-// receiveAll receives until ctx ends, and then what has come already.
-func (s *Service) receiveAll(ctx context.Context, stop func()) {
-	for {
-		select {
-		case m := <-s.msgs:
-			s.receive(m)
-		case <-ctx.Done():
-			stop()
-			for range len(s.msgs) {
-				s.receive(<-s.msgs)
-			}
-			return
-		}
-	}
 }
 
 // receive gives a request to its worker. It does not block.

@@ -23,8 +23,6 @@ const (
 	// that may take.
 	ackWait  = time.Second
 	lookWait = time.Second
-	// pause is the time between two looks, or two tries.
-	pause = 50 * time.Millisecond
 	// remembered is how long an id counts as used: the server's window, unless a stream has another.
 	remembered = 2 * time.Minute
 )
@@ -94,7 +92,7 @@ func (a *attempt) whatever(ctx context.Context) (ack, error) {
 		if a.doubt {
 			return a.find(ctx)
 		}
-		wait(ctx, pause)
+		control.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -105,7 +103,7 @@ func (a *attempt) find(ctx context.Context) (ack, error) {
 		if see, err := a.look(ctx); err == nil && see.word == a.word {
 			return a.stored(see.generation), nil
 		}
-		wait(ctx, pause)
+		control.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -115,21 +113,19 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 	for ctx.Err() == nil {
 		see, err := a.look(ctx)
 		if err != nil {
-			wait(ctx, pause)
+			control.WaitToRetry(ctx)
 			continue
 		}
-		known := a.knows(see)
-		switch {
-		case known && a.doubt:
-			return a.stored(see.generation), nil
-		case known:
+		if a.knows(see) {
 			answer := a.stored(see.generation)
-			answer.Duplicate = true
+			answer.Duplicate = !a.doubt
 			return answer, nil
-		case a.Expected != nil && *a.Expected != see.visible && !a.doubt:
+		}
+		if a.Expected != nil && *a.Expected != see.visible {
+			if a.doubt {
+				return ack{}, errUnknown // ours may have been there before
+			}
 			return a.refused(wrongLast(see.visible)), nil
-		case a.Expected != nil && *a.Expected != see.visible:
-			return ack{}, errUnknown // ours may have been there before
 		}
 		m, refused := a.entry()
 		if refused != nil {
@@ -139,7 +135,7 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 		if answer, done := a.publish(ctx, m); done {
 			return answer, nil
 		}
-		wait(ctx, pause)
+		control.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -270,12 +266,3 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bo
 func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }
 
 func (s Store) refused(r *Refusal) ack { return ack{Error: r, Stream: s.stream()} }
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

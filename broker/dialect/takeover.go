@@ -155,22 +155,21 @@ func (o TakeOver) next(
 		}
 		return s, "", nil
 	}
-	words := timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}
-	table, err := timetable.Parse(words)
-	if s.Every > 0 {
-		table, err = timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}, nil
-	}
-	if err != nil {
-		return s, err.Error(), nil
-	}
-	first := m.Time.Round(time.Second).Add(s.Every)
-	if told, err := o.told(ctx, stream, m.Subject, s.Target); err != nil {
-		return s, "", err
-	} else if !told.IsZero() {
-		first = told
-	}
+	var table timetable.Table
+	var first time.Time
+	var err error
 	if s.Cron != "" {
-		first = time.Time{}
+		if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
+			return s, err.Error(), nil
+		}
+	} else {
+		table = timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
+		if first, err = o.told(ctx, stream, m.Subject, s.Target); err != nil {
+			return s, "", err
+		}
+		if first.IsZero() {
+			first = m.Time.Round(time.Second).Add(s.Every)
+		}
 	}
 	next, ok := table.Start(now, first)
 	if ok && next.Before(earliest) && table.Interval() <= 2*margin {
@@ -186,7 +185,7 @@ func (o TakeOver) next(
 	return s, "", nil
 }
 
-// told is when a schedule fires next, as its last message at the target says; zero if there is none.
+// told is when an interval fires next, as its last message at the target says; zero if there is none.
 func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
 	m, err := o.API.Last(ctx, stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -36,6 +36,18 @@ func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	}
 }
 
+// onceAsked acts out a request that is due after two seconds and, a second before that, what changes it; and looks at
+// what has come after a while.
+func onceAsked(then func(*scene), until time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.schedule(s.at(2 * sec))
+		s.wait(sec)
+		then(s)
+		s.wait(until)
+		s.look()
+	}
+}
+
 // rules are ADR-51 and what nats-server makes of it. They are acted out at the same time, each on subjects of its own.
 func rules() []rule {
 	var all []rule
@@ -232,15 +244,7 @@ func sources() []rule {
 }
 
 func replacing() []rule {
-	by := func(then func(s *scene)) func(*scene) {
-		return func(s *scene) {
-			s.schedule(s.at(2 * sec))
-			s.wait(sec)
-			then(s)
-			s.wait(8 * sec)
-			s.look()
-		}
-	}
+	by := func(then func(s *scene)) func(*scene) { return onceAsked(then, 8*sec) }
 	return []rule{
 		{name: "by a later time", act: by(func(s *scene) { s.schedule(s.at(4 * sec)) })},
 		{name: "by an earlier time", act: by(func(s *scene) { s.schedule(s.at(sec + sec/2)) })},
@@ -263,15 +267,7 @@ func replacing() []rule {
 }
 
 func cancelling() []rule {
-	by := func(then func(s *scene)) func(*scene) {
-		return func(s *scene) {
-			s.schedule(s.at(2 * sec))
-			s.wait(sec)
-			then(s)
-			s.wait(4 * sec)
-			s.look()
-		}
-	}
+	by := func(then func(s *scene)) func(*scene) { return onceAsked(then, 4*sec) }
 	next := func(subject string, headers ...string) func(*scene) {
 		return by(func(s *scene) { s.ask(subject, "", headers...) })
 	}

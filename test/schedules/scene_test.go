@@ -272,10 +272,7 @@ func (s *scene) after(t time.Time) string {
 
 func (s *scene) stored(stream, subjects string) (all []*jetstream.RawStreamMsg) {
 	s.t.Helper()
-	st, err := s.js.Stream(context.Background(), stream)
-	if err != nil {
-		s.t.Fatalf("look at %s: %v", stream, err)
-	}
+	st := s.stream(stream)
 	for seq := uint64(1); ; seq++ {
 		m, err := st.GetMsg(context.Background(), seq, jetstream.WithGetMsgSubject(subjects))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {

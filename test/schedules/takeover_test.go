@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,8 +143,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 }
 
 // TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in
-// one.
-// What was replaced there meanwhile is not kept here.
+// one. What was replaced there meanwhile is not kept here.
 func TestTakeOverInTrouble(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
@@ -151,10 +151,11 @@ func TestTakeOverInTrouble(t *testing.T) {
 			sc.plan("b", sc.at(10*time.Minute), "orders.b")
 		})
 		api := s.Connect(nats.Name("api"))
-		var meddle func(question string) (pass bool)
+		var meddle atomic.Pointer[func(question string) (pass bool)]
+		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
 			question := strings.TrimPrefix(m.Subject, "X.API.")
-			if meddle(question) {
+			if pass := *meddle.Load(); pass(question) {
 				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
 			}
 		}); err != nil {
@@ -162,7 +163,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		}
 		through := func(o *dialect.TakeOver) { o.API.API = "X.API" }
 		// It is interrupted before it deletes.
-		meddle = func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") }
+		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {
 			if took.Fate != dialect.Both {
 				t.Errorf("%s: %+v, want both", name, took)
@@ -170,7 +171,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 		}
 		// Again; meanwhile somebody replaces b there.
 		replaced := false
-		meddle = func(question string) bool {
+		meddleBy(func(question string) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {
 				if m, err := h.stream("PLAN").GetLastMsgForSubject(context.Background(), "schedules.r.a"); err != nil {
 					replaced = true // a is through
@@ -182,7 +183,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 				}
 			}
 			return true
-		}
+		})
 		took := h.take(through)
 		if took["a"].Fate != dialect.Taken || took["b"].Fate != dialect.Left {
 			t.Errorf("again: %+v", took)
