@@ -507,11 +507,8 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time,
 			Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
 		}
-		forged := &nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
-			Data: []byte("forged")}
-		if _, err := c.js.PublishMsg(context.Background(), forged); err != nil {
-			t.Fatal(err)
-		}
+		c.store(&nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
+			Data: []byte("forged")})
 		startBroker(t, s, cfg)
 		time.Sleep(time.Hour)
 		if got := bodies(in.all()); got != "victim" {

@@ -170,9 +170,15 @@ func newMsg(subject, body string, headers ...string) *nats.Msg {
 // publish stores a message and returns the server's acknowledgement.
 func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
 	c.t.Helper()
-	ack, err := c.js.PublishMsg(context.Background(), newMsg(subject, body, headers...))
+	return c.store(newMsg(subject, body, headers...))
+}
+
+// store is publish for a message that is already made.
+func (c *client) store(m *nats.Msg) *jetstream.PubAck {
+	c.t.Helper()
+	ack, err := c.js.PublishMsg(context.Background(), m)
 	if err != nil {
-		c.t.Fatalf("publish on %s: %v", subject, err)
+		c.t.Fatalf("publish on %s: %v", m.Subject, err)
 	}
 	return ack
 }
@@ -362,13 +368,7 @@ func (c *client) keys(prefix string) *message.Keys {
 // publishSealed stores a message with a seal made by these keys.
 func (c *client) publishSealed(k *message.Keys, subject, body string, headers ...string) {
 	c.t.Helper()
-	h := make(message.Header)
-	for pair := range slices.Chunk(headers, 2) {
-		h[pair[0]] = []string{pair[1]}
-	}
-	k.SealMessage(subject, h, []byte(body), time.Now())
-	if _, err := c.js.PublishMsg(context.Background(),
-		&nats.Msg{Subject: subject, Header: nats.Header(h), Data: []byte(body)}); err != nil {
-		c.t.Fatalf("publish on %s: %v", subject, err)
-	}
+	m := newMsg(subject, body, headers...)
+	k.SealMessage(subject, message.Header(m.Header), m.Data, time.Now())
+	c.store(m)
 }

@@ -264,10 +264,7 @@ func TestForgedRounds(t *testing.T) {
 						h[k] = v
 					}
 				}
-				if _, err := c.js.PublishMsg(t.Context(),
-					&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data}); err != nil {
-					t.Fatal(err)
-				}
+				c.store(&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data})
 				time.Sleep(time.Hour)
 				if got := in.all(); len(got) != 1 {
 					t.Errorf("there came %+v", got[1:])

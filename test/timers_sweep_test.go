@@ -2,7 +2,6 @@ package test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -150,11 +149,7 @@ func TestTimerCursor(t *testing.T) {
 			if m.Header.Set("Nats-Stream", "DELAY_TIMERS"); m.Header.Get("Delay-Seal") == "" {
 				c.t.Error("the cursor is not sealed")
 			}
-			_, err := c.js.PublishMsg(context.Background(),
-				&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
-			if err != nil {
-				c.t.Fatal(err)
-			}
+			c.store(&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
 		}, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
