@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,27 +20,15 @@ import (
 // A series survives a crash at every step of a round.
 
 // fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
-func (c *client) fireRound(subject, instance string) uint64 {
+func (c *client) fireRound(subject, instance string) {
 	c.t.Helper()
-	policy, m := c.policy("delay"), c.last(subject)
-	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
-		delete(m.Header, name)
-	}
-	e := policy.ParseTimer(message.Incoming{
-		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
-		Data: m.Data,
+	c.decide(subject, func(r message.Request, generation uint64) message.Header {
+		series, round := r.RoundOf()
+		table := r.Recurs.Table
+		return r.RoundHeader(generation, message.Next{
+			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
+		})
 	})
-	series, round := e.Request.RoundOf()
-	table := e.Request.Recurs.Table
-	h := e.Request.RoundHeader(m.Sequence, message.Next{
-		By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
-	})
-	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
-	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return ack.Sequence
 }
 
 const recurring = "delaytimer.k.orders.x"
