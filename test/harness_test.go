@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,17 @@ func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true.
+func mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
+	t.Helper()
+	silent := new(atomic.Bool)
+	proxy(t, s, func(question string, _ *nats.Msg) bool {
+		return silent.Load() && strings.HasPrefix(question, begins)
+	})
+	cfg.APIPrefix = "X.API"
+	return silent
 }
 
 // instance is a running broker.

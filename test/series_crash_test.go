@@ -2,7 +2,6 @@ package test
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,12 +113,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var silent atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix = "X.API"
+		silent := mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		target := c.target("ORDERS", "orders.>")

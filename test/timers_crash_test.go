@@ -225,13 +225,9 @@ func TestTimerDeliveredAndNotRemoved(t *testing.T) {
 func TestTimerRemovedAndMarkerNot(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var stuck atomic.Bool
-		stuck.Store(true)
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return stuck.Load() && strings.HasPrefix(question, "STREAM.PURGE.")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix = "X.API"
+		stuck := mute(t, s, &cfg, "STREAM.PURGE.")
+		stuck.Store(true)
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
@@ -308,12 +304,9 @@ func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
 func TestTimerToldAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var stuck atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix, cfg.TimerHistory = "X.API", time.Minute
+		cfg.TimerHistory = time.Minute
+		stuck := mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")

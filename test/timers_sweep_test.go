@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,12 +62,8 @@ func TestSweepAfterTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				var trouble atomic.Bool
-				proxy(t, s, func(question string, m *nats.Msg) bool {
-					return trouble.Load() && strings.HasPrefix(question, silent)
-				})
 				cfg := timersOn(t)
-				cfg.APIPrefix = "X.API"
+				trouble := mute(t, s, &cfg, silent)
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
