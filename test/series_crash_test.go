@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -38,33 +37,31 @@ const recurring = "delaytimer.k.orders.x"
 func TestRoundFiredAndNotDelivered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*broker.Config)
 		every  time.Duration
-		lose   bool // its marker
-		over   func(c *client)
+		leaser lease.Leaser    // nil for an instance that is alone
+		lose   bool            // its marker
+		over   func(c *client) // puts something over it, which ends the series
 		late   time.Duration
-		next   bool
 	}{
-		"alone":     {func(*broker.Config) {}, 10 * time.Minute, false, func(*client) {}, 0, true},
-		"in memory": {func(*broker.Config) {}, 4 * time.Second, false, func(*client) {}, 0, true},
-		"apart": {func(c *broker.Config) { c.Leaser = lease.Static{} }, 10 * time.Minute, false, func(*client) {},
-			6 * time.Second, true},
-		"its marker is lost": {func(*broker.Config) {}, 10 * time.Minute, true, func(*client) {}, 0, true},
-		"cancelled": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+		"alone":              {every: 10 * time.Minute},
+		"in memory":          {every: 4 * time.Second},
+		"apart":              {every: 10 * time.Minute, leaser: lease.Static{}, late: 6 * time.Second},
+		"its marker is lost": {every: 10 * time.Minute, lose: true},
+		"cancelled": {every: 10 * time.Minute, over: func(c *client) {
 			c.expect(c.last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
-		}, 0, false},
-		"cancelled blindly": {func(*broker.Config) {}, 10 * time.Minute, true, func(c *client) {
+		}},
+		"cancelled blindly": {every: 10 * time.Minute, lose: true, over: func(c *client) {
 			c.publish(recurring, "", "Delay-Cancel", "x")
-		}, 0, false},
-		"set anew": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+		}},
+		"set anew": {every: 10 * time.Minute, over: func(c *client) {
 			c.publish(recurring, "other", "Delay-For", "9h")
-		}, 0, false},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				cfg := timersOn(t)
-				tt.change(&cfg)
+				cfg.Leaser = tt.leaser
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
@@ -75,7 +72,9 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				b.stop()
 				time.Sleep(time.Until(start.Add(tt.every)))
 				c.fireRound(recurring, "ghost")
-				tt.over(c)
+				if tt.over != nil {
+					tt.over(c)
+				}
 				if tt.lose {
 					c.purge("DELAY_1m")
 				}
@@ -98,8 +97,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				}
 				time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
 				synctest.Wait()
-				if got := in.all(); tt.next && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
-					got[1].At.Sub(start) != 2*tt.every) || !tt.next && len(got) != 1 {
+				if got := in.all(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+					got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
 					t.Errorf("then there came %+v", got[1:])
 				}
 				c.checkNoDead()
