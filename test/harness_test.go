@@ -50,12 +50,18 @@ func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.
 	}
 }
 
-// mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true.
+// mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
+// test in which there is none fails.
 func mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
 	t.Helper()
-	silent := new(atomic.Bool)
+	silent, unanswered := new(atomic.Bool), new(atomic.Int64)
 	proxy(t, s, func(question string, _ *nats.Msg) bool {
-		return silent.Load() && strings.HasPrefix(question, begins)
+		return silent.Load() && strings.HasPrefix(question, begins) && unanswered.Add(1) > 0
+	})
+	t.Cleanup(func() {
+		if unanswered.Load() == 0 {
+			t.Errorf("no request that begins with %s went unanswered", begins)
+		}
 	})
 	cfg.APIPrefix = "X.API"
 	return silent
