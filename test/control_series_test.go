@@ -136,9 +136,7 @@ func TestNothingOfOursWithoutASecret(t *testing.T) {
 				t.Errorf("it is %+v, %v, want a refusal", a, err)
 			}
 		}
-		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
-			t.Errorf("there stands %+v", m)
-		}
+		c.checkLast("delaytimer.k.orders.x", g)
 	})
 }
 
@@ -168,15 +166,9 @@ func TestControlRefusalsOfSeries(t *testing.T) {
 			{"cancel-all.orders", `{"set":"reports"}`},
 			{"cancel-all.orders", `{"recurring":true}`},
 		} {
-			var got any
-			if code := c.request(&got, "delayctl."+tt.subject, tt.body); code != "400" {
-				t.Errorf("%s %s is answered %q %v, want 400", tt.subject, tt.body, code, got)
-			}
+			c.checkRefused(tt.subject, tt.body)
 		}
-		for key, want := range map[string]uint64{"k": last, "once": once} {
-			if m := c.last("delaytimer." + key + ".orders.x"); m == nil || m.Sequence != want {
-				t.Errorf("of %s there stands %+v", key, m)
-			}
-		}
+		c.checkLast("delaytimer.k.orders.x", last)
+		c.checkLast("delaytimer.once.orders.x", once)
 	})
 }

@@ -40,6 +40,23 @@ func (c *client) request(into any, subject, body string, headers ...string) (ref
 	return ""
 }
 
+// checkRefused expects the control service to refuse a bad request.
+func (c *client) checkRefused(subject, body string) {
+	c.t.Helper()
+	var got any
+	if code := c.request(&got, "delayctl."+subject, body); code != "400" {
+		c.t.Errorf("%s %s is answered %q %v, want 400", subject, body, code, got)
+	}
+}
+
+// checkLast expects the last entry of a timer's subject to be this one.
+func (c *client) checkLast(subject string, generation uint64) {
+	c.t.Helper()
+	if m := c.last(subject); m == nil || m.Sequence != generation {
+		c.t.Errorf("on %s there stands %+v, want generation %d", subject, m, generation)
+	}
+}
+
 // TestControlService: each verb of the service, its outcomes, and what is delivered.
 func TestControlService(t *testing.T) {
 	t.Parallel()
@@ -129,14 +146,9 @@ func TestControlRefusals(t *testing.T) {
 			{"shift.orders", `{"up_to":5}`},
 			{"shift.orders", `{"by":"soon","up_to":5}`},
 		} {
-			var got any
-			if code := c.request(&got, "delayctl."+tt.subject, tt.body); code != "400" {
-				t.Errorf("%s %s is answered %q %v, want 400", tt.subject, tt.body, code, got)
-			}
+			c.checkRefused(tt.subject, tt.body)
 		}
-		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
-			t.Errorf("there stands %+v", m)
-		}
+		c.checkLast("delaytimer.k.orders.x", g)
 	})
 }
 
@@ -255,9 +267,7 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Second)
-		if m := c.last("delaytimer.k.orders.x"); m == nil || m.Sequence != g {
-			t.Errorf("there stands %+v, want generation %d", m, g)
-		}
+		c.checkLast("delaytimer.k.orders.x", g)
 		if n := pending(c, "DELAY_10m"); n == 0 {
 			t.Error("the level has been purged")
 		}

@@ -24,12 +24,8 @@ import (
 // box is the store of dead letters, as an operator with this connection sees it.
 func (c *client) box() *deadletter.Store {
 	c.t.Helper()
-	names, err := message.NewNames("delay")
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	return deadletter.New(deadletter.Config{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API",
-		Policy: message.Policy{Names: names, Keys: c.keys("delay")}, Lane: "1s"})
+		Policy: c.policy("delay"), Lane: "1s"})
 }
 
 // letters lists all dead letters.

@@ -25,13 +25,7 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 		other := cfg
 		other.Instance, other.History = "east", nil
 		startBroker(t, s, other)
-		i, err := inspect.Open(s.Connect(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := i.Learn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		i := learned(t, s, cfg)
 		time.Sleep(time.Minute)
 		c := newClient(t, s)
 		if _, err := c.nc.SubscribeSync("x"); err != nil {
@@ -56,6 +50,19 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 	})
 }
 
+// learned looks at brokers with a configuration, and knows their secrets.
+func learned(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
+	t.Helper()
+	i, err := inspect.Open(s.Connect(), cfg)
+	if err == nil {
+		err = i.Learn(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
 // TestFleetTellsWhatTargetsTook: asked for it, each instance says what it delivered to each target, and how much of it
 // in a second of the last ten. All together say what was delivered, to the message.
 func TestFleetTellsWhatTargetsTook(t *testing.T) {
@@ -68,13 +75,7 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 		other := cfg
 		other.Instance, other.History = "east", new(history.Book)
 		east := startBroker(t, s, other)
-		i, err := inspect.Open(s.Connect(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := i.Learn(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		i := learned(t, s, cfg)
 		time.Sleep(time.Minute)
 		time.Sleep(time.Until(time.Now().Truncate(history.Fine).Add(history.Fine + time.Second)))
 		c := newClient(t, s)

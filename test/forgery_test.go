@@ -169,21 +169,16 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 		if forged < 2 {
 			t.Errorf("%d letters were put among the dead ones, want at least 2 for the test to mean something", forged)
 		}
-		box := deadletter.New(deadletter.Config{Conn: admin.nc, JetStream: admin.js, APIPrefix: "$JS.API",
-			Policy: admin.policy("delay"), Lane: "1s"})
-		listed := 0
-		for l, err := range box.List(context.Background(), deadletter.Query{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			listed++
+		box := admin.box()
+		all := admin.letters(box)
+		for _, l := range all {
 			if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
 				time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
 				t.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
 			}
 		}
-		if listed < 8 {
-			t.Errorf("only %d letters", listed)
+		if len(all) < 8 {
+			t.Errorf("only %d letters", len(all))
 		}
 		if time.Sleep(time.Minute); len(got.all()) > 0 {
 			t.Error("a forged letter was delivered")
@@ -507,11 +502,8 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time,
 			Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
 		}
-		forged := &nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
-			Data: []byte("forged")}
-		if _, err := c.js.PublishMsg(context.Background(), forged); err != nil {
-			t.Fatal(err)
-		}
+		c.store(&nats.Msg{Subject: "delaysys.hop.1m.payments.x", Header: nats.Header(r.HopHeader()),
+			Data: []byte("forged")})
 		startBroker(t, s, cfg)
 		time.Sleep(time.Hour)
 		if got := bodies(in.all()); got != "victim" {

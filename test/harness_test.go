@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,23 @@ func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
+// test in which there is none fails.
+func mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
+	t.Helper()
+	silent, unanswered := new(atomic.Bool), new(atomic.Int64)
+	proxy(t, s, func(question string, _ *nats.Msg) bool {
+		return silent.Load() && strings.HasPrefix(question, begins) && unanswered.Add(1) > 0
+	})
+	t.Cleanup(func() {
+		if unanswered.Load() == 0 {
+			t.Errorf("no request that begins with %s went unanswered", begins)
+		}
+	})
+	cfg.APIPrefix = "X.API"
+	return silent
 }
 
 // instance is a running broker.
@@ -170,9 +188,15 @@ func newMsg(subject, body string, headers ...string) *nats.Msg {
 // publish stores a message and returns the server's acknowledgement.
 func (c *client) publish(subject, body string, headers ...string) *jetstream.PubAck {
 	c.t.Helper()
-	ack, err := c.js.PublishMsg(context.Background(), newMsg(subject, body, headers...))
+	return c.store(newMsg(subject, body, headers...))
+}
+
+// store is publish for a message that is already made.
+func (c *client) store(m *nats.Msg) *jetstream.PubAck {
+	c.t.Helper()
+	ack, err := c.js.PublishMsg(context.Background(), m)
 	if err != nil {
-		c.t.Fatalf("publish on %s: %v", subject, err)
+		c.t.Fatalf("publish on %s: %v", m.Subject, err)
 	}
 	return ack
 }
@@ -362,13 +386,7 @@ func (c *client) keys(prefix string) *message.Keys {
 // publishSealed stores a message with a seal made by these keys.
 func (c *client) publishSealed(k *message.Keys, subject, body string, headers ...string) {
 	c.t.Helper()
-	h := make(message.Header)
-	for pair := range slices.Chunk(headers, 2) {
-		h[pair[0]] = []string{pair[1]}
-	}
-	k.SealMessage(subject, h, []byte(body), time.Now())
-	if _, err := c.js.PublishMsg(context.Background(),
-		&nats.Msg{Subject: subject, Header: nats.Header(h), Data: []byte(body)}); err != nil {
-		c.t.Fatalf("publish on %s: %v", subject, err)
-	}
+	m := newMsg(subject, body, headers...)
+	k.SealMessage(subject, message.Header(m.Header), m.Data, time.Now())
+	c.store(m)
 }

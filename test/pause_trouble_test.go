@@ -242,10 +242,7 @@ func TestLatePauseIsFound(t *testing.T) {
 					mustResume(t, o, "mail.>")
 				}
 				parked.Header.Del("Nats-Msg-Id")
-				if _, err := c.js.PublishMsg(context.Background(),
-					&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data}); err != nil {
-					t.Fatal(err)
-				}
+				c.store(&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data})
 				time.Sleep(2 * time.Hour)
 				if got := bodies(c.arrivals("ORDERS")); got != want { // within its duplicate window, or after
 					t.Errorf("%q arrived, want %q", got, want)

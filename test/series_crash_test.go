@@ -1,9 +1,7 @@
 package test
 
 import (
-	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
@@ -21,27 +18,15 @@ import (
 // A series survives a crash at every step of a round.
 
 // fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
-func (c *client) fireRound(subject, instance string) uint64 {
+func (c *client) fireRound(subject, instance string) {
 	c.t.Helper()
-	policy, m := c.policy("delay"), c.last(subject)
-	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
-		delete(m.Header, name)
-	}
-	e := policy.ParseTimer(message.Incoming{
-		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
-		Data: m.Data,
+	c.decide(subject, func(r message.Request, generation uint64) message.Header {
+		series, round := r.RoundOf()
+		table := r.Recurs.Table
+		return r.RoundHeader(generation, message.Next{
+			By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
+		})
 	})
-	series, round := e.Request.RoundOf()
-	table := e.Request.Recurs.Table
-	h := e.Request.RoundHeader(m.Sequence, message.Next{
-		By: instance, Round: table.Decide(series, round, time.Now()).Next, Table: table, First: series.First,
-	})
-	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
-	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return ack.Sequence
 }
 
 const recurring = "delaytimer.k.orders.x"
@@ -52,33 +37,31 @@ const recurring = "delaytimer.k.orders.x"
 func TestRoundFiredAndNotDelivered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*broker.Config)
 		every  time.Duration
-		lose   bool // its marker
-		over   func(c *client)
+		leaser lease.Leaser    // nil for an instance that is alone
+		lose   bool            // its marker
+		over   func(c *client) // puts something over it, which ends the series
 		late   time.Duration
-		next   bool
 	}{
-		"alone":     {func(*broker.Config) {}, 10 * time.Minute, false, func(*client) {}, 0, true},
-		"in memory": {func(*broker.Config) {}, 4 * time.Second, false, func(*client) {}, 0, true},
-		"apart": {func(c *broker.Config) { c.Leaser = lease.Static{} }, 10 * time.Minute, false, func(*client) {},
-			6 * time.Second, true},
-		"its marker is lost": {func(*broker.Config) {}, 10 * time.Minute, true, func(*client) {}, 0, true},
-		"cancelled": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+		"alone":              {every: 10 * time.Minute},
+		"in memory":          {every: 4 * time.Second},
+		"apart":              {every: 10 * time.Minute, leaser: lease.Static{}, late: 6 * time.Second},
+		"its marker is lost": {every: 10 * time.Minute, lose: true},
+		"cancelled": {every: 10 * time.Minute, over: func(c *client) {
 			c.expect(c.last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
-		}, 0, false},
-		"cancelled blindly": {func(*broker.Config) {}, 10 * time.Minute, true, func(c *client) {
+		}},
+		"cancelled blindly": {every: 10 * time.Minute, lose: true, over: func(c *client) {
 			c.publish(recurring, "", "Delay-Cancel", "x")
-		}, 0, false},
-		"set anew": {func(*broker.Config) {}, 10 * time.Minute, false, func(c *client) {
+		}},
+		"set anew": {every: 10 * time.Minute, over: func(c *client) {
 			c.publish(recurring, "other", "Delay-For", "9h")
-		}, 0, false},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				cfg := timersOn(t)
-				tt.change(&cfg)
+				cfg.Leaser = tt.leaser
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
@@ -89,7 +72,9 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				b.stop()
 				time.Sleep(time.Until(start.Add(tt.every)))
 				c.fireRound(recurring, "ghost")
-				tt.over(c)
+				if tt.over != nil {
+					tt.over(c)
+				}
 				if tt.lose {
 					c.purge("DELAY_1m")
 				}
@@ -112,8 +97,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				}
 				time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
 				synctest.Wait()
-				if got := in.all(); tt.next && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
-					got[1].At.Sub(start) != 2*tt.every) || !tt.next && len(got) != 1 {
+				if got := in.all(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+					got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
 					t.Errorf("then there came %+v", got[1:])
 				}
 				c.checkNoDead()
@@ -127,15 +112,11 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var silent atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix = "X.API"
+		silent := mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
-		target := c.target("ORDERS", "orders.>")
+		c.target("ORDERS", "orders.>")
 		start := time.Now()
 		c.publish(recurring, "body", "Delay-Every", "1m")
 		time.Sleep(50 * time.Second)
@@ -146,8 +127,8 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 		startBroker(t, s, cfg)
 		time.Sleep(time.Until(start.Add(5*time.Minute + time.Second)))
 		synctest.Wait()
-		if info, err := target.Info(t.Context()); err != nil || info.State.Msgs != 5 {
-			t.Errorf("the target has stored %d, %v; want 5", info.State.Msgs, err)
+		if n := pending(c, "ORDERS"); n != 5 {
+			t.Errorf("the target has stored %d, want 5", n)
 		}
 		if n := len(c.arrivals("DELAY_TIMERS")); n > 3 {
 			t.Errorf("there are still %d entries", n)
@@ -264,10 +245,7 @@ func TestForgedRounds(t *testing.T) {
 						h[k] = v
 					}
 				}
-				if _, err := c.js.PublishMsg(t.Context(),
-					&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data}); err != nil {
-					t.Fatal(err)
-				}
+				c.store(&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data})
 				time.Sleep(time.Hour)
 				if got := in.all(); len(got) != 1 {
 					t.Errorf("there came %+v", got[1:])

@@ -22,26 +22,28 @@ import (
 // A timer survives a crash at every step of its life.
 
 // fire stores that an instance has fired the timer that is the last entry of a subject, as that instance would before
-// it delivers. It returns the entry's sequence.
-func (c *client) fire(subject, instance string) uint64 {
+// it delivers.
+func (c *client) fire(subject, instance string) {
+	c.t.Helper()
+	c.decide(subject, func(r message.Request, generation uint64) message.Header {
+		return r.FiredHeader(generation, instance)
+	})
+}
+
+// decide stores, in place of the last entry of a timer's subject, what an instance makes of it.
+func (c *client) decide(subject string, header func(r message.Request, generation uint64) message.Header) {
 	c.t.Helper()
 	policy, m := c.policy("delay"), c.last(subject)
-	for name := range m.Header { // of the answer
-		if strings.HasPrefix(name, "Nats-") {
-			delete(m.Header, name)
-		}
+	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
+		delete(m.Header, name)
 	}
 	e := policy.ParseTimer(message.Incoming{
 		Stream: "DELAY_TIMERS", Sequence: m.Sequence, At: m.Time, Subject: subject, Header: message.Header(m.Header),
 		Data: m.Data,
 	})
-	h := e.Request.FiredHeader(m.Sequence, instance)
+	h := header(e.Request, m.Sequence)
 	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
-	ack, err := c.js.PublishMsg(context.Background(), &nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return ack.Sequence
+	c.store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }
 
 // forgetCursor removes the cursor of the timers' stream.
@@ -223,13 +225,9 @@ func TestTimerDeliveredAndNotRemoved(t *testing.T) {
 func TestTimerRemovedAndMarkerNot(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var stuck atomic.Bool
-		stuck.Store(true)
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return stuck.Load() && strings.HasPrefix(question, "STREAM.PURGE.")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix = "X.API"
+		stuck := mute(t, s, &cfg, "STREAM.PURGE.")
+		stuck.Store(true)
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
@@ -306,12 +304,9 @@ func TestTimerCancelledWhileItsMarkerWaits(t *testing.T) {
 func TestTimerToldAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		var stuck atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
-			return stuck.Load() && strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		})
 		cfg := timersOn(t)
-		cfg.APIPrefix, cfg.TimerHistory = "X.API", time.Minute
+		cfg.TimerHistory = time.Minute
+		stuck := mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b := startBroker(t, s, cfg)
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")

@@ -2,12 +2,10 @@ package test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,12 +62,8 @@ func TestSweepAfterTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				var trouble atomic.Bool
-				proxy(t, s, func(question string, m *nats.Msg) bool {
-					return trouble.Load() && strings.HasPrefix(question, silent)
-				})
 				cfg := timersOn(t)
-				cfg.APIPrefix = "X.API"
+				trouble := mute(t, s, &cfg, silent)
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
@@ -150,11 +144,7 @@ func TestTimerCursor(t *testing.T) {
 			if m.Header.Set("Nats-Stream", "DELAY_TIMERS"); m.Header.Get("Delay-Seal") == "" {
 				c.t.Error("the cursor is not sealed")
 			}
-			_, err := c.js.PublishMsg(context.Background(),
-				&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
-			if err != nil {
-				c.t.Fatal(err)
-			}
+			c.store(&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
 		}, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
