@@ -141,17 +141,23 @@ func (a *app) withSchedule(
 		if err != nil {
 			return err
 		}
-		limited, cancel := context.WithTimeout(ctx, timersPatience)
-		defer cancel()
-		s, err := timers.Look(limited, name, target)
+		s, err := lookAt(ctx, timers, name, target)
 		if err != nil {
-			return inspect.Cause(ctx, usageOf(err))
+			return err
 		}
 		if s.Recurring() == nil {
 			return logged{a.noSchedule(name)}
 		}
 		return do(target, s)
 	})
+}
+
+// lookAt looks at what stands there, no longer than a verb asks.
+func lookAt(ctx context.Context, timers *control.Timers, name, target string) (control.Standing, error) {
+	limited, cancel := context.WithTimeout(ctx, timersPatience)
+	defer cancel()
+	s, err := timers.Look(limited, name, target)
+	return s, inspect.Cause(ctx, usageOf(err))
 }
 
 // scheduleView is what show says of a schedule.

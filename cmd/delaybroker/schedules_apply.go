@@ -137,10 +137,7 @@ type lineByLine struct {
 func (l lineByLine) Look(ctx context.Context, key, target string) (control.Standing, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
-	limited, cancelLimit := context.WithTimeout(ctx, timersPatience)
-	defer cancelLimit()
-	s, err := l.timers.Look(limited, key, target)
-	return s, inspect.Cause(ctx, err)
+	return lookAt(ctx, l.timers, key, target)
 }
 
 func (l lineByLine) Do(ctx context.Context, w control.Wish) (control.Answer, error) {
