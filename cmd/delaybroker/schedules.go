@@ -57,16 +57,11 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			do := func(ctx context.Context, timers *control.Timers) error {
-				w := control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target}
-				var err error
-				if w.Target, err = a.targetOf(ctx, timers, args[0], target); err != nil {
-					return err
-				}
-				answer, err := doTimer(ctx, timers, w)
+				target, err := a.targetOf(ctx, timers, args[0], target)
 				if err != nil {
 					return err
 				}
-				return a.showTimer(answer)
+				return a.doAndShow(ctx, timers, control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target})
 			}
 			if verb == timer.Pause || verb == timer.Resume {
 				return a.withSecrets(cmd, do)
