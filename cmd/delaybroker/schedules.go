@@ -16,7 +16,6 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -202,12 +201,7 @@ func (a *app) showSchedule(name, target string, s control.Standing) error {
 	if a.JSON {
 		return a.PrintJSON(v)
 	}
-	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
-	line := func(name, value string, known bool) {
-		if known {
-			t.Add(name, inspect.Printable(value, 2000))
-		}
-	}
+	t, line := a.lines()
 	line("name", name, true)
 	line("target", target, true)
 	line("recurs", v.Table, true)
