@@ -96,10 +96,14 @@ type viewer struct{ page *page.Page }
 
 const viewerToken = "0123456789abcdef"
 
-// viewPage runs a broker, and makes its page, which looks and acts as the role's user.
+// viewPage runs a broker, with all that its page is to show, and makes the page. It looks and acts as the role's user.
 func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 	b, stop, err := s.runBroker()
 	if err != nil {
+		return v, nil, err
+	}
+	if err := s.fill(context.Background()); err != nil {
+		_ = stop()
 		return v, nil, err
 	}
 	cfg, err := s.config()
@@ -159,9 +163,6 @@ func pageShows(s *stage) error {
 		return err
 	}
 	defer stop()
-	if err := s.fill(context.Background()); err != nil {
-		return err
-	}
 	return v.looks()
 }
 
@@ -172,9 +173,6 @@ func pageWorks(s *stage) error {
 		return err
 	}
 	defer stop()
-	if err := s.fill(context.Background()); err != nil {
-		return err
-	}
 	if err := errors.Join(v.looks(), v.acts()); err != nil {
 		return err
 	}

@@ -146,21 +146,29 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 		return err
 	}
 	nc := s.as("orders", "o")
-	for _, verb := range []string{"fire", "cancel"} {
-		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-		answer, err := nc.RequestWithContext(limited, "delayctl.timer."+verb+".k.orders.again", nil)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("ask to %s what recurs: %w", verb, err)
-		}
-		want := map[string]string{"fire": "fired", "cancel": "cancelled"}[verb]
-		if !strings.Contains(string(answer.Data), want) {
-			return fmt.Errorf("asked to %s what recurs, it says %s %v", verb, answer.Data, answer.Header)
-		}
+	if err := askTimer(ctx, nc, "fire.k.orders.again", "fired"); err != nil {
+		return err
+	}
+	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
+		return err
 	}
 	time.Sleep(time.Minute)
 	if got := heard()["orders.again"]; got != 1 {
 		return fmt.Errorf("what recurs came %d times, want once", got)
+	}
+	return nil
+}
+
+// askTimer asks the broker to do something about a timer, and wants a word in the answer.
+func askTimer(ctx context.Context, nc *nats.Conn, ask, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	answer, err := nc.RequestWithContext(ctx, "delayctl.timer."+ask, nil)
+	if err != nil {
+		return fmt.Errorf("ask to %s: %w", ask, err)
+	}
+	if !strings.Contains(string(answer.Data), want) {
+		return fmt.Errorf("asked to %s it says %s %v", ask, answer.Data, answer.Header)
 	}
 	return nil
 }
@@ -381,18 +389,10 @@ func clientWorks(s *stage) error {
 	want := 5
 	if s.user == "orders" { // the other tenant asks the broker for nothing
 		for ask, want := range map[string]string{"cancel.key.orders.y": "not_found", "get.key.orders.x": "pending"} {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			answer, err := nc.RequestWithContext(ctx, "delayctl.timer."+ask, nil)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("ask to %s: %w", ask, err)
-			}
-			if !strings.Contains(string(answer.Data), want) {
-				return fmt.Errorf("asked to %s it says %s %v", ask, answer.Data, answer.Header)
+			if err := askTimer(context.Background(), nc, ask, want); err != nil {
+				return err
 			}
 		}
-	}
-	if s.user == "orders" {
 		want++
 		if err := s.schedule(context.Background(), js, "orders.x"); err != nil {
 			return err

@@ -54,14 +54,8 @@ func (c *Client) ask(ctx context.Context, verb, key, target, want string) error 
 		return fmt.Errorf("bug: encode a request: %w", err)
 	}
 	m, err := c.store.Ask(ctx, subject, body)
-	if kind := kindOf(err); kind != nil {
-		if no := c.store.Refusal(subject); kind == ErrUnanswered && no != nil {
-			err = no
-		}
-		return fmt.Errorf("ask on %s: %w: %w", subject, kind, err)
-	}
 	if err != nil {
-		return fmt.Errorf("ask on %s: %w", subject, err)
+		return failure("ask on "+subject, err, c.store.Refusal(subject))
 	}
 	return judgeAnswer(m, subject, want)
 }
@@ -69,8 +63,8 @@ func (c *Client) ask(ctx context.Context, verb, key, target, want string) error 
 // judgeAnswer is nil where the answer is the outcome that was wanted.
 func judgeAnswer(m *nats.Msg, subject, want string) error {
 	if sentence := m.Header.Get(headerError); sentence != "" { // nothing was done
-		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[m.Header.Get(
-			headerErrorCode)]
+		code := m.Header.Get(headerErrorCode)
+		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]
 		if kind == nil {
 			return fmt.Errorf("ask on %s: %s", subject, sentence)
 		}

@@ -26,21 +26,27 @@ const (
 
 // explain says what a failure means for the message. Refusal tells whether the server has forbidden a subject.
 func explain(d *draft, err error, refusal func(subject string) error) error {
-	subject, kind := d.msg.Subject, kindOf(err)
-	if kind == nil {
-		return fmt.Errorf("publish to %s: %w", subject, err)
-	}
-	no := refusal(subject)
+	subject, no := d.msg.Subject, refusal(d.msg.Subject)
 	if d.spare != nil {
 		no = cmp.Or(no, refusal(d.spare.Subject))
-		if kind == ErrNoBroker {
+		if kindOf(err) == ErrNoBroker {
 			subject += ", then to " + d.spare.Subject
 		}
 	}
-	if kind == ErrUnanswered && no != nil {
+	return failure("publish to "+subject, err, no)
+}
+
+// failure is the error of this package for one of a request. Where nothing answered, it has the refusal of the server
+// instead, if there is one.
+func failure(doing string, err, no error) error {
+	kind := kindOf(err)
+	switch {
+	case kind == nil:
+		return fmt.Errorf("%s: %w", doing, err)
+	case kind == ErrUnanswered && no != nil:
 		err = no
 	}
-	return fmt.Errorf("publish to %s: %w: %w", subject, kind, err)
+	return fmt.Errorf("%s: %w: %w", doing, kind, err)
 }
 
 // kindOf is the error of this package for one of a publish, or nil.

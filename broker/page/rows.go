@@ -93,6 +93,15 @@ func timerFilter(v url.Values, line shell) (control.Filter, shell, error) {
 	return f, line, nil
 }
 
+// timerPage reads how many timers are wanted, and from where on.
+func timerPage(v url.Values) (page control.Page, err error) {
+	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
+		return page, err
+	}
+	page.After, err = whole(v, "after")
+	return page, err
+}
+
 // timers lists named timers in the order in which they were set.
 func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	f, line, err := timerFilter(v, shell{"timers", "ls"})
@@ -104,11 +113,8 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	if f.State = timer.Outcome(state); state == "all" {
 		f.State = ""
 	}
-	page := control.Page{}
-	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
-		return nil, err
-	}
-	if page.After, err = whole(v, "after"); err != nil {
+	page, err := timerPage(v)
+	if err != nil {
 		return nil, err
 	}
 	if page.After > 0 {

@@ -35,11 +35,8 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	if t != "" {
 		f.Targets = []string{t}
 	}
-	page := control.Page{}
-	if page.Limit, err = number(v, "limit", usualRows, mostRows); err != nil {
-		return nil, err
-	}
-	if page.After, err = whole(v, "after"); err != nil {
+	page, err := timerPage(v)
+	if err != nil {
 		return nil, err
 	}
 	l, err := i.Timers().List(ctx, f, page)

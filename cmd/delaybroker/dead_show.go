@@ -122,12 +122,7 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	if a.JSON {
 		return a.PrintJSON(viewOfLetter(l))
 	}
-	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
-	line := func(name, value string, known bool) {
-		if known {
-			t.Add(name, inspect.Printable(value, 2000))
-		}
-	}
+	t, line := a.lines()
 	line("message", l.ID, l.ID != "")
 	line("number", strconv.FormatUint(l.Sequence, 10), true)
 	line("dead since", inspect.Moment(l.At), true)
@@ -152,6 +147,16 @@ func (a *app) showLetter(l deadletter.Letter) error {
 	line("payload", payload(l.Data), true)
 	t.Print()
 	return nil
+}
+
+// lines is a sheet about one thing: line adds a name and a value, if it is known.
+func (a *app) lines() (t *terminal.Sheet, line func(name, value string, known bool)) {
+	t = a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
+	return t, func(name, value string, known bool) {
+		if known {
+			t.Add(name, inspect.Printable(value, 2000))
+		}
+	}
 }
 
 func sentence(p *message.Problem) string {

@@ -31,6 +31,21 @@ func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Se
 	return s, err
 }
 
+// withSession connects, and runs a verb with a session, until the verb ends or is interrupted.
+func (a *app) withSession(
+	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
+) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	a.warnOfNames()
+	s, err := a.connectClient(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(ctx, s)
+}
+
 // inspect connects with the settings, and runs a verb with an inspector, until the verb ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := interruptible(cmd.Context())

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/cmd/terminal"
-	"delaybroker/levels"
 )
 
 const (
@@ -107,18 +105,12 @@ func (o pendingOptions) look() (inspect.PendingLook, error) {
 
 // border is none for an empty value.
 func border(flag, value string) (inspect.Border, error) {
-	if value == "" {
-		return inspect.Border{}, nil
-	}
-	if ahead, err := levels.ParseDuration(value); err == nil {
-		return inspect.Border{In: &ahead}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, value)
+	b, err := inspect.ParseBorder(value)
 	if err != nil {
-		return inspect.Border{}, fmt.Errorf("%w: %s %q: want a duration from now (10m), or a time with a zone"+
-			" (2026-11-20T10:00:00Z)", errUsage, flag, value)
+		return b, fmt.Errorf("%w: %s %q: want a duration from now (10m), or a time with a zone (2026-11-20T10:00:00Z)",
+			errUsage, flag, value)
 	}
-	return inspect.Border{At: t}, nil
+	return b, nil
 }
 
 func (a *app) pending(ctx context.Context, i *inspect.Inspector, look inspect.PendingLook, o pendingOptions) error {

@@ -16,7 +16,6 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
-	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
 )
 
@@ -57,16 +56,11 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			do := func(ctx context.Context, timers *control.Timers) error {
-				w := control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target}
-				var err error
-				if w.Target, err = a.targetOf(ctx, timers, args[0], target); err != nil {
-					return err
-				}
-				answer, err := doTimer(ctx, timers, w)
+				target, err := a.targetOf(ctx, timers, args[0], target)
 				if err != nil {
 					return err
 				}
-				return a.showTimer(answer)
+				return a.doAndShow(ctx, timers, control.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target})
 			}
 			if verb == timer.Pause || verb == timer.Resume {
 				return a.withSecrets(cmd, do)
@@ -141,17 +135,23 @@ func (a *app) withSchedule(
 		if err != nil {
 			return err
 		}
-		limited, cancel := context.WithTimeout(ctx, timersPatience)
-		defer cancel()
-		s, err := timers.Look(limited, name, target)
+		s, err := lookAt(ctx, timers, name, target)
 		if err != nil {
-			return inspect.Cause(ctx, usageOf(err))
+			return err
 		}
 		if s.Recurring() == nil {
 			return logged{a.noSchedule(name)}
 		}
 		return do(target, s)
 	})
+}
+
+// lookAt looks at what stands there, no longer than a verb asks.
+func lookAt(ctx context.Context, timers *control.Timers, name, target string) (control.Standing, error) {
+	limited, cancel := context.WithTimeout(ctx, timersPatience)
+	defer cancel()
+	s, err := timers.Look(limited, name, target)
+	return s, inspect.Cause(ctx, usageOf(err))
 }
 
 // scheduleView is what show says of a schedule.
@@ -201,12 +201,7 @@ func (a *app) showSchedule(name, target string, s control.Standing) error {
 	if a.JSON {
 		return a.PrintJSON(v)
 	}
-	t := a.Sheet([]terminal.Column{{}, {Least: 12, Wrap: true}})
-	line := func(name, value string, known bool) {
-		if known {
-			t.Add(name, inspect.Printable(value, 2000))
-		}
-	}
+	t, line := a.lines()
 	line("name", name, true)
 	line("target", target, true)
 	line("recurs", v.Table, true)

@@ -79,7 +79,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 func addOverOld(
 	ctx context.Context, timers *control.Timers, w control.Wish, conflict control.Answer,
 ) (control.Answer, error) {
-	s, err := timers.Look(ctx, w.Key, w.Target)
+	s, err := lookAt(ctx, timers, w.Key, w.Target)
 	if err != nil || !s.Over() {
 		return conflict, err
 	}

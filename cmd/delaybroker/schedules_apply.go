@@ -86,19 +86,13 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
-	a.warnOfNames()
-	s, err := a.connectClient(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
 	shown := a.newDiff(file.Set, o.dryRun)
-	err = schedules.Apply{
-		File: file, Timers: lineByLine{s, timersOf(s, c)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
-		Keep: !o.prune, Empty: o.removal,
-	}.Run(ctx, shown.add)
+	err = a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
+		return schedules.Apply{
+			File: file, Timers: lineByLine{s, timersOf(s, c)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
+			Keep: !o.prune, Empty: o.removal,
+		}.Run(ctx, shown.add)
+	})
 	if errors.Is(err, schedules.ErrEmpty) {
 		return fmt.Errorf("%w: %w; --remove-all says that this is meant, --prune=false leaves them", errUsage, err)
 	}
@@ -137,10 +131,7 @@ type lineByLine struct {
 func (l lineByLine) Look(ctx context.Context, key, target string) (control.Standing, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
-	limited, cancelLimit := context.WithTimeout(ctx, timersPatience)
-	defer cancelLimit()
-	s, err := l.timers.Look(limited, key, target)
-	return s, inspect.Cause(ctx, err)
+	return lookAt(ctx, l.timers, key, target)
 }
 
 func (l lineByLine) Do(ctx context.Context, w control.Wish) (control.Answer, error) {

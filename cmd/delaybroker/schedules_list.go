@@ -13,7 +13,8 @@ import (
 )
 
 func (a *app) schedulesListCommand() *cobra.Command {
-	var target, name, set string
+	var o manyTimers
+	var set string
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List schedules",
@@ -24,20 +25,18 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
 		Example: "  delaybroker schedules ls --target 'reports.>' --name 'night*'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f := control.Filter{Key: name, Set: set}
-			if target != "" {
-				f.Targets = []string{target}
-			}
-			if err := checkTarget(target); err != nil {
+			f, err := o.filter()
+			if err != nil {
 				return err
 			}
+			f.Set = set
 			return a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
 				return a.listSchedules(ctx, timers, f)
 			})
 		},
 	}
-	c.Flags().StringVar(&target, "target", "", "to this target; wildcards as in 'reports.>'")
-	c.Flags().StringVar(&name, "name", "", "of this name; * for any characters, as in 'night*'")
+	c.Flags().StringVar(&o.target, "target", "", "to this target; wildcards as in 'reports.>'")
+	c.Flags().StringVar(&o.key, "name", "", "of this name; * for any characters, as in 'night*'")
 	c.Flags().StringVar(&set, "set", "", "made by schedules apply with a file of this set")
 	return c
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +13,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/cmd/schedules"
 )
@@ -316,4 +321,27 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantOutcome(t, o, 0, "pending", "timers", "show", "nightly", "reports.run")
 	o.must("pub", "reports.once", "once", "--in", "1h", "--key", "once")
 	wantVerbError(t, 2, []string{"only what recurs"}, "schedules", "pause", "once", "--target", "reports.once")
+}
+
+// TestAddAsksAsLongAsAnyVerb: a schedule is to be added where another entry stands, and then JetStream answers nothing.
+func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
+	t.Parallel()
+	nc, err := nats.Connect(coreServer(t).ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	subscribe(t, nc, "silent.>")
+	names, err := message.NewNames(message.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timers := &control.Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "silent"}}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conflict := control.Answer{Outcome: timer.Conflict}
+	_, err = addOverOld(ctx, timers, control.Wish{Key: "nightly", Target: "reports.run"}, conflict)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
+	}
 }

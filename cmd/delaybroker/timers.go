@@ -102,21 +102,15 @@ func (o oneTimer) wish(verb timer.Verb, args []string) control.Wish {
 // withTimers connects, and runs a verb with timers, until the verb ends, is interrupted, or the server forbids
 // something.
 func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.Timers) error) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err
 	}
-	a.warnOfNames()
-	s, err := a.connectClient(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	ctx, cancel := s.Allowed(ctx)
-	defer cancel()
-	return do(ctx, timersOf(s, c))
+	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
+		ctx, cancel := s.Allowed(ctx)
+		defer cancel()
+		return do(ctx, timersOf(s, c))
+	})
 }
 
 // timersOf asks on a session.
@@ -130,12 +124,16 @@ func timersOf(s *inspect.Session, c settings.Client) *control.Timers {
 // oneTimer carries out a wish, and shows the answer.
 func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
 	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
-		answer, err := doTimer(ctx, timers, w)
-		if err != nil {
-			return err
-		}
-		return a.showTimer(answer)
+		return a.doAndShow(ctx, timers, w)
 	})
+}
+
+func (a *app) doAndShow(ctx context.Context, timers *control.Timers, w control.Wish) error {
+	answer, err := doTimer(ctx, timers, w)
+	if err != nil {
+		return err
+	}
+	return a.showTimer(answer)
 }
 
 // doTimer carries out a wish.

@@ -18,9 +18,6 @@ import (
 // MostBytes is the largest file.
 const MostBytes = 4 << 20
 
-// maxTypo is how many letters of a misspelt key may be wrong.
-const maxTypo = 3
-
 // A File is the schedules that somebody keeps in a file.
 type File struct {
 	Set       string     // who made them: the mark by which they are known again
@@ -135,7 +132,7 @@ func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[stri
 			r.refuse(p.key.Line, "%s: %s", what, reasons[p.key.Value])
 		default:
 			hint := "want " + strings.Join(known, ", ")
-			if near := spelling.Nearest(p.key.Value, known, maxTypo); near != "" {
+			if near := spelling.Nearest(p.key.Value, known); near != "" {
 				hint = near + "?"
 			}
 			r.refuse(p.key.Line, "%s: unknown key %q (%s)", what, p.key.Value, hint)

@@ -118,8 +118,8 @@ func (s Schedule) header(set string, first time.Time) message.Header {
 	h := maps.Clone(s.Header)
 	h[message.HeaderOwner] = []string{set}
 	for name, t := range map[string]time.Time{message.HeaderUntil: first, message.HeaderLast: s.Last} {
-		if !t.IsZero() {
-			h[name] = []string{t.UTC().Format(time.RFC3339Nano)}
+		if text := moment(t); text != "" {
+			h[name] = []string{text}
 		}
 	}
 	return h

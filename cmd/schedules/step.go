@@ -147,7 +147,7 @@ func differences(want message.Request, stands control.Standing, s Schedule, now 
 	is, to := have.Recurs.Table, want.Recurs.Table
 	note("table", is.String(), to.String())
 	if !inStep(want, have, s, now) {
-		note("first", have.Recurs.First.UTC().Format(time.RFC3339Nano), s.First.UTC().Format(time.RFC3339Nano))
+		note("first", moment(have.Recurs.First), moment(s.First))
 	}
 	note("rounds", strconv.Itoa(is.Rounds), strconv.Itoa(to.Rounds))
 	note("last", moment(is.Last), moment(s.Last))
@@ -182,6 +182,7 @@ func inStep(want, have message.Request, s Schedule, now time.Time) bool {
 	return true
 }
 
+// moment is a time as a header has it; empty for none.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -15,9 +15,6 @@ import (
 var injected = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// maxTypo is how many letters of a misspelt name may be wrong.
-const maxTypo = 3
-
 // misnamed maps names that other programs use to our settings. If one of them were ignored, a server would be embedded
 // although the user named another.
 var misnamed = map[string]string{
@@ -61,7 +58,7 @@ func unknownNames(environ, known []string) []UnknownName {
 		if !ours || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, rest) {
 			continue
 		}
-		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known, maxTypo)})
+		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known)})
 	}
 	return unknown
 }

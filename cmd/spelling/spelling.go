@@ -1,9 +1,12 @@
 // Package spelling guesses which known name somebody meant who misspelt it.
 package spelling
 
-// Nearest is the known name that is the fewest letters away from a name, or empty where none is within most.
-func Nearest(name string, known []string, most int) (nearest string) {
-	best := most + 1
+// maxTypo is how many letters of a misspelt name may be wrong.
+const maxTypo = 3
+
+// Nearest is the known name that is the fewest letters away from a name; empty if too many would be wrong.
+func Nearest(name string, known []string) (nearest string) {
+	best := maxTypo + 1
 	for _, k := range known {
 		if d := distance(name, k); d < best {
 			best, nearest = d, k

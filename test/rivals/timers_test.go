@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -260,7 +259,7 @@ func (k *kept) verbs(some []int) (cells []string) {
 			return err
 		},
 	} {
-		var took []time.Duration
+		took := bench.NewLateness()
 		tries := some[verb*quarter : (verb+1)*quarter]
 		if verb == 3 {
 			tries = tries[:max(1, quarter/10)] // the server looks at its schedules once in a while
@@ -270,11 +269,10 @@ func (k *kept) verbs(some []int) (cells []string) {
 			if err := do(n, k.subject(n)); err != nil {
 				k.b.Fatalf("%s: verb %d of %d: %v", k.name, verb, n, err)
 			}
-			took = append(took, time.Since(start))
+			took.Record(time.Since(start))
 		}
-		slices.Sort(took)
-		at := func(part int) string { return millis(bench.Milliseconds(took[min(len(took)-1, len(took)*part/100)])) }
-		cells = append(cells, at(50), at(99))
+		spread := took.Spread()
+		cells = append(cells, millis(spread.P50), millis(spread.P99))
 	}
 	return cells
 }

@@ -61,22 +61,15 @@ func (f *Fake) do(verb, subject string) (outcome, refused string) {
 	} else if next.Round.Due = (time.Time{}); e.Kind == message.PausedEntry {
 		return outcome, ""
 	}
-	f.replace(stands.Incoming, e.Request.RoundHeader(stands.Sequence, next))
+	f.replace(stands.Stream, subject, e.Request.RoundHeader(stands.Sequence, next), stands.Data)
 	return outcome, ""
-}
-
-// replace stores an entry in place of another one, with its body.
-func (f *Fake) replace(stands message.Incoming, header message.Header) {
-	in := f.stored(stands.Stream, stands.Subject, header, stands.Data)
-	if e := f.set(in); e.Kind == message.SetEntry && e.Problem == nil {
-		f.pend(in, e.Request)
-	}
 }
 
 // fireNow makes a timer due at once; of a series, it delivers besides.
 func (f *Fake) fireNow(stands message.Incoming, e message.Entry) (refused string) {
 	if e.Request.Recurs == nil {
-		f.replace(stands, message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, ""))
+		at := message.MoveHeader(stands.Header, message.HeaderFor, "0s", stands.Sequence, "")
+		f.replace(stands.Stream, stands.Subject, at, stands.Data)
 		return ""
 	}
 	h := e.Request.Options()

@@ -70,15 +70,21 @@ func (s store) PublishMsg(
 	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
 		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
 	}
-	st.last++
+	in := s.stored(name, m.Subject, message.Header(m.Header), slices.Clone(m.Data))
 	if id != "" {
-		st.ids[id] = remembered{st.last, s.now}
+		st.ids[id] = remembered{in.Sequence, s.now}
 	}
-	s.accept(st, message.Incoming{
-		Stream: name, Sequence: st.last, At: s.now, Subject: m.Subject,
-		Header: message.Header(m.Header), Data: slices.Clone(m.Data),
-	})
-	return &jetstream.PubAck{Stream: name, Sequence: st.last}, nil
+	s.accept(st, in)
+	return &jetstream.PubAck{Stream: name, Sequence: in.Sequence}, nil
+}
+
+// stored is the next message of a stream.
+func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
+	st := f.stream(stream)
+	st.last++
+	return message.Incoming{
+		Stream: stream, Sequence: st.last, At: f.now, Subject: subject, Header: header, Data: body,
+	}
 }
 
 // stream is one of the streams, made when it is first asked for.

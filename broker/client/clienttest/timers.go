@@ -88,17 +88,14 @@ func (f *Fake) goOn(r Request, d timetable.Decision) {
 	if d.Fire {
 		next.By = "fake"
 	}
-	in := f.stored(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
-	f.timers[r.Subject] = entry{Incoming: in}
-	f.pend(in, f.policy.ParseTimer(in).Request)
+	f.replace(r.Stream, r.Subject, r.as.RoundHeader(r.Sequence, next), r.Body)
 }
 
-// stored is an entry of the broker's.
-func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
-	st := f.stream(stream)
-	st.last++
-	return message.Incoming{
-		Stream: stream, Sequence: st.last, At: f.now, Subject: subject, Header: header, Data: body,
+// replace stores an entry of the broker's in place of another one.
+func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
+	in := f.stored(stream, subject, header, body)
+	if e := f.set(in); e.Kind == message.SetEntry && e.Problem == nil {
+		f.pend(in, e.Request)
 	}
 }
 
