@@ -217,7 +217,7 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
 		if tooLarge && sent.as.Attempts > f.request.Attempts { // or it would be refused for ever
-			return step{kind: dead, why: tooLargeForLevels(f), as: &sent.as}
+			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
 		}
 		s.note = &note{slog.LevelWarn, "a retry lane takes nothing; trying again from here",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}

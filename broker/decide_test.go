@@ -180,14 +180,14 @@ func TestAfterStore(t *testing.T) {
 	const full = 10077 // the stream's own limit
 	hopTo := func(level string) publish {
 		l, _ := p.ladder.Lookup(level)
-		return publish{kind: hop, level: l}
+		return publish{kind: hop, level: l, as: &message.Request{}}
 	}
-	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, as: message.Request{Attempts: 1}}
-	deferred := publish{kind: retry}
+	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, as: &message.Request{Attempts: 1}}
+	deferred := publish{kind: retry, as: &message.Request{}}
 	silence := storeAnswer{err: outbox.ErrTimeout}
 	stored := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}
 	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
-	expired := publish{kind: dead, why: message.Problemf(message.Expired, "x")}
+	expired := publish{kind: dead, as: &message.Request{}, why: message.Problemf(message.Expired, "x")}
 	due := func(d time.Duration) message.Request { return message.Request{Due: after(d)} }
 	paced := message.Request{Paced: "x", RetryAt: after(20 * time.Second)}
 	for _, tt := range []struct {

@@ -25,7 +25,7 @@ func (w *worker) recordDead(f *flight, m moment) {
 	if w.shared.journal == nil && w.shared.ended == nil {
 		return
 	}
-	w.record(f, &f.sent.as, deadRecord(f, m.now))
+	w.record(f, f.sent.as, deadRecord(f, m.now))
 }
 
 func (w *worker) record(f *flight, as *message.Request, r journal.Record) {

@@ -2,8 +2,9 @@ package broker
 
 import (
 	"crypto/rand"
-	"maps"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
@@ -43,19 +44,34 @@ func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 // when is the time at which it is to be delivered.
 func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 
-// publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or with
-// other headers, nobody could tell that it is a copy.
+// publish is a message on its way into one of our streams. It is the same however often it is sent: elsewhere, or under
+// another id, nobody could tell that it is a copy. Its headers are made each time it is sent, and not kept: they would
+// take more memory than all else that is kept of a small message.
 type publish struct {
 	kind    stepKind         // hop, retry, park or dead
 	level   levels.Level     // of a hop or a retry
-	as      message.Request  // the message's request there
+	as      *message.Request // the message's request there; mostly the flight's own, which stays as it is meanwhile
 	why     *message.Problem // of a dead letter
 	stream  string           // where it is to be stored, and whose answer counts
 	subject string
-	header  message.Header
 	found   uint64 // the sequence at which the stream says that it has it already; zero when it does not say so
+	anew    string // what makes its id one that nobody can have used; empty until that is needed
 
 	bodyless bool // it stands for the message, whose body stays where it is
+}
+
+// header makes the headers, without a seal.
+func (p *publish) header() message.Header {
+	var h message.Header
+	if p.kind == dead {
+		h = p.as.DeadHeader(p.why)
+	} else {
+		h = p.as.HopHeader()
+	}
+	if p.anew != "" {
+		h[jetstream.MsgIDHeader] = []string{h[jetstream.MsgIDHeader][0] + p.anew}
+	}
+	return h
 }
 
 // body is what the publish has as its body.
@@ -68,7 +84,5 @@ func (p *publish) body(f *flight) []byte {
 
 // renew gives the publish an id that nobody can have used.
 func (p *publish) renew() {
-	p.found = 0
-	p.header = maps.Clone(p.header)
-	p.header["Nats-Msg-Id"] = []string{p.header["Nats-Msg-Id"][0] + "+" + rand.Text()}
+	p.found, p.anew = 0, p.anew+"+"+rand.Text()
 }

@@ -1,49 +1,86 @@
 package broker
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/conf"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 )
 
-// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap.
+// TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
+// underway to a target or to another lane.
 func TestFlightCost(t *testing.T) {
+	const delivery = 512 // of deliverer and outbox: see TestDeliveryCost of package deliver
 	names, err := message.NewNames("delay")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ body, headers int }{{0, 0}, {100, 2}, {1000, 20}, {33 << 10, 0}} {
+	policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
+	for _, tt := range []struct {
+		body, headers int
+		hop           bool
+	}{{0, 0, false}, {100, 2, false}, {256, 4, false}, {256, 0, true}, {256, 4, true}, {1000, 20, false}, {33 << 10, 0, true}} {
 		const count = 1000
-		kept := make([]any, 0, 4*count)
+		all := newFlights(nil)
+		kept := make([]*flight, 0, count)
 		before := heap()
-		accounted := 0
 		for seq := range uint64(count) {
-			s := lane.Stored{
-				Sequence: seq + 1, Subject: string([]byte("delay.10s.orders.x")), Data: make([]byte, tt.body),
-				Header: map[string][]string{},
-			}
-			s.Size = len(s.Subject) + tt.body
-			for n := range tt.headers {
-				name, value := "X-Name-"+string(rune('a'+n)), string(make([]byte, 20))
-				s.Header[name] = []string{value}
-				s.Size += len(name) + len(value) + 4
-			}
-			accounted += cost(s)
-			f := &flight{Stored: s, size: cost(s)}
-			policy := message.Policy{Names: names, MaxDelay: conf.DefaultMaxDelay}
-			f.request, f.problem = policy.Parse(message.Incoming{
-				Stream: "DELAY_10s", Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
-			})
-			kept = append(kept, f, f.request.HopHeader(), f.request.TargetHeader())
+			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
+			f := all.take(s, lane.Mark{})
+			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
+			f.Header = nil
+			all.hold(f, f.when())
+			all.date(f, f.when(), true)
+			f.sent = &publish{kind: hop, as: &f.request, subject: names.Hop("1m", f.request.Target)}
+			kept = append(kept, f)
 		}
-		if took := heap() - before; took > accounted {
+		took := heap() - before + count*delivery
+		if took > all.bytes {
 			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d",
-				tt.body, tt.headers, took/count, accounted/count)
+				tt.body, tt.headers, took/count, all.bytes/count)
+		} else if all.bytes > 2*took {
+			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d: that is more than twice",
+				tt.body, tt.headers, took/count, all.bytes/count)
 		}
 		runtime.KeepAlive(kept)
+	}
+}
+
+// storedMessage is a message as nats.go hands it over: its body is the end of what came over the wire. A hop has the
+// headers of a lane besides.
+func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
+	t.Helper()
+	subject, header := "delay.10s.orders.x", message.Header{}
+	for n := range headers {
+		header[fmt.Sprintf("X-Name-%c", 'a'+n)] = []string{strings.Repeat("v", 20)}
+	}
+	if hop {
+		r, problem := p.Parse(message.Incoming{Stream: "DELAY_10s", Sequence: seq, Subject: subject, Header: header})
+		if problem != nil {
+			t.Fatal(problem)
+		}
+		subject, header = p.Names.Hop("10s", "orders.x"), r.HopHeader()
+		message.NewKeys([]string{"as long as one must be"}, time.Time{}).SealMessage(subject, header, nil, time.Time{})
+	}
+	wire := []byte("NATS/1.0\r\n")
+	for name, values := range header {
+		wire = fmt.Appendf(wire, "%s: %s\r\n", name, values[0])
+	}
+	wire = append(wire, "\r\n"...)
+	header, err := nats.DecodeHeadersMsg(wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lane.Stored{
+		Sequence: seq, Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
+		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
 	}
 }
 

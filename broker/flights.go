@@ -7,6 +7,7 @@ import (
 	"delaybroker/broker/budget"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
 	"delaybroker/wheel"
 )
 
@@ -147,11 +148,11 @@ func (f *flights) proven(fl *flight) {
 	f.unprovenBytes -= fl.size
 }
 
-// The memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's record of it, its
-// decoded headers, and a publish that is underway.
+// The memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's record of it, what its
+// headers were read into, and a publish that is underway.
 const (
-	flightOverhead = 4 << 10
-	headerOverhead = 256 // of each header, besides its name and value
+	flightOverhead = 2 << 10
+	headerOverhead = 96 // of each header that is passed on, besides its name and value
 )
 
 // cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.
@@ -159,7 +160,9 @@ func cost(s lane.Stored) int {
 	headers := 0
 	for name, values := range s.Header {
 		for _, v := range values {
-			headers += headerOverhead + len(name) + len(v)
+			if headers += len(v); !message.Ours(name) {
+				headers += headerOverhead + len(name)
+			}
 		}
 	}
 	return s.Size + s.Size/4 + headers + flightOverhead

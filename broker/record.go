@@ -52,7 +52,7 @@ func deliveredRecord(f *flight, now leader.Time, late time.Duration) journal.Rec
 
 // deadRecord is the record of a message whose dead letter is stored.
 func deadRecord(f *flight, now leader.Time) journal.Record {
-	as, why := &f.sent.as, f.sent.why
+	as, why := f.sent.as, f.sent.why
 	r := journal.Record{
 		ID: as.ID, Target: as.Target, At: now.Stamp(), Refused: as.Attempts, Code: why.Code, Reason: why.Sentence,
 	}

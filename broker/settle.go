@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
+	"delaybroker/broker/message"
 )
 
 // This file takes the steps that decide.go has decided on, and takes in the answers to them.
@@ -129,30 +130,31 @@ func (w *worker) end(f *flight) {
 	w.charge()
 }
 
-// publishOf makes, and seals, the message that a step stores in one of our streams.
+// publishOf makes the message that a step stores in one of our streams.
 func (w *worker) publishOf(f *flight, s step) *publish {
-	p := &publish{kind: s.kind, level: s.level, as: f.request, why: s.why}
+	p := &publish{kind: s.kind, level: s.level, as: &f.request, why: s.why}
 	if s.as != nil {
-		p.as = *s.as
+		p.as = s.as
 	}
 	if w.plan.pause != "" && s.kind != park {
-		p.as.Released = w.plan.pause
+		as := *p.as
+		as.Released = w.plan.pause
+		p.as = &as
 	}
 	names, target := w.shared.names, f.request.Target
 	switch s.kind {
 	case hop:
-		p.stream, p.subject, p.header = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target), p.as.HopHeader()
+		p.stream, p.subject = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target)
 		if p.as.Timer.Pending() {
 			p.subject, p.bodyless = names.Marker(s.level.Name), true
 		}
 	case retry:
-		p.stream, p.subject, p.header = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target), p.as.HopHeader()
+		p.stream, p.subject = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target)
 	case park:
-		p.stream, p.subject, p.header = names.PausedStream(), names.Paused(s.pause, target), p.as.HopHeader()
+		p.stream, p.subject = names.PausedStream(), names.Paused(s.pause, target)
 	case dead:
-		p.stream, p.subject, p.header = names.DeadStream(), names.Dead(s.why.Code, target), p.as.DeadHeader(s.why)
+		p.stream, p.subject = names.DeadStream(), names.Dead(s.why.Code, target)
 	}
-	w.shared.keys.Policy.Keys.SealMessage(p.subject, p.header, p.body(f), time.Now())
 	return p
 }
 
@@ -162,9 +164,10 @@ type stored struct {
 	storeAnswer
 }
 
-// store publishes the flight's message into one of our streams.
+// store seals the flight's message, and publishes it into one of our streams.
 func (w *worker) store(f *flight) {
-	m := &nats.Msg{Subject: f.sent.subject, Header: nats.Header(f.sent.header), Data: f.sent.body(f)}
+	m := &nats.Msg{Subject: f.sent.subject, Header: f.sent.header(), Data: f.sent.body(f)}
+	w.shared.keys.Policy.Keys.SealMessage(m.Subject, m.Header, m.Data, time.Now())
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
@@ -250,7 +253,7 @@ func (w *worker) check(f *flight) {
 	sent := f.sent
 	w.ask(func(ctx context.Context) event {
 		found, err := w.shared.jetstream.API.Message(ctx, sent.stream, sent.found)
-		ours := err == nil && w.shared.keys.Wrote(sent.header, found)
+		ours := err == nil && w.shared.keys.Wrote(sent.header(), found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
@@ -301,8 +304,9 @@ func (w *worker) fire(f *flight, m moment) {
 	local := time.Now()
 	w.early.Sent(w.clock.Base(), f.request.Due, local)
 	d := deliver.Message{
-		Target: f.request.Target, Mode: f.request.Mode, Header: f.request.TargetHeader(), Data: f.Data, Size: f.size,
-		Paced: f.request.Paced, Owner: w,
+		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
+		Header: func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
+		Paced:  f.request.Paced, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))

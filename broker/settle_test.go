@@ -136,7 +136,7 @@ func TestDeadLetterStaysOne(t *testing.T) {
 	for attempts, want := range map[int]*message.Problem{0: why, 1: nil} {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
-		f.sent = &publish{kind: dead, why: why, as: message.Request{Attempts: attempts}}
+		f.sent = &publish{kind: dead, why: why, as: &message.Request{Attempts: attempts}}
 		if w.stored(f, storeAnswer{ack: jsapi.Ack{Code: 10077}}, w.moment(now)); f.problem != want {
 			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
 		}

@@ -18,7 +18,9 @@ var ErrHalted = errors.New("halted; not sent")
 type Message struct {
 	Target string
 	Mode   message.Mode // empty: as configured
-	Header message.Header
+	// Header makes the headers when the message is sent. Messages that wait do so without them: they take much memory.
+	// Nil is for none.
+	Header func() message.Header
 	Data   []byte
 	// Expires is the time after which the message must not be sent any more, by our clock. Zero means never.
 	Expires time.Time

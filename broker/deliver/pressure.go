@@ -11,7 +11,7 @@ const (
 	judgeFirst = 4 * judgeEvery
 	// A group is fast that takes fastRate messages a second, or fastBytes a second and a whole window of bytes within
 	// fastWithin. A fast group may have any number waiting. To give its messages back would only cost two more hops for
-	// each, and on a busy machine these would make it slow in fact. The bytes are bytes of memory, some 4 KiB for a small
+	// each, and on a busy machine these would make it slow in fact. The bytes are bytes of memory, some 2 KiB for a small
 	// message. So a small window makes no group fast.
 	fastRate   = 2000
 	fastBytes  = 8 << 20

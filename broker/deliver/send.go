@@ -74,7 +74,10 @@ func (d *Deliverer) send(dl *delivery) {
 	if dl.mode == message.ModeRequest {
 		dl.wait = d.cfg.ReplyTimeout
 	}
-	m := &nats.Msg{Subject: dl.Target, Header: dl.Header, Data: dl.Data}
+	m := &nats.Msg{Subject: dl.Target, Data: dl.Data}
+	if dl.Header != nil {
+		m.Header = dl.Header()
+	}
 	result := func(answer *nats.Msg, err error) (again bool) {
 		return d.act(dl, judge(d.gather(dl, answer, err)))
 	}

@@ -172,7 +172,7 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 			unsafe = least(unsafe, excerpt(k))
 		default:
 			if s.user == nil {
-				s.user = make(Header, len(h))
+				s.user = make(Header, min(len(h), 8)) // a map of eight entries takes the least
 			}
 			s.user[k] = vs
 			lines += len(vs)
@@ -192,6 +192,9 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	}
 	return s, nil
 }
+
+// Ours reports whether a header, in our spelling, is one of those that are read into a request and not passed on.
+func Ours(name string) bool { return canonical[name] != "" || name == headerNatsMsgID }
 
 // canonicalName is our spelling of a known Delay-* name, or empty.
 func canonicalName(k string) string {

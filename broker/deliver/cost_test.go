@@ -1,0 +1,53 @@
+package deliver
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// TestDeliveryCost: a delivery takes no more memory than package broker accounts for it besides the message, whether it
+// waits for room or for its answer. Its headers are in memory only while it is sent.
+func TestDeliveryCost(t *testing.T) {
+	const accounted = 1 << 10
+	for name, tt := range map[string]struct{ size, count, sent int }{
+		"outstanding": {size: 1, count: share, sent: share},
+		"waiting":     {size: DefaultWindowBytes, count: share, sent: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				k := newKit(t, s)
+				seen := k.subscribe("silent", nil)
+				large := string(make([]byte, 4<<10))
+				results := &count{}
+				before := heap()
+				for range tt.count {
+					k.Deliver(Message{
+						Target: "silent", Mode: message.ModeStream, Size: tt.size,
+						Header: func() message.Header { return message.Header{"X": {large + "x"}} },
+					}, func(Result) { results.add() })
+				}
+				synctest.Wait()
+				took := (heap() - before) / tt.count
+				if seen.get() != tt.sent || results.get() != 0 {
+					t.Fatalf("%d sent, %d with a result; want %d, none", seen.get(), results.get(), tt.sent)
+				}
+				if took > accounted {
+					t.Errorf("it takes %d bytes, and is accounted with %d", took, accounted)
+				}
+				t.Logf("%d bytes", took)
+			})
+		})
+	}
+}
+
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
