@@ -34,7 +34,7 @@ type (
 		see alarm.Sight
 		err error
 	}
-	preceded struct { // it is known whether the round before is settled
+	preceded struct { // it is known whether the rounds before are settled
 		*flight
 		settled bool
 		err     error
@@ -127,7 +127,7 @@ func (w *worker) won(f *flight, r message.Request) {
 	f.request, f.tries = r, 0
 }
 
-// examine reads what is true of a timer, when there is room for its body, or of the round before.
+// examine reads what is true of a timer, when there is room for its body, or of the rounds before.
 func (w *worker) examine(f *flight) {
 	w.timers.unlooked = append(w.timers.unlooked, f)
 	w.lookOn()
@@ -168,11 +168,11 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore asks whether the round before is settled.
+// lookBefore asks whether the rounds before are settled.
 func (w *worker) lookBefore(f *flight) {
-	subject, before, generation := f.timer.Subject, f.timer.Follows, f.timer.Generation
+	subject, series, generation := f.timer.Subject, f.request.Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, err := w.timers.stream.RoundSettled(ctx, subject, before, generation)
+		settled, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
 		return preceded{f, settled, err}
 	})
 }
@@ -188,7 +188,8 @@ func (e preceded) takeIn(w *worker, m moment) {
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:
-		f.timer.Follows, f.tries = 0, 0
+		f.timer.BeforeSettled()
+		f.tries = 0
 		w.proceed(f, m)
 	}
 }
@@ -210,7 +211,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
-		f.timer.Follows = entry.Follows()
+		f.timer.Succeeds(entry)
 	case alarm.Deliver:
 		if !w.take(f, m) {
 			return

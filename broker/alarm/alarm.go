@@ -29,7 +29,8 @@ type Alarm struct {
 	First      bool // there was nothing on the subject before it
 	Loaded     bool // its body was read when it was due, and is accounted
 
-	Follows uint64 // of a series: the generation of the round before, which must be settled first; zero for none
+	Follows uint64 // of a series: the generation that has fired with its entry, and may be on its way; zero for none
+	Later   bool   // of a series: there were rounds before it, which must be settled first
 	ends    ending
 
 	Removal
@@ -54,6 +55,12 @@ const (
 	goesOn               // of a series: that a round fires, and the next
 	passes               // of a series: that a round was missed, and the next
 )
+
+// Succeeds takes from an alarm's own entry what it says of the rounds before.
+func (a *Alarm) Succeeds(e message.Entry) { a.Follows, a.Later = e.Follows(), e.Replaced > 0 }
+
+// BeforeSettled notes that the rounds before are settled.
+func (a *Alarm) BeforeSettled() { a.Follows, a.Later = 0, false }
 
 // Nothing reports whether there is nothing to do about an entry.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }

@@ -69,9 +69,9 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
-		Follows: e.Follows(),
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
 	}
+	a.Succeeds(e)
 	switch e.Kind {
 	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
 	case message.PausedEntry:
