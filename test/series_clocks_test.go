@@ -2,9 +2,12 @@ package test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +45,7 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 
 func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random *rand.Rand) {
 	t.Helper()
-	const cron, zone = "*/20 1 * * *", "America/Santo_Domingo"
+	const cron, zone = "*/12 1 * * *", "America/Santo_Domingo"
 	day := func(month time.Month, day int) time.Time { return time.Date(2000, month, day, 6, 0, 0, 0, time.UTC) }
 	back, forward := day(time.October, 29), day(time.December, 3) // at 2:00, to 1:00; and at 1:00, to 2:00
 	time.Sleep(time.Until(back.Add(-3 * time.Hour)))
@@ -66,11 +69,12 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 		c = newClient(t, s)
 		in := c.subscribe("orders.>")
 		k := killer{client: c, server: s, cfg: cfg, random: random}
-		for at := change.Add(-time.Hour); at.Before(change.Add(time.Hour)); at = at.Add(20 * time.Minute) {
-			if next, _ := table.After(time.Time{}, at.Add(-1)); next.Equal(at) {
+		for at := change.Add(-time.Hour); at.Before(change.Add(time.Hour)); at = at.Add(12 * time.Minute) {
+			next, _ := table.After(time.Time{}, at.Add(-1))
+			if next.Equal(at) {
 				want = append(want, at)
 			}
-			k.kill(at)
+			k.live(at, next.Equal(at))
 		}
 		got = append(got, in.all()...)
 	}
@@ -83,7 +87,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 			t.Errorf("%s comes twice, and ran again", at)
 		}
 	}
-	if !slices.ContainsFunc(want, forward.Equal) || len(want) != 3+1 {
+	if !slices.ContainsFunc(want, forward.Equal) || len(want) != 5+1 {
 		t.Errorf("want %d occurrences: %v", len(want), want)
 	}
 	c.checkNoDead()
@@ -97,57 +101,65 @@ type killer struct {
 	random *rand.Rand
 }
 
-// kill runs them about a time, and kills at random: when so many messages have passed the server since then, which is
-// between any two steps of a firing; within a second of it; or in the half minute before. One time in six nobody dies.
-func (k *killer) kill(at time.Time) {
+// live runs them about a time. Where something is to fire then, one is killed, at random: at any of the writes that it
+// makes from then on, which is between any two steps of a firing; within a second of it; or in the half minute before.
+func (k *killer) live(at time.Time, fires bool) {
 	k.t.Helper()
 	time.Sleep(time.Until(at.Add(-40 * time.Second)))
-	all := []*instance{startBroker(k.t, k.server, k.cfg), startBroker(k.t, k.server, k.cfg)}
-	victim, before := k.random.IntN(len(all)), time.Duration(k.random.Int64N(int64(30*time.Second)))
-	how := k.random.IntN(6)
-	switch how {
-	case 0:
-	case 1:
-		time.Sleep(time.Until(at.Add(-before)))
-	case 2:
-		time.Sleep(time.Until(at.Add(-before % time.Second)))
-	case 3:
-		time.Sleep(time.Until(at.Add(before % time.Second)))
-	default:
-		k.awaitStep(at, 1+k.random.IntN(12))
-	}
-	if how > 0 {
-		all[victim].crash()
+	dialer := &mortal{Server: k.server, dead: make(chan struct{})}
+	dialer.left.Store(math.MaxInt64)
+	victim := startBroker(k.t, k.server, k.cfg, nats.SetCustomDialer(dialer))
+	other := startBroker(k.t, k.server, k.cfg)
+	if fires {
+		before := time.Duration(k.random.Int64N(int64(30 * time.Second)))
+		switch k.random.IntN(6) {
+		case 0:
+			time.Sleep(time.Until(at.Add(-before)))
+		case 1:
+			time.Sleep(time.Until(at.Add(before%(2*time.Second) - time.Second)))
+		default:
+			time.Sleep(time.Until(at) - 1)
+			dialer.left.Store(1 + k.random.Int64N(16))
+			select {
+			case <-dialer.dead:
+			case <-time.After(time.Second):
+			}
+		}
+		victim.crash()
 		time.Sleep(before % (20 * time.Second)) // the other is alone
-		all[victim] = startBroker(k.t, k.server, k.cfg)
+		victim = startBroker(k.t, k.server, k.cfg)
 	}
 	time.Sleep(time.Until(at.Add(30 * time.Second)))
-	all[0].stop()
-	all[1].stop()
+	victim.stop()
+	other.stop()
 }
 
-// awaitStep waits until a time, and then until so many messages have passed the server, a second at most.
-func (k *killer) awaitStep(at time.Time, n int) {
-	k.t.Helper()
-	time.Sleep(time.Until(at) - 1)
-	passed := make(chan struct{}, 64)
-	sub, err := k.nc.Subscribe(">", func(*nats.Msg) {
-		select {
-		case passed <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		k.t.Fatal(err)
+// mortal dials for an instance that dies between two writes: what it writes from then on leaves it no more.
+type mortal struct {
+	*natstest.Server
+	left atomic.Int64  // writes until then
+	dead chan struct{} // closed then
+}
+
+func (m *mortal) Dial(network, address string) (net.Conn, error) {
+	nc, err := m.Server.Dial(network, address)
+	return mortalConn{nc, m}, err
+}
+
+type mortalConn struct {
+	net.Conn
+	of *mortal
+}
+
+func (c mortalConn) Write(b []byte) (int, error) {
+	switch left := c.of.left.Add(-1); {
+	case left == 0:
+		close(c.of.dead)
+		fallthrough
+	case left < 0:
+		return len(b), nil
 	}
-	defer func() { _ = sub.Unsubscribe() }()
-	for end := time.After(time.Second); n > 0; n-- {
-		select {
-		case <-passed:
-		case <-end:
-			return
-		}
-	}
+	return c.Conn.Write(b)
 }
 
 // checkOccurrences: each arrived once for certain, by its id; none early, in order, with numbers without a gap.
