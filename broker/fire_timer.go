@@ -90,6 +90,7 @@ func (w *worker) claim(f *flight, m moment) {
 	}
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
+		w.leftOut(f)
 		w.remove(f)
 		return
 	}
@@ -113,8 +114,17 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 	if f.timer.Claimed(answer) {
 		w.won(f, f.request)
 	}
+	if f.timer.Stage >= alarm.Fired {
+		w.leftOut(f)
+	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
 	w.apply(f, timerStep(m, f, s), m)
+}
+
+// leftOut counts the occurrences of a series that were missed, once that is stored.
+func (w *worker) leftOut(f *flight) {
+	w.shared.tally.Missed.Add(uint64(f.timer.Left))
+	f.timer.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.

@@ -32,6 +32,7 @@ type Alarm struct {
 	Follows uint64 // of a series: the generation that has fired with its entry, and may be on its way; zero for none
 	Later   bool   // of a series: there were rounds before it, which must be settled first
 	ends    ending
+	Left    int // of a series: occurrences that are left out with what is to be stored
 
 	Removal
 

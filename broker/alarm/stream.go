@@ -130,6 +130,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	}
 	series, round := r.RoundOf()
 	d := r.Recurs.Table.Decide(series, round, now)
+	a.Left = d.Left
 	next := message.Next{
 		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: r.Recurs.Table, First: series.First, Word: r.Word,
 	}
