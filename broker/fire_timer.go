@@ -37,6 +37,7 @@ type (
 	preceded struct { // it is known whether the rounds before are settled
 		*flight
 		settled bool
+		alone   bool // and nothing is left of what came before
 		err     error
 	}
 	told struct { // the entry is stored which tells what became of a timer, or could not be
@@ -182,8 +183,8 @@ func (w *worker) lookAt(f *flight) {
 func (w *worker) lookBefore(f *flight) {
 	subject, series, generation := f.timer.Subject, f.request.Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
-		return preceded{f, settled, err}
+		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
+		return preceded{f, settled, alone, err}
 	})
 }
 
@@ -198,7 +199,7 @@ func (e preceded) takeIn(w *worker, m moment) {
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:
-		f.timer.BeforeSettled()
+		f.timer.BeforeSettled(e.alone)
 		f.tries = 0
 		w.proceed(f, m)
 	}

@@ -164,9 +164,12 @@ func TestBeforeSettled(t *testing.T) {
 					t.Fatal(err)
 				}
 				series := e.Policy.ParseTimer(m.Incoming(e.Name())).Request.Series
-				settled, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
+				settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
 				if err != nil || settled != want {
 					t.Errorf("settled %t, %v; want %t", settled, err, want)
+				}
+				if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
+					t.Errorf("nothing is left before: %t, want %t", alone, want)
 				}
 			})
 		})

@@ -62,21 +62,26 @@ func (s *Stream) roundSettled(ctx context.Context, subject string, generation, f
 	return err == nil && m.Sequence >= follows, err
 }
 
-// BeforeSettled reports whether no round of a series that came before a generation is on its way. Its own entry says
-// whether the one right before it has fired. Where it was put in place of one that was moved, or paused, that one's
-// entry does, or one farther back: so all are read that are left of the series.
-func (s *Stream) BeforeSettled(ctx context.Context, subject string, series, generation uint64) (bool, error) {
-	for from, before := series, uint64(0); ; {
+// BeforeSettled reports whether no round of a series that came before a generation is on its way, and whether nothing
+// else is left before it, either. Its own entry says whether the one right before it has fired. Where it was put in
+// place of one that was moved, or paused, that one's entry does, or one farther back: so all are read that are left.
+func (s *Stream) BeforeSettled(
+	ctx context.Context, subject string, series, generation uint64,
+) (settled, alone bool, err error) {
+	for from, before := uint64(1), uint64(0); ; {
 		m, err := s.known(ctx, subject, from)
 		if err != nil {
-			return false, err
+			return false, false, err
+		}
+		if before == 0 && m.Sequence == generation {
+			return true, true, nil
 		}
 		e := s.Policy.ParseTimer(m.Incoming(s.Name()))
 		if before > 0 && (e.Kind == message.UnprovenEntry || e.Fires(before) && e.Fired().Series == series) {
-			return false, nil
+			return false, false, nil
 		}
 		if m.Sequence >= generation {
-			return true, nil
+			return true, false, nil
 		}
 		from, before = m.Sequence+1, m.Sequence
 	}
