@@ -34,9 +34,10 @@ type (
 		see alarm.Sight
 		err error
 	}
-	preceded struct { // it is known whether the round before is settled
+	preceded struct { // it is known whether the rounds before are settled
 		*flight
 		settled bool
+		alone   bool // and nothing is left of what came before
 		err     error
 	}
 	told struct { // the entry is stored which tells what became of a timer, or could not be
@@ -90,6 +91,7 @@ func (w *worker) claim(f *flight, m moment) {
 	}
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
+		w.leftOut(f)
 		w.remove(f)
 		return
 	}
@@ -113,8 +115,17 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 	if f.timer.Claimed(answer) {
 		w.won(f, f.request)
 	}
+	if f.timer.Stage >= alarm.Fired {
+		w.leftOut(f)
+	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
 	w.apply(f, timerStep(m, f, s), m)
+}
+
+// leftOut counts the occurrences of a series that were missed, once that is stored.
+func (w *worker) leftOut(f *flight) {
+	w.shared.tally.Missed.Add(uint64(f.timer.Left))
+	f.timer.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
@@ -127,7 +138,7 @@ func (w *worker) won(f *flight, r message.Request) {
 	f.request, f.tries = r, 0
 }
 
-// examine reads what is true of a timer, when there is room for its body, or of the round before.
+// examine reads what is true of a timer, when there is room for its body, or of the rounds before.
 func (w *worker) examine(f *flight) {
 	w.timers.unlooked = append(w.timers.unlooked, f)
 	w.lookOn()
@@ -168,12 +179,12 @@ func (w *worker) lookAt(f *flight) {
 	})
 }
 
-// lookBefore asks whether the round before is settled.
+// lookBefore asks whether the rounds before are settled.
 func (w *worker) lookBefore(f *flight) {
-	subject, before, generation := f.timer.Subject, f.timer.Follows, f.timer.Generation
+	subject, series, generation := f.timer.Subject, f.request.Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, err := w.timers.stream.RoundSettled(ctx, subject, before, generation)
-		return preceded{f, settled, err}
+		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
+		return preceded{f, settled, alone, err}
 	})
 }
 
@@ -188,7 +199,8 @@ func (e preceded) takeIn(w *worker, m moment) {
 	case !e.settled:
 		w.apply(f, wait(m, f), m)
 	default:
-		f.timer.Follows, f.tries = 0, 0
+		f.timer.BeforeSettled(e.alone)
+		f.tries = 0
 		w.proceed(f, m)
 	}
 }
@@ -210,7 +222,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
-		f.timer.Follows = entry.Follows()
+		f.timer.Succeeds(entry)
 	case alarm.Deliver:
 		if !w.take(f, m) {
 			return

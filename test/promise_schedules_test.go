@@ -352,12 +352,7 @@ func TestForgedSchedules(t *testing.T) {
 		for _, copied := range []struct{ subject, body, target string }{
 			{root + "d", "good", "orders.x"}, {root + "a", "bad", "orders.x"}, {root + "e", "good", "mail.x"},
 		} {
-			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: nats.Header{}}
-			for name, values := range entry.Header {
-				if !strings.HasPrefix(name, "Nats-") { // of the answer
-					m.Header[name] = values
-				}
-			}
+			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: asWritten(entry.Header)}
 			m.Header.Set("Delay-Target", copied.target)
 			if _, err := c.js.PublishMsg(context.Background(), m); err != nil {
 				t.Fatal(err)

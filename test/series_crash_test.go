@@ -239,13 +239,7 @@ func TestForgedRounds(t *testing.T) {
 				c.publish(recurring, "body", "Delay-Every", "10m")
 				time.Sleep(15 * time.Minute)
 				m := c.last(recurring)
-				h := make(nats.Header)
-				for k, v := range m.Header {
-					if !strings.HasPrefix(k, "Nats-") {
-						h[k] = v
-					}
-				}
-				c.store(&nats.Msg{Subject: recurring, Header: forge(h), Data: m.Data})
+				c.store(&nats.Msg{Subject: recurring, Header: forge(asWritten(m.Header)), Data: m.Data})
 				time.Sleep(time.Hour)
 				if got := in.all(); len(got) != 1 {
 					t.Errorf("there came %+v", got[1:])

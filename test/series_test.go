@@ -124,7 +124,8 @@ func TestSeriesIsStopped(t *testing.T) {
 	})
 }
 
-// TestMissedRounds: what becomes of the rounds that fall into a time without a broker.
+// TestMissedRounds: what becomes of the rounds that fall into a time without a broker. Those that are left out are
+// counted.
 func TestMissedRounds(t *testing.T) {
 	t.Parallel()
 	const m, back = time.Minute, 55*time.Minute + 30*time.Second
@@ -145,12 +146,45 @@ func TestMissedRounds(t *testing.T) {
 				time.Sleep(25 * m)
 				b.stop()
 				time.Sleep(time.Until(start.Add(back)))
-				startBroker(t, s, timersOn(t))
+				b = startBroker(t, s, timersOn(t))
 				time.Sleep(time.Until(start.Add(75 * m)))
 				in.rounds(t, g, start, want...)
+				if got, want := b.broker.Status().Missed, uint64(7-len(want)); got != want {
+					t.Errorf("%d were missed, want %d", got, want)
+				}
 			})
 		})
 	}
+}
+
+// TestMissedRoundIsRemoved: a round that was missed leaves its entry to nobody: the next round is all there is, long
+// before that one fires.
+func TestMissedRoundIsRemoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver", "core").Sequence
+		time.Sleep(5 * time.Second)
+		b.stop()
+		time.Sleep(8 * time.Second)
+		startBroker(t, s, timersOn(t))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		entries := 0
+		for _, m := range c.arrivals("DELAY_TIMERS") {
+			if m.Subject == recurring {
+				entries++
+			}
+		}
+		if entries != 1 {
+			t.Errorf("there are %d entries, want that of the next round alone", entries)
+		}
+		time.Sleep(2*time.Second + time.Millisecond)
+		in.rounds(t, g, start, 4*time.Second, 16*time.Second)
+	})
 }
 
 // TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and
@@ -169,9 +203,12 @@ func TestMissedAtTheEnd(t *testing.T) {
 		time.Sleep(25 * time.Minute)
 		b.stop()
 		time.Sleep(30 * time.Minute)
-		startBroker(t, s, cfg)
+		b = startBroker(t, s, cfg)
 		time.Sleep(time.Minute)
 		in.rounds(t, g, start, 10*time.Minute, 20*time.Minute)
+		if got := b.broker.Status().Missed; got != 1 {
+			t.Errorf("%d were missed, want the last", got)
+		}
 		if a := controls(c).do(wish(timer.Get, "k", 0)); a.Outcome != timer.Fired || a.Became != message.OutcomeMissed {
 			t.Errorf("it is %+v", a)
 		}

@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,17 @@ func (c *client) decide(subject string, header func(r message.Request, generatio
 	h := header(e.Request, m.Sequence)
 	policy.Keys.SealMessage(subject, h, m.Data, time.Now())
 	c.store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
+}
+
+// asWritten are the headers of an entry without those that the server acts on, or adds to an answer.
+func asWritten(h nats.Header) nats.Header {
+	written := make(nats.Header, len(h))
+	for name, values := range h {
+		if !strings.HasPrefix(name, "Nats-") {
+			written[name] = slices.Clone(values)
+		}
+	}
+	return written
 }
 
 // forgetCursor removes the cursor of the timers' stream.

@@ -29,8 +29,11 @@ type Alarm struct {
 	First      bool // there was nothing on the subject before it
 	Loaded     bool // its body was read when it was due, and is accounted
 
-	Follows uint64 // of a series: the generation of the round before, which must be settled first; zero for none
+	Follows uint64 // of a series: the generation that has fired with its entry, and may be on its way; zero for none
+	Later   bool   // of a series: there were rounds before it, which must be settled first
+	alone   bool   // of a series: nothing is left before its entry
 	ends    ending
+	Left    int // of a series: occurrences that are left out with what is to be stored
 
 	Removal
 
@@ -54,6 +57,15 @@ const (
 	goesOn               // of a series: that a round fires, and the next
 	passes               // of a series: that a round was missed, and the next
 )
+
+// Succeeds takes from an alarm's own entry what it says of the rounds before.
+func (a *Alarm) Succeeds(e message.Entry) { a.Follows, a.Later = e.Follows(), e.Replaced > 0 }
+
+// BeforeSettled notes that the rounds before are settled, and whether nothing is left of what came before: then there is
+// nothing to remove but its own entry.
+func (a *Alarm) BeforeSettled(alone bool) {
+	a.Follows, a.Later, a.alone = 0, false, alone
+}
 
 // Nothing reports whether there is nothing to do about an entry.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
@@ -94,7 +106,7 @@ func (a *Alarm) Withdraw() {
 // stays; once the round is settled, its own entry is removed.
 func (a *Alarm) Won(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != over {
-		a.Entry = a.Generation
+		a.Entry, a.Alone = a.Generation, a.Alone || a.alone
 	}
 }
 
@@ -121,7 +133,7 @@ func (a *Alarm) Arrived(at Whither) (remove bool) {
 	if at == DeadLetters && a.Stage < Fired { // it never was a timer
 		a.Entry = a.Generation
 	}
-	if a.Stage == Pending && at == Level && !a.First { // its marker is stored
+	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // its marker is stored
 		a.Entry, a.Keep, a.Stage = a.Generation, true, Settled
 		return true
 	}

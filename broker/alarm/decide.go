@@ -36,7 +36,7 @@ const (
 	Repeat              // what was not answered, as soon as there is a connection
 	Examine             // read the last entry of its subject
 	Claim               // store that it fires
-	Precede             // ask whether the round before is settled
+	Precede             // ask whether the rounds before are settled
 	Anew                // decide by its own entry, which has been read
 	Deliver             // that it fires is stored
 	Remove              // its entry
@@ -71,7 +71,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	}
 	left := of.When.Sub(m.Now)
 	switch armed := of.Stored.Add(armAfter); {
-	case left <= 0 && m.Proven && a.Stage == Pending && a.Follows > 0:
+	case left <= 0 && m.Proven && a.Stage == Pending && a.Later:
 		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}

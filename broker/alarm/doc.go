@@ -16,7 +16,7 @@
 // noted in the alarm (Claimed, Told, Stream.Examined), and After… says what comes next. These functions change nothing
 // besides the alarm, and ask nothing.
 //
-// A round of a series is claimed only when the one before is settled (Precede), and what is stored is the next round,
+// A round of a series is claimed only when those before are settled (Precede), and what is stored is the next round,
 // too (Stream.Firing). So once it is settled, its own entry is removed, and nothing is told: see package timer.
 //
 // # The stream

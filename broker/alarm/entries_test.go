@@ -144,6 +144,38 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestBeforeSettled: whether a round of the same series is on its way before a generation, whatever stands between.
+func TestBeforeSettled(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]bool{ // of the last entry that is there
+		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
+		"every round:1": false, "every round:1 gone:1": true,
+		"every round:1 moved:2": false, "every round:1 moved:2 gone:1": true,
+		"every round:1 moved:2 moved:3": false, "every round:1 moved:2 moved:3 gone:1": true,
+		"every round:1 every moved:3": true, // another series
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				e := newEntries(t, s)
+				e.write(words)
+				m, err := e.API.Last(t.Context(), e.Name(), subject)
+				if err != nil {
+					t.Fatal(err)
+				}
+				series := e.Policy.ParseTimer(m.Incoming(e.Name())).Request.Series
+				settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
+				if err != nil || settled != want {
+					t.Errorf("settled %t, %v; want %t", settled, err, want)
+				}
+				if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
+					t.Errorf("nothing is left before: %t, want %t", alone, want)
+				}
+			})
+		})
+	}
+}
+
 // TestLookAtADeposedLeader: a leader that knows of nothing behind a generation, where another entry stands, proves
 // nothing.
 func TestLookAtADeposedLeader(t *testing.T) {

@@ -49,17 +49,42 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 // ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and
 // the round's own entry goes.
 func (s *Stream) ofRound(ctx context.Context, next Sight, subject string, generation uint64) (Sight, error) {
-	settled, err := s.RoundSettled(ctx, subject, generation, next.Found.Sequence)
+	settled, err := s.roundSettled(ctx, subject, generation, next.Found.Sequence)
 	next.Found.Settled = settled
 	return next, err
 }
 
-// RoundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
+// roundSettled reports whether the round that another one follows has been delivered, or is in a retry lane or among
 // the dead letters: then, and only then, is its entry removed. Whoever knows the entry that follows has, or had, the
 // one before.
-func (s *Stream) RoundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
+func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.known(ctx, subject, generation)
 	return err == nil && m.Sequence >= follows, err
+}
+
+// BeforeSettled reports whether no round of a series that came before a generation is on its way, and whether nothing
+// else is left before it, either. Its own entry says whether the one right before it has fired. Where it was put in
+// place of one that was moved, or paused, that one's entry does, or one farther back: so all are read that are left.
+func (s *Stream) BeforeSettled(
+	ctx context.Context, subject string, series, generation uint64,
+) (settled, alone bool, err error) {
+	for from, before := uint64(1), uint64(0); ; {
+		m, err := s.known(ctx, subject, from)
+		if err != nil {
+			return false, false, err
+		}
+		if before == 0 && m.Sequence == generation {
+			return true, true, nil
+		}
+		e := s.Policy.ParseTimer(m.Incoming(s.Name()))
+		if before > 0 && (e.Kind == message.UnprovenEntry || e.Fires(before) && e.Fired().Series == series) {
+			return false, false, nil
+		}
+		if m.Sequence >= generation {
+			return true, false, nil
+		}
+		from, before = m.Sequence+1, m.Sequence
+	}
 }
 
 // hides reports whether a firing of a generation may stand before the last entry of its subject.

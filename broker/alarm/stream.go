@@ -69,9 +69,9 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
-		Follows: e.Follows(),
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
 	}
+	a.Succeeds(e)
 	switch e.Kind {
 	case message.SetEntry, message.UnprovenEntry: // the latter until its key is known
 	case message.PausedEntry:
@@ -130,6 +130,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	}
 	series, round := r.RoundOf()
 	d := r.Recurs.Table.Decide(series, round, now)
+	a.Left = d.Left
 	next := message.Next{
 		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: r.Recurs.Table, First: series.First, Word: r.Word,
 	}

@@ -8,13 +8,21 @@ import (
 // ErrLeader is returned when the stream has no leader that a majority follows: what it says may be old.
 var ErrLeader = errors.New("the stream of timers has no leader that a majority follows")
 
+// ErrSecret is returned when a verb would write an entry of a series, and the secrets of the brokers are not known: no
+// broker would believe it. Nothing was done.
+var ErrSecret = errors.New("the secrets of the brokers are not known here, and no broker would believe it")
+
 // Refusal is the error of a request that was not carried out, and will not be.
 type Refusal struct {
 	Code     int // as of HTTP
 	Sentence string
+
+	is error // one of the above, or nil
 }
 
 func (r *Refusal) Error() string { return r.Sentence }
+
+func (r *Refusal) Unwrap() error { return r.is }
 
 // The codes of refusals.
 const (

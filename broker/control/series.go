@@ -28,8 +28,9 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, 
 		return a.besides(r)
 	}
 	if a.Policy.Keys.Empty() { // an entry without a seal would take the series' place, and be none
-		return nil, refusef(codeTrouble, "the secrets of the brokers are not known here, and no broker would believe it: "+
-			"ask on %s", a.Policy.Names.TimerCall(string(a.Verb)))
+		refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
+		refused.is = ErrSecret
+		return nil, refused
 	}
 	next, err := a.next(r, time.Now())
 	if err != nil {

@@ -31,6 +31,7 @@ type Counts struct {
 	Early       uint64                    `json:"early"`              // looks that found an early delivery; must stay zero
 	EarlyChecks uint64                    `json:"early_checks"`       // looks that could have found one
 	Swept       uint64                    `json:"timers_swept"`       // overdue timers found only in their stream
+	Missed      uint64                    `json:"rounds_missed"`      // occurrences of series that were missed, and left out
 	Lateness    map[layout.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates       []RateCount               `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
 	// Targets has tenants' words, and whoever reaches /status sees it: so they are not in it.

@@ -31,7 +31,7 @@ func TestStatusIsAnInterface(t *testing.T) {
 		Links: []link.Status{{Name: "read", Up: true, Reconnects: 16}},
 		Counts: figures.Counts{
 			Outcomes: map[string]uint64{"delivered": 17}, Dead: map[message.Code]uint64{"expired": 18},
-			Ours: 19, Foreign: 20, Unstored: 21, Early: 22, EarlyChecks: 23, Swept: 24,
+			Ours: 19, Foreign: 20, Unstored: 21, Early: 22, EarlyChecks: 23, Swept: 24, Missed: 41,
 			Lateness: map[layout.Kind]figures.Histogram{"level": {
 				Count: 25, Sum: 26 * time.Second, Buckets: []figures.Bucket{{UpTo: 27 * time.Second, Count: 28}},
 			}},
@@ -50,7 +50,7 @@ func TestStatusIsAnInterface(t *testing.T) {
 		`"clock_known":false,"delivered":0,"hops":0,"retries":0,"repeats":0,"delay":0,"overdue":0,"commit_age":0,` +
 		`"clock_offset":0}],"links":[{"name":"read","up":true,"reconnects":16}],"outcomes":{"delivered":17},` +
 		`"dead_letters":{"expired":18},"duplicates_ours":19,"duplicates_foreign":20,"unstored":21,"early":22,` +
-		`"early_checks":23,"timers_swept":24,"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,` +
+		`"early_checks":23,"timers_swept":24,"rounds_missed":41,"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,` +
 		`"sum":26}},"rates":[{"pattern":"b.\u003e","delivered":32,"refused":33}],` +
 		`"journal":{"kept":true,"stored":29,"dropped":30},"paused":[{"pattern":"a.\u003e",` +
 		`"state":"paused","since":"2026-11-20T10:00:00Z"}],"paused_messages":31}`

@@ -17,6 +17,7 @@ type Tally struct {
 	Unstored      atomic.Uint64 // refusals by our own streams
 	Early, Judged atomic.Uint64 // deliveries found early, and looks that could have found one
 	Swept         atomic.Uint64 // timers that only a sweep has found
+	Missed        atomic.Uint64 // occurrences of series that were missed, and left out
 	Lateness      map[layout.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
@@ -43,7 +44,7 @@ func (t *Tally) Read() Counts {
 	c := Counts{
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[layout.Kind]Histogram),
 		Ours: t.Ours.Load(), Foreign: t.Foreign.Load(), Unstored: t.Unstored.Load(),
-		Early: t.Early.Load(), EarlyChecks: t.Judged.Load(), Swept: t.Swept.Load(),
+		Early: t.Early.Load(), EarlyChecks: t.Judged.Load(), Swept: t.Swept.Load(), Missed: t.Missed.Load(),
 	}
 	for o := range t.Outcomes {
 		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()

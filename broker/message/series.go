@@ -197,7 +197,6 @@ func (r Request) RoundHeader(generation uint64, n Next) Header {
 	}
 	h := r.FiredHeader(generation, n.By)
 	set(h, HeaderFired, strings.TrimSpace(strconv.FormatUint(generation, 10)+" "+n.By))
-	set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
 	w := n.Table.Words()
 	for _, t := range tableHeaders {
 		if t.in != nil {

@@ -145,6 +145,9 @@ func TestRoundsTravel(t *testing.T) {
 	if format := set.HopHeader()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
 		t.Errorf("a marker has the format %q: an older broker would look at a set that it cannot read", format)
 	}
+	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
+		t.Errorf("the firing of the last round has the format %q, and its marker 4", format)
+	}
 	if r, problem := p.Parse(in); problem != nil || r.Round != 2 || r.Said() != "every 1h, round 2" {
 		t.Errorf("as a request it is %+v, %v", r, problem)
 	}

@@ -297,11 +297,7 @@ func replacing(problem *Problem, generation uint64) *Problem {
 func (r Request) markerHeader() Header {
 	h := make(Header, 12)
 	r.identify(h, r.NatsMsgID(r.Hop+1)+"/timer") // a message that has fired may be in the same level, under the other id
-	format := formatOfTimers
-	if r.Series > 0 || r.Scheduler != "" {
-		format = formatOfSeries
-	}
-	set(h, HeaderFormat, strconv.Itoa(format))
+	set(h, HeaderFormat, r.timerFormat())
 	set(h, HeaderSubject, r.Subject)
 	set(h, HeaderHop, strconv.Itoa(r.Hop+1))
 	set(h, HeaderTimer, r.Timer.Key)
@@ -309,6 +305,14 @@ func (r Request) markerHeader() Header {
 	setCount(h, HeaderTimerSize, r.Timer.Size)
 	set(h, HeaderScheduler, r.Scheduler)
 	return h
+}
+
+// timerFormat is the format of all that stands for a timer.
+func (r Request) timerFormat() string {
+	if r.Series > 0 || r.Scheduler != "" {
+		return strconv.Itoa(formatOfSeries)
+	}
+	return strconv.Itoa(formatOfTimers)
 }
 
 // parseMarker reads what the headers of a hop say if it is a marker.
@@ -332,9 +336,8 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 	r.Timer = Timer{}
 	h := r.HopHeader()
 	delete(h, headerNatsMsgID)
-	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))
+	set(h, HeaderFormat, r.timerFormat())
 	if r.Scheduler != "" { // its subject does not name the target
-		set(h, HeaderFormat, strconv.Itoa(formatOfSeries))
 		set(h, HeaderTarget, r.Target)
 	}
 	set(h, HeaderFired, strconv.FormatUint(generation, 10)+" "+by)
@@ -344,7 +347,7 @@ func (r Request) FiredHeader(generation uint64, by string) Header {
 }
 
 // OverHeader is the header of the entry that follows the one at a sequence, if that is still the last. It tells for a
-// while what became of a generation.
+// while what became of a generation. It has nothing of a series, and all read it.
 func (r Request) OverHeader(generation, follows uint64, what Outcome) Header {
 	h := make(Header, 8)
 	set(h, HeaderFormat, strconv.Itoa(formatOfTimers))

@@ -59,6 +59,8 @@ var (
 			"Must stay 0.")
 	swept = desc("timers_swept_total",
 		"Overdue timers that nothing but a pass through their stream has found: a level was purged, or lost messages.")
+	missed = desc("rounds_missed_total",
+		"Rounds of timers that recur which were left out because they were missed. A gap counts as 100 at most.")
 	earlyChecks = desc("early_checks_total",
 		"Looks at a leader's clock that could have proved that; most commits make one.")
 	journalStored  = desc("journal_records_total", "Records of deliveries and dead letters that the journal has stored.")
@@ -165,7 +167,7 @@ type collector struct{ Source }
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		build, ready, linkUp, reconnects, lateness, outcomes, rated, deadLetters, duplicates, unstored, early, earlyChecks,
-		swept, journalStored, journalDropped, spansSent, spansDropped,
+		swept, missed, journalStored, journalDropped, spansSent, spansDropped,
 		pausedPatterns, pausedMessages,
 	} {
 		out <- d
@@ -209,6 +211,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
 	send(swept, prometheus.CounterValue, float64(s.Swept))
+	send(missed, prometheus.CounterValue, float64(s.Missed))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

@@ -11,6 +11,8 @@ const (
 	lateBy = time.Minute
 	// catchUp is the least time between two rounds of one series that are caught up.
 	catchUp = 100 * time.Millisecond
+	// mostCounted is how many occurrences are counted that are left out at once: those of a cron are to be searched for.
+	mostCounted = 100
 )
 
 // Series is what all rounds of a table have in common, from when it was set until it is set anew.
@@ -31,6 +33,7 @@ type Decision struct {
 	Fire bool      // it fires; otherwise it was missed, and Next takes its place
 	Next Round     // zero where there is none: the series is over
 	Wait time.Time // Next does not fire before that, because it is being caught up; zero for no such time
+	Left int       // occurrences that are left out because they were missed; mostCounted stands for more, too
 }
 
 // Round is the round of a number that is planned for a time.
@@ -58,6 +61,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	}
 	next, more := t.After(s.First, from)
 	missed := more && !now.Before(next) || now.Sub(r.Due) > lateBy
+	passed, left := next, more && t.Missed != All
 	if t.Missed != All && now.After(from) {
 		next, more = t.After(s.First, now)
 	}
@@ -65,8 +69,16 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	number := r.Number
 	if d.Fire {
 		number++
+	} else {
+		d.Left++
 	}
-	if !more || t.Rounds > 0 && number > t.Rounds {
+	if t.Rounds > 0 && number > t.Rounds {
+		return d
+	}
+	for ; left && !passed.After(now) && d.Left < mostCounted; d.Left++ {
+		passed, left = t.After(s.First, passed)
+	}
+	if !more {
 		return d
 	}
 	d.Next = t.Round(s, number, next)

@@ -23,27 +23,32 @@ func TestDecide(t *testing.T) {
 		due      time.Duration // of the next
 		wait     time.Duration // of the next; zero for none
 		movedDue time.Duration // of the round; zero where it is due as planned
+		left     int
 	}{
-		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0},
-		"late by a bit":             {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0},
-		"the last by number":        {Words{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0},
-		"the last by time":          {Words{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0},
-		"one late, then on":         {Words{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0},
-		"one, at the moment of one": {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0},
-		"skip":                      {Words{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0},
-		"skip, late by a minute":    {Words{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0},
-		"skip, late by more":        {Words{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0},
-		"skip, the next is due":     {Words{Every: "5s", Missed: "skip"}, nth(2), s5, false, 2, 2 * s5, 0, 0},
-		"skip, and it was the last": {Words{Every: "10m", Missed: "skip", Last: first}, nth(1), 2 * m, false, 0, 0, 0, 0},
+		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0, 0},
+		"late by a bit":             {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0, 0},
+		"the last by number":        {Words{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0, 0},
+		"the last by time":          {Words{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0, 0},
+		"one late, then on":         {Words{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0, 3},
+		"one, at the moment of one": {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0, 3},
+		"skip":                      {Words{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0, 4},
+		"skip, late by a minute":    {Words{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0, 0},
+		"skip, late by more":        {Words{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0, 1},
+		"skip, the next is due":     {Words{Every: "5s", Missed: "skip"}, nth(2), s5, false, 2, 2 * s5, 0, 0, 2},
+		"skip, and it was the last": {Words{Every: "10m", Missed: "skip", Last: first}, nth(1), 2 * m, false, 0, 0, 0, 0, 1},
 		"skip keeps the number": {Words{Every: "10m", Missed: "skip", Rounds: "2"}, nth(2),
-			15 * m, false, 2, 20 * m, 0, 0},
-		"all, each":                  {Words{Every: "10m", Missed: "all"}, nth(2), 35 * m, true, 3, 10 * m, 35*m + 100*ms, 0},
-		"all, caught up":             {Words{Every: "10m", Missed: "all"}, nth(2), 9 * m, true, 3, 10 * m, 0, 0},
-		"moved later":                {Words{Every: "10m"}, nth(2), 4 * m, true, 3, 10 * m, 0, 4 * m},
-		"moved beyond others":        {Words{Every: "10m", Missed: "all"}, nth(2), 34 * m, true, 3, 40 * m, 0, 34 * m},
-		"moved earlier":              {Words{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m},
-		"cron":                       {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0},
-		"cron, first out of the way": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0},
+			15 * m, false, 2, 20 * m, 0, 0, 2},
+		"all, each": {Words{Every: "10m", Missed: "all"}, nth(2),
+			35 * m, true, 3, 10 * m, 35*m + 100*ms, 0, 0},
+		"all, caught up":      {Words{Every: "10m", Missed: "all"}, nth(2), 9 * m, true, 3, 10 * m, 0, 0, 0},
+		"moved later":         {Words{Every: "10m"}, nth(2), 4 * m, true, 3, 10 * m, 0, 4 * m, 0},
+		"moved beyond others": {Words{Every: "10m", Missed: "all"}, nth(2), 34 * m, true, 3, 40 * m, 0, 34 * m, 0},
+		"moved earlier":       {Words{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m, 0},
+		"cron, a day late": {Words{Cron: "*/10 * * * *"}, nth(1),
+			24 * time.Hour, true, 2, 24*time.Hour + 10*m, 0, 0, 100},
+		"every, to its end":          {Words{Every: "10m", Last: after(29 * m)}, nth(1), 50 * m, true, 0, 0, 0, 0, 2},
+		"cron":                       {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0, 0},
+		"cron, first out of the way": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0, 0},
 	} {
 		table, err := Parse(tt.words)
 		if err != nil {
@@ -53,7 +58,7 @@ func TestDecide(t *testing.T) {
 		if r.Due = r.Planned; tt.movedDue > 0 {
 			r.Due = after(tt.movedDue)
 		}
-		want := Decision{Fire: tt.fire}
+		want := Decision{Fire: tt.fire, Left: tt.left}
 		if tt.number > 0 {
 			want.Next = Round{Number: tt.number, Planned: after(tt.due), Due: after(tt.due)}
 		}

@@ -318,6 +318,11 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantOutcome(t, o, 0, "pending", "schedules", "resume", "pulse")
 	wantMessage(t, sub, "tick")
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
+	wantOutcome(t, o, 0, "moved", "timers", "move", "nightly", "reports.run", "--in", "1h")
+	if got := o.must("timers", "move", "--all", "--target", "reports.>", "--by", "+1h"); !strings.Contains(got, "moved") ||
+		strings.Contains(got, "refused") {
+		t.Errorf("move --all prints %q", got)
+	}
 	wantOutcome(t, o, 0, "pending", "timers", "show", "nightly", "reports.run")
 	o.must("pub", "reports.once", "once", "--in", "1h", "--key", "once")
 	wantVerbError(t, 2, []string{"only what recurs"}, "schedules", "pause", "once", "--target", "reports.once")

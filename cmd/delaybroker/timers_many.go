@@ -210,7 +210,8 @@ func (a *app) timersMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Give one timer another time, or shift all that match",
-		Long: `Give one timer another time, or shift all that match. The body and the headers stay, the generation is new.
+		Long: `Give one timer another time, or shift all that match. The body and the headers stay, the generation is new. Of
+a schedule, the pending round is moved, and those that follow come by the table.
 
 ` + outcomeCodes,
 		Example: `  delaybroker timers move order-42 orders.expire --in 15m
@@ -226,11 +227,16 @@ func (a *app) timersMoveCommand() *cobra.Command {
 				return err
 			}
 			if all {
-				return a.manyTimers(cmd.Context(), many, control.Bulk{Verb: timer.Move, By: w.By})
+				return a.moveMany(cmd, many, w.By)
 			}
 			about := one.wish(timer.Move, args)
 			w.Asked, w.Key, w.Target = about.Asked, about.Key, about.Target
-			return a.oneTimer(cmd.Context(), w)
+			if err := a.oneTimer(cmd.Context(), w); !errors.Is(err, control.ErrSecret) {
+				return err
+			}
+			return a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error { // it recurs
+				return a.doAndShow(ctx, timers, w)
+			})
 		},
 	}
 	one.flags(c)
@@ -290,6 +296,36 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 	}
 	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
 	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+		return a.changeTimers(ctx, timers, b)
+	})
+}
+
+// moveMany shifts all timers that match. If some recur, that takes the secret of the brokers.
+func (a *app) moveMany(cmd *cobra.Command, o manyTimers, by time.Duration) error {
+	b := control.Bulk{Verb: timer.Move, By: by}
+	if o.dryRun {
+		return a.manyTimers(cmd.Context(), o, b)
+	}
+	var err error
+	if b.Filter, err = o.filter(); err != nil {
+		return err
+	}
+	recurs := false
+	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
+		for _, err := range timers.Recurs(ctx, b.Filter) {
+			recurs = err == nil
+			return inspect.Cause(ctx, usageOf(err))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !recurs:
+		return a.manyTimers(cmd.Context(), o, b)
+	}
+	b.Page.Limit = control.MostLimit
+	return a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error {
 		return a.changeTimers(ctx, timers, b)
 	})
 }

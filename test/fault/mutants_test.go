@@ -19,6 +19,7 @@ type mutant struct {
 	edits    map[string][]string // what stands in files below the module's root, and what stands there instead
 	fault    fault               // shows it,
 	scenario string              // unless it takes this run
+	players  int
 	want     history.Kind
 }
 
@@ -61,6 +62,11 @@ var mutants = []mutant{
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
+		name:  "a paused series goes on",
+		edits: map[string][]string{"broker/control/series.go": {"\t\tn.Round.Due = time.Time{}\n\tcase", "\tcase"}},
+		fault: brokerStopped, players: players, want: history.NoOrder,
+	},
+	{
 		name: "a consumer's number is believed, and every gap",
 		edits: map[string][]string{
 			"broker/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n",
@@ -88,7 +94,7 @@ func TestMutants(t *testing.T) {
 				}
 				return
 			}
-			p := plan{name: m.name, seed: 1, brokers: *brokers, rate: 300, faults: []fault{m.fault}}
+			p := plan{name: m.name, seed: 1, brokers: *brokers, rate: 300, players: m.players, faults: []fault{m.fault}}
 			if m.scenario != "" {
 				p = scenarioNamed(m.scenario)
 			}

@@ -28,7 +28,7 @@ import (
 const timersTarget = "orders.timers"
 
 // player sets named timers, and lets up to three clients cancel, move and replace each about when it is due. Half of
-// them publish, the others ask the brokers.
+// them publish, the others ask the brokers. One in three recurs: see playSeries.
 type player struct {
 	name  string
 	log   *history.Log
@@ -53,6 +53,10 @@ func (p *player) run(stop <-chan struct{}) {
 		case <-stop:
 			return
 		default:
+		}
+		if !p.only && p.rand.IntN(3) == 0 {
+			p.playSeries()
+		} else {
 			p.play()
 		}
 	}
@@ -65,13 +69,19 @@ type round struct {
 
 	mu     sync.Mutex // guards bodies
 	bodies int
+	paused bool // by somebody, or perhaps
+}
+
+func (p *player) next() *round {
+	r := &round{player: p, key: fmt.Sprintf("%s-%d", p.name, p.count)}
+	p.count++
+	return r
 }
 
 // play sets a timer, lets clients at it, and does so once more if it was moved. A client that was told of no generation
 // takes whatever there is.
 func (p *player) play() {
-	r := &round{player: p, key: fmt.Sprintf("%s-%d", p.name, p.count)}
-	p.count++
+	r := p.next()
 	wait := 60 * time.Millisecond
 	if !p.only {
 		wait = []time.Duration{wait, 700 * time.Millisecond, 2200 * time.Millisecond, 3 * time.Second}[p.rand.IntN(4)]
@@ -142,7 +152,12 @@ func (r *round) end(e history.Event, is linear.Result, sequence uint64) uint64 {
 
 // publish makes a request as any client of NATS can.
 func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uint64 {
-	e := r.begin(kind, expects, wait)
+	return r.publishEvent(r.begin(kind, expects, wait))
+}
+
+// publishEvent publishes a request that has begun.
+func (r *round) publishEvent(e history.Event) uint64 {
+	kind, expects := e.Timer.Kind, e.Timer.Expects
 	e.Subject = "delaytimer." + r.key + "." + timersTarget
 	m, word := &nats.Msg{Subject: e.Subject, Header: nats.Header{}}, rand.Text()
 	if expects >= 0 {
@@ -159,7 +174,11 @@ func (r *round) publish(kind linear.Kind, expects int64, wait time.Duration) uin
 		e.Sum = sum(m.Data, r.name)
 		m.Header.Set(sumHeader, r.name)
 		m.Header.Set(message.HeaderWord, word)
-		m.Header.Set("Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
+		if e.Timer.Rounds > 0 {
+			recur(m.Header, e.Timer)
+		} else {
+			m.Header.Set("Delay-For", fmt.Sprintf("%dms", e.Delay.Milliseconds()))
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ackWait)
 	defer cancel()
@@ -219,6 +238,11 @@ func (r *round) ask(verb timer.Verb, g uint64, wait time.Duration) uint64 {
 	case timer.Move:
 		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
 	}
+	return r.request(e, verb, asked)
+}
+
+// request asks a broker.
+func (r *round) request(e history.Event, verb timer.Verb, asked map[string]any) uint64 {
 	e.Subject = fmt.Sprintf("delayctl.timer.%s.%s.%s", verb, r.key, timersTarget)
 	body, err := json.Marshal(asked)
 	if err != nil {
@@ -242,7 +266,10 @@ func (r *round) ask(verb timer.Verb, g uint64, wait time.Duration) uint64 {
 		return r.end(e, linear.Unknown, 0)
 	case answer.Outcome == timer.Cancelled:
 		return r.end(e, linear.Done, 0)
-	case answer.Outcome == timer.Moved, answer.Outcome == timer.Fired:
+	case verb == timer.Fire && e.Timer.Kind != linear.Set && answer.Outcome == timer.Fired:
+		return r.end(e, linear.Done, 0)
+	case answer.Outcome == timer.Moved, answer.Outcome == timer.Fired, answer.Outcome == timer.Paused,
+		verb == timer.Resume && answer.Outcome == timer.Pending:
 		return r.end(e, linear.Done, answer.Generation)
 	}
 	return r.end(e, linear.Refused, 0)

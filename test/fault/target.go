@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -146,7 +147,17 @@ func arrival(m jetstream.Msg) (history.Event, error) {
 		Stored: meta.Timestamp.UnixNano(),
 		Sum:    sum(m.Data(), h.Get(sumHeader)), DelayID: h.Get(message.HeaderID),
 		Due: nanoseconds(h.Get(message.HeaderDue)), Accepted: nanoseconds(h.Get(message.HeaderAccepted)),
+		Round: int(number(h.Get(message.HeaderRound))), Series: number(h.Get(message.HeaderSeries)),
 	}, nil
+}
+
+// number reads a number of the broker's. If it cannot be read, the result is zero, which no round has.
+func number(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // nanoseconds reads a time of the broker's. If it cannot be read, the result is zero, which is wrong everywhere.

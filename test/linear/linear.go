@@ -10,6 +10,17 @@ const (
 	Set    Kind = "set" // also a move, and "fire now"
 	Cancel Kind = "cancel"
 	Fire   Kind = "fire" // a delivery
+
+	// Of a series. They leave its rounds, and what is pending, as they are.
+	Move   Kind = "move"   // also a resumption
+	Retime Kind = "retime" // a pause stays one
+	Pause  Kind = "pause"
+)
+
+// What an Op may expect besides a generation.
+const (
+	Whatever = -1 // there is, or is not
+	Standing = -2 // whatever there is, but there must be something
 )
 
 // Result is what a client was told.
@@ -25,8 +36,11 @@ const (
 // Op is what one client has asked of one timer, or a delivery.
 type Op struct {
 	Kind    Kind
-	Expects int64 // generation, 0 for none, -1 for whatever there is
+	Expects int64 // generation, 0 for none, Whatever, or Standing
 	Result  Result
+	Rounds  int    // of a Set: how many rounds it has; zero if it fires once
+	Round   int    // of a delivery, from 1; zero of what fires once
+	Series  uint64 // of a delivery of a round
 	// Sequence is that of the entry; of a delivery, its generation. It is zero where nobody was told. A cancel without one
 	// was asked of a broker, which calls a generation cancelled whoever has cancelled it.
 	Sequence uint64
@@ -45,6 +59,19 @@ func Explain(ops []Op) bool {
 	return s.from(node{})
 }
 
+// again reports whether an op is answered as done because it had been done already.
+func (o Op) again(was state) bool {
+	switch {
+	case o.Result != Done:
+		return false
+	case o.Kind == Pause:
+		return was.paused && !was.wild && o.Sequence == was.last
+	case o.Kind != Cancel || o.Sequence != 0:
+		return false
+	}
+	return o.Expects == Standing && was.ended || o.Expects > 0 && was.cancelled == uint64(o.Expects)
+}
+
 // state is what the last entry of the subject is. What has fired or was cancelled may be forgotten at any time.
 type state struct {
 	last    uint64 // sequence of the last set or cancel that somebody was told of; zero before the first
@@ -53,6 +80,9 @@ type state struct {
 	wild    bool // and its generation is one that nobody was told of
 
 	cancelled uint64 // generation whose cancel is the last entry; zero if there is none, or nobody was told of it
+	ended     bool   // the last entry is a cancel
+
+	series
 }
 
 type node struct {
@@ -99,28 +129,33 @@ func (s *search) complete(n node) bool {
 			return false
 		}
 	}
-	return !n.pending
+	return !n.pending || n.paused
 }
 
 // after returns the state after an op, or false if the op cannot have this answer there.
 func (s *search) after(was state, o Op) (state, bool) {
 	if o.Kind == Fire {
 		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !s.told[o.Sequence]
-		return state{last: o.Sequence, begun: true}, was.pending && fits
+		is := state{last: o.Sequence, begun: true}
+		if is.series = was.fired(o); is.left() {
+			is.pending, is.wild = true, true // the next round, of which nobody was told
+		}
+		return is, was.pending && fits && was.fires(o)
 	}
-	fits := o.Expects < 0 || o.Expects == 0 && !was.pending ||
+	fits := o.Expects == Whatever || o.Expects == 0 && !was.pending || o.Expects == Standing && was.pending ||
 		was.pending && !was.wild && uint64(o.Expects) == was.last
 	if o.Result == Refused {
 		// What has fired may not be forgotten yet, so that "only if there is none" is refused.
 		return was, !fits || o.Expects == 0 && was.begun
 	}
-	if o.Kind == Cancel && o.Result == Done && o.Sequence == 0 && was.cancelled == uint64(o.Expects) {
+	if o.again(was) {
 		return was, true
 	}
-	is := state{last: max(was.last, o.Sequence), begun: true, pending: o.Kind == Set}
+	is := state{last: max(was.last, o.Sequence), begun: true, pending: o.Kind != Cancel, ended: o.Kind == Cancel}
 	is.wild = is.pending && o.Sequence == 0
 	if o.Kind == Cancel && was.pending && !was.wild {
 		is.cancelled = was.last
 	}
+	is.series = was.changed(o)
 	return is, fits && (o.Sequence == 0 || o.Sequence > was.last)
 }

@@ -88,11 +88,17 @@ var explained = map[string]struct {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range explained {
-		for range 2 { // whatever the order in which they are given
-			if got := Explain(tt.ops); got != tt.want {
-				t.Errorf("%s: %t, want %t", name, got, tt.want)
-			}
-			slices.Reverse(tt.ops)
+		check(t, name, tt.ops, tt.want)
+	}
+}
+
+// check holds a judgement against what it should be, whatever the order in which the operations are given.
+func check(t *testing.T, name string, ops []Op, want bool) {
+	t.Helper()
+	for range 2 {
+		if got := Explain(ops); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
 		}
+		slices.Reverse(ops)
 	}
 }

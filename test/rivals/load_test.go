@@ -27,12 +27,12 @@ var names = func() bench.Names {
 
 // load publishes, and reads what arrives.
 type load struct {
-	b  *testing.B
+	b  testing.TB
 	nc *nats.Conn
 	js jetstream.JetStream
 }
 
-func newLoad(b *testing.B, nc *nats.Conn) *load {
+func newLoad(b testing.TB, nc *nats.Conn) *load {
 	b.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {

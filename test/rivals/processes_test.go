@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // process is a child process that ends with the benchmark at the latest.
 type process struct {
-	b      *testing.B
+	b      testing.TB
 	cmd    *exec.Cmd         // a server, or
 	broker *natstest.Process // a broker
 	url    string            // where its nats-server listens, or the one that it uses
@@ -80,7 +80,7 @@ func (ts times) String() string {
 }
 
 // startBroker runs the command until it is ready.
-func startBroker(b *testing.B, env ...string) *process {
+func startBroker(b testing.TB, env ...string) *process {
 	b.Helper()
 	p := natstest.StartBroker(b, env...)
 	return &process{b: b, broker: p, url: p.URL}

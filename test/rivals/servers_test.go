@@ -73,13 +73,13 @@ func join(opts *server.Options, routes string) error {
 }
 
 // startServer runs a nats-server with an empty store.
-func startServer(b *testing.B) *process {
+func startServer(b testing.TB) *process {
 	b.Helper()
 	return startServers(b, 1)[0]
 }
 
 // startServers runs nats-servers with empty stores, one alone or a cluster, until they are healthy.
-func startServers(b *testing.B, n int) processes {
+func startServers(b testing.TB, n int) processes {
 	b.Helper()
 	routes := make([]string, n)
 	if n > 1 {

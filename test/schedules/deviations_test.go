@@ -21,6 +21,13 @@ var deviations = map[string]string{
 	"Cancelling/… on the target: delivered early":                    ownStream,
 	"Cancelling/an interval, deleted":                                anewEachRound,
 	"Restarts/`@every 8s`, missed":                                   inStep,
+	"Clocks that go forward/`0 0 2 * * *` in `Europe/Berlin`":        oneMoment,
+	"Clocks that go forward/`0 30 2 * * *` in `Europe/Berlin`":       oneMoment,
+	"Clocks that go forward/`0 15,45 2 * * *` in `Europe/Berlin`":    oneMoment,
+	"Clocks that go back/`0 0 2 * * *` in `Europe/Berlin`":           oneMoment,
+	"Clocks that go back/`0 30 2 * * *` in `Europe/Berlin`":          oneMoment,
+	"Clocks that go back/`0 15,45 2 * * *` in `Europe/Berlin`":       oneMoment,
+	"Clocks that go back/`0 */30 2-3 * * *` in `Europe/Berlin`":      oneMoment,
 	"Headers that arrive/of the scheduler, once":                     otherNames,
 	"Headers that arrive/of the scheduler, repeating":                otherNames,
 	"Headers that arrive/others of the server's":                     noServerHeaders,
@@ -49,5 +56,6 @@ const (
 	noOrdinary = "no stream listens there that could keep it"
 	noSource   = "the source may be in any stream, and change until it fires"
 	inSeconds  = "the same to a server, which counts whole seconds"
+	oneMoment  = "each time on the clock has one moment: skipped, the next; twice, the first (timetable/doc.go)"
 	otherNames = "no other stream would take them; they are Delay-Scheduler and Delay-Schedule-Next"
 )

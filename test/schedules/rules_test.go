@@ -146,6 +146,21 @@ func zones() []rule {
 	}
 }
 
+// clocks are crons about a change of clocks, at 1:00 in UTC.
+func clocks(section string) []rule {
+	var all []rule
+	for _, expr := range []string{
+		"0 30 1 * * *", "0 0 2 * * *", "0 30 2 * * *", "0 15,45 2 * * *", "0 0 3 * * *", "0 30 3 * * *", "0 0 * * * *",
+		"0 */30 2-3 * * *",
+	} {
+		all = append(all, rule{
+			section: section, name: "`" + expr + "` in `Europe/Berlin`",
+			act: fires(expr, 4*time.Hour, "Nats-Schedule-Time-Zone", "Europe/Berlin"),
+		})
+	}
+	return all
+}
+
 func targets() []rule {
 	to := func(target string) func(*scene) {
 		return func(s *scene) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -28,7 +29,11 @@ type result struct {
 // TestSchedulesAsTheServer: what the broker answers and delivers is what the server does, or is listed as a deviation
 // with its reason; and README.md shows both.
 func TestSchedulesAsTheServer(t *testing.T) {
-	all := slices.Concat(side(t, rules(), 0), side(t, restarts(), 20*time.Second))
+	all := slices.Concat(
+		side(t, rules(), 0, time.Time{}), side(t, restarts(), 20*time.Second, time.Time{}),
+		side(t, clocks("Clocks that go forward"), 0, time.Date(2000, time.March, 25, 23, 30, 0, 0, time.UTC)),
+		side(t, clocks("Clocks that go back"), 0, time.Date(2000, time.October, 28, 23, 30, 0, 0, time.UTC)),
+	)
 	used := make(map[string]bool)
 	for _, r := range all {
 		name := r.section + "/" + r.name
@@ -49,22 +54,22 @@ func TestSchedulesAsTheServer(t *testing.T) {
 	checkTables(t, all)
 }
 
-// side acts rules out beside the server, and then beside a broker. With a time to lie, the server is stopped for so
-// long.
-func side(t *testing.T, all []rule, lie time.Duration) []result {
+// side acts rules out beside the server, and then beside a broker, where the clocks of both begin at a time. With a time
+// to lie, the server is stopped for so long.
+func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result {
 	t.Helper()
 	results := make([]result, len(all))
 	storage := jetstream.MemoryStorage // on a disk, each schedule costs the server a sync
 	if lie > 0 {
 		storage = jetstream.FileStorage
 	}
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+	bubble(t, begin, func(t *testing.T, s *natstest.Server) {
 		said := besideServer(t, s, storage).play(t, all, func() { lieDown(s, lie, func() {}, func() {}) })
 		for i, r := range all {
 			results[i] = result{rule: r, server: said[i]}
 		}
 	})
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+	bubble(t, begin, func(t *testing.T, s *natstest.Server) {
 		st, stop := besideBroker(t, s)
 		said := st.play(t, all, func() {
 			lieDown(s, lie, func() { stop() }, func() { stop = st.startBroker(t) })
@@ -75,6 +80,17 @@ func side(t *testing.T, all []rule, lie time.Duration) []result {
 		stop()
 	})
 	return results
+}
+
+// bubble is natstest.Bubble from a time on.
+func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Server)) {
+	t.Helper()
+	dir := t.TempDir()
+	natstest.DropTimers()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(begin))
+		f(t, natstest.Run(t, dir))
+	})
 }
 
 // lieDown stops everything for a while.

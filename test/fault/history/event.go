@@ -64,6 +64,8 @@ type Event struct {
 	DelayID  string `json:"delay_id,omitempty"`
 	Due      int64  `json:"due,omitempty"`
 	Accepted int64  `json:"accepted,omitempty"`
+	Round    int    `json:"round,omitempty"` // of a timer that recurs
+	Series   uint64 `json:"series,omitempty"`
 
 	Count int    `json:"count,omitempty"` // of Rest, messages
 	Text  string `json:"text,omitempty"`  // an error; the name of a fault; the proof of it; the code of a dead letter

@@ -48,6 +48,8 @@ type Timers struct {
 	Cancelled int `json:"cancelled"` // cancels that were acknowledged
 	TooLate   int `json:"too_late"`  // cancels that were refused
 	Unknown   int `json:"unknown"`   // requests without an answer
+	Rounds    int `json:"rounds"`    // of the generations delivered, those of series
+	Changed   int `json:"changed"`   // series that were moved, paused, resumed or given another table, times
 }
 
 // Add adds what another run had.
@@ -57,11 +59,14 @@ func (t *Timers) Add(o Timers) {
 	t.Cancelled += o.Cancelled
 	t.TooLate += o.TooLate
 	t.Unknown += o.Unknown
+	t.Rounds += o.Rounds
+	t.Changed += o.Changed
 }
 
 func (t Timers) String() string {
-	return fmt.Sprintf("%d timers raced for: %d deliveries, %d cancels acknowledged and %d refused, %d requests without "+
-		"an answer", t.Keys, t.Delivered, t.Cancelled, t.TooLate, t.Unknown)
+	return fmt.Sprintf("%d timers raced for: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
+		"cancels acknowledged and %d refused, %d requests without an answer",
+		t.Keys, t.Delivered, t.Rounds, t.Changed, t.Cancelled, t.TooLate, t.Unknown)
 }
 
 func (r *Report) finish(faults []Period) {

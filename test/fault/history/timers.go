@@ -18,6 +18,9 @@ type TimerOp struct {
 	Result  linear.Result `json:"result"`
 	Call    int64         `json:"call"`           // when it was sent
 	Body    string        `json:"body,omitempty"` // what it set; empty if it took what was there
+
+	Every  time.Duration `json:"every,omitempty"` // of the set of a series
+	Rounds int           `json:"rounds,omitempty"`
 }
 
 // timed is a timer as its clients know it, with what came of it.
@@ -50,6 +53,8 @@ func (c *checker) takeTimer(e *Event) {
 		c.report.Timers.Cancelled++
 	case o.Result == linear.Refused && o.Kind == linear.Cancel:
 		c.report.Timers.TooLate++
+	case o.Result == linear.Done && o.Kind != linear.Set && o.Kind != Besides:
+		c.report.Timers.Changed++
 	}
 }
 
@@ -72,18 +77,18 @@ func (c *checker) generation(t *timed, e *Event) *sent {
 func (c *checker) judgeTimers() {
 	for _, name := range slices.SortedFunc(maps.Keys(c.timers), byCounter) {
 		t := c.timers[name]
-		var ops []linear.Op
-		for _, e := range t.ops {
-			ops = append(ops, linear.Op{
-				Kind: e.Timer.Kind, Expects: e.Timer.Expects, Result: e.Timer.Result, Sequence: e.Sequence,
-				Call: time.Unix(0, e.Timer.Call), Return: time.Unix(0, e.At),
-			})
-		}
+		ops := t.asked()
+		besides, series := 0, t.recurs()
 		for _, g := range slices.Sorted(maps.Keys(t.generations)) {
 			s := t.generations[g]
 			c.judgeRepeats(s)
 			for _, e := range s.found {
 				c.judgeGeneration(t, g, s, e)
+				if series && e.Round > 0 {
+					c.judgeRound(t, g, s, e)
+				} else {
+					c.judgeDue(t, g, s, e)
+				}
 			}
 			if len(s.found) == 0 {
 				c.violate(Lost, s.ID, "generation %d of %s was sent, and the target does not have it", g, name)
@@ -91,11 +96,20 @@ func (c *checker) judgeTimers() {
 			}
 			c.report.Timers.Delivered++
 			c.judgeCopies(s)
+			first := s.found[0]
+			if series && first.Round == 0 {
+				besides++
+				continue
+			}
+			if series {
+				c.report.Timers.Rounds++
+			}
 			ops = append(ops, linear.Op{
 				Kind: linear.Fire, Result: linear.Done, Sequence: g, Call: time.Unix(0, s.At),
-				Return: time.Unix(0, s.found[0].Stored),
+				Return: time.Unix(0, first.Stored), Round: first.Round, Series: first.Series,
 			})
 		}
+		c.judgeBesides(name, t, besides)
 		if len(ops) > 64 {
 			c.violate(Incomplete, name, "there are %d requests: too many to judge", len(ops))
 		} else if !linear.Explain(ops) {
@@ -109,9 +123,6 @@ func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
 	if e.Subject != t.ops[0].Target {
 		c.violate(WrongTarget, s.ID, "came on %s, want %s", e.Subject, t.ops[0].Target)
 	}
-	if e.Accepted != s.At {
-		c.violate(WrongDue, s.ID, "accepted %d, want %d, when it was set", e.Accepted, s.At)
-	}
 	if e.Stored < e.Due {
 		c.violate(Early, s.ID, "by %s", time.Duration(e.Due-e.Stored))
 	}
@@ -120,14 +131,20 @@ func (c *checker) judgeGeneration(t *timed, g uint64, s *sent, e Event) {
 		if o.Timer.Body == e.ID && o.Sum != e.Sum {
 			c.violate(WrongPayload, s.ID, "came as %s, want %s", e.Sum, o.Sum)
 		}
-		if o.Sequence != g {
-			continue
-		}
-		if want := s.At + int64(o.Delay); e.Due != want {
-			c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, want, time.Duration(want-e.Due))
-		}
-		if o.Timer.Body != "" && o.Timer.Body != e.ID {
+		if o.Sequence == g && o.Timer.Body != "" && o.Timer.Body != e.ID {
 			c.violate(WrongPayload, s.ID, "generation %d was set as %s", g, o.Timer.Body)
+		}
+	}
+}
+
+// judgeDue holds the times of what fires once against its set.
+func (c *checker) judgeDue(t *timed, g uint64, s *sent, e Event) {
+	if e.Accepted != s.At {
+		c.violate(WrongDue, s.ID, "accepted %d, want %d, when it was set", e.Accepted, s.At)
+	}
+	for _, o := range t.ops {
+		if want := s.At + int64(o.Delay); o.Sequence == g && e.Due != want {
+			c.violate(WrongDue, s.ID, "due %d, want %d, which is %s later", e.Due, want, time.Duration(want-e.Due))
 		}
 	}
 }

@@ -1,0 +1,137 @@
+package history
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/linear"
+)
+
+// recurring is a sound history with two series besides, of three rounds each. The first is fired by hand once, and comes
+// to its end; the second round of the other is moved, and then it is cancelled.
+func recurring() []Event {
+	events := raced()
+	second := int64(time.Second)
+	begin := start + 500*ms
+	op := func(at int64, key string, sequence uint64, o TimerOp) {
+		e := Event{At: at + 2*ms, Op: Timer, ID: key, Target: "orders.timers", Sequence: sequence, Timer: &o}
+		if o.Call = at; o.Body != "" {
+			e.Sum = "sum-" + o.Body
+		}
+		if o.Kind == linear.Move {
+			e.Delay = 30 * time.Millisecond
+		}
+		events = append(events, e)
+	}
+	count := uint64(200)
+	arrives := func(body string, series uint64, round int, generation uint64, set, due int64) {
+		count++
+		accepted := begin + ms
+		if round == 0 {
+			accepted = set
+		}
+		e := Event{
+			Op: Stored, ID: body, Subject: "orders.timers", Sum: "sum-" + body, Stored: due + ms, Accepted: accepted, Due: due,
+			Sequence: count, Round: round, Series: series,
+			DelayID: message.ID{Stream: "DELAY_TIMERS", Sequence: generation, At: time.Unix(0, set)}.String(),
+		}
+		for _, server := range threeServers {
+			e.At, e.Server = e.Stored, server
+			events = append(events, Event{
+				At: e.At, Op: Seen, ID: e.ID, Subject: e.Subject, Server: server, DelayID: e.DelayID}, e)
+		}
+	}
+	every := TimerOp{Kind: linear.Set, Result: linear.Done, Every: time.Second, Rounds: 3}
+	for key, g := range map[string]uint64{"t0-3": 10, "t0-4": 20} {
+		every.Body = key + ".0"
+		op(begin, key, g, every)
+	}
+	due := func(round int64) int64 { return begin + ms + round*second }
+	op(begin+300*ms, "t0-3", 0, TimerOp{Kind: Besides, Expects: linear.Standing, Result: linear.Done})
+	arrives("t0-3.0", 0, 0, 11, begin+301*ms, begin+301*ms)
+	arrives("t0-3.0", 10, 1, 10, begin+ms, due(1))
+	arrives("t0-3.0", 10, 2, 12, due(1), due(2))
+	arrives("t0-3.0", 10, 3, 13, due(2), due(3))
+	arrives("t0-4.0", 20, 1, 20, begin+ms, due(1))
+	op(due(1)+100*ms, "t0-4", 22, TimerOp{Kind: linear.Move, Expects: linear.Standing, Result: linear.Done})
+	arrives("t0-4.0", 20, 2, 22, due(1)+101*ms, due(1)+131*ms)
+	op(due(2), "t0-4", 24, TimerOp{Kind: linear.Cancel, Expects: linear.Standing, Result: linear.Done})
+	return events
+}
+
+// TestSeriesRaced: there is nothing to say against the sound history, and each error is noticed under its own kind.
+func TestSeriesRaced(t *testing.T) {
+	t.Parallel()
+	r := Check(recurring())
+	want := Timers{Keys: 5, Delivered: 8, Cancelled: 2, TooLate: 1, Unknown: 1, Rounds: 5, Changed: 1}
+	if len(r.Violations) > 0 || r.Timers != want {
+		t.Fatalf("counted %+v, want %+v: %v", r.Timers, want, r.Violations)
+	}
+	is := func(body string, round int) func(Event) bool {
+		return func(e Event) bool { return e.Op == Stored && e.ID == body && e.Round == round }
+	}
+	drop := func(body string, round int) func([]Event) []Event {
+		return func(e []Event) []Event {
+			i := slices.IndexFunc(e, is(body, round))
+			id := e[i].DelayID
+			return without(e, func(e Event) bool { return e.DelayID == id })
+		}
+	}
+	change := func(body string, round int, change func(*Event)) func([]Event) []Event {
+		return func(e []Event) []Event {
+			for i := range e {
+				if is(body, round)(e[i]) {
+					change(&e[i])
+				}
+			}
+			return e
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func([]Event) []Event
+		want   Kind
+	}{
+		"the first round does not come":       {drop("t0-3.0", 1), NoOrder},
+		"the second does not":                 {drop("t0-3.0", 2), NoOrder},
+		"the last does not":                   {drop("t0-3.0", 3), NoOrder},
+		"what was asked for besides does not": {drop("t0-3.0", 0), Lost},
+		"it comes, and nobody asked": {func(e []Event) []Event {
+			return without(e, func(e Event) bool { return e.Timer != nil && e.Timer.Kind == Besides })
+		}, Unexpected},
+		"a round comes again under another id": {func(e []Event) []Event {
+			for _, s := range slices.Clone(e) {
+				if is("t0-3.0", 2)(s) {
+					s.Sequence = 300
+					s.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 14, At: time.Unix(0, s.Due)}.String()
+					e = append(e, s)
+				}
+			}
+			return e
+		}, NoOrder},
+		"a round comes of what was cancelled": {func(e []Event) []Event {
+			for _, s := range slices.Clone(e) {
+				if is("t0-4.0", 2)(s) {
+					s.Sequence, s.Round, s.Due = 300, 3, s.Accepted+3*int64(time.Second)
+					s.Stored = s.Due
+					s.DelayID = message.ID{Stream: "DELAY_TIMERS", Sequence: 23, At: time.Unix(0, s.Due-ms)}.String()
+					e = append(e, s)
+				}
+			}
+			return e
+		}, NoOrder},
+		"early":                      {change("t0-3.0", 2, func(e *Event) { e.Stored = e.Due - 1 }), Early},
+		"due off the table":          {change("t0-3.0", 2, func(e *Event) { e.Due += ms }), WrongDue},
+		"due a round too soon":       {change("t0-3.0", 3, func(e *Event) { e.Due -= int64(time.Second) }), WrongDue},
+		"due before it was moved to": {change("t0-4.0", 2, func(e *Event) { e.Due -= 20 * ms }), WrongDue},
+		"accepted at another time":   {change("t0-3.0", 2, func(e *Event) { e.Accepted += 1000 * ms }), WrongDue},
+		"another body":               {change("t0-3.0", 3, func(e *Event) { e.Sum = "other" }), WrongPayload},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r := Check(tt.change(recurring())); r.Count(tt.want) == 0 {
+				t.Errorf("not noticed as %q: %v", tt.want, r.Violations)
+			}
+		})
+	}
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/test/fault/history"
+	"delaybroker/test/linear"
+)
+
+// rounds is how many rounds a series of a player has, one each every.
+const rounds, every = 4, time.Second
+
+// playSeries sets a series, and lets up to two clients at it about when a round is due, half of the rounds. No round is
+// left out that was missed, so each must come, unless somebody stops the series.
+func (p *player) playSeries() {
+	r := p.next()
+	start := time.Now()
+	g := r.setSeries(0)
+	for n := range rounds {
+		due := start.Add(time.Duration(n+1) * every)
+		if p.rand.IntN(2) == 0 {
+			time.Sleep(time.Until(due.Add(every / 2)))
+			continue
+		}
+		told := make([]uint64, 1+p.rand.IntN(2))
+		var racing sync.WaitGroup
+		for i := range told {
+			at := due.Add(time.Duration(p.rand.IntN(11)-5) * time.Millisecond)
+			choice := p.rand.IntN(11)
+			racing.Go(func() {
+				time.Sleep(time.Until(at))
+				told[i] = r.change(choice, g)
+			})
+		}
+		racing.Wait()
+		for _, t := range told {
+			g = max(g, t)
+		}
+	}
+	if r.paused {
+		r.stop()
+	}
+}
+
+// change makes one request about a series, and returns the generation that it was told of.
+func (r *round) change(choice int, g uint64) uint64 {
+	const soon = 30 * time.Millisecond
+	expects := int64(g)
+	if g == 0 {
+		expects = linear.Standing
+	}
+	switch choice {
+	case 0:
+		r.publish(linear.Cancel, linear.Whatever, 0)
+	case 1:
+		if g > 0 {
+			r.publish(linear.Cancel, expects, 0)
+		}
+	case 2:
+		r.askSeries(timer.Cancel, linear.Cancel, expects, 0)
+	case 3:
+		return r.setSeries(linear.Whatever)
+	case 4, 5:
+		r.mu.Lock()
+		r.paused = true
+		r.mu.Unlock()
+		r.askSeries(timer.Pause, linear.Pause, linear.Standing, 0)
+		time.Sleep(every / 2)
+		return r.askSeries(timer.Resume, linear.Move, linear.Standing, 0)
+	case 6:
+		return r.askSeries(timer.Move, linear.Move, expects, soon)
+	case 7:
+		return r.askSeries(timer.Move, linear.Move, linear.Standing, soon)
+	case 8:
+		return r.askSeries(timer.Retime, linear.Retime, linear.Standing, 0)
+	default:
+		r.askSeries(timer.Fire, history.Besides, linear.Standing, 0)
+	}
+	return 0
+}
+
+// setSeries publishes a series.
+func (r *round) setSeries(expects int64) uint64 {
+	e := r.begin(linear.Set, expects, every)
+	e.Timer.Every, e.Timer.Rounds = every, rounds
+	return r.publishEvent(e)
+}
+
+// recur writes the headers of a series.
+func recur(h nats.Header, of *history.TimerOp) {
+	h.Set(message.HeaderEvery, of.Every.String())
+	h.Set(message.HeaderRounds, strconv.Itoa(of.Rounds))
+	h.Set(message.HeaderMissed, "all")
+}
+
+// askSeries lets a broker do it.
+func (r *round) askSeries(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
+	e := r.begin(kind, expects, wait)
+	asked := map[string]any{}
+	if expects > 0 {
+		asked["generation"] = expects
+	}
+	switch verb {
+	case timer.Move:
+		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
+	case timer.Retime:
+		asked["every"], asked["rounds"], asked["missed"] = (2 * every).String(), rounds, "all"
+	}
+	return r.request(e, verb, asked)
+}
+
+// stop cancels what may be paused, or it would stay for ever, as soon as there is an answer. However often that is
+// asked, it counts once: nobody else is at the key.
+func (r *round) stop() {
+	e := r.begin(linear.Cancel, linear.Whatever, 0)
+	m := &nats.Msg{Subject: "delaytimer." + r.key + "." + timersTarget, Header: nats.Header{message.HeaderCancel: {"x"}}}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), ackWait)
+		ack, err := r.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil && ack.Stream == timers && !ack.Duplicate {
+			r.end(e, linear.Done, ack.Sequence)
+			return
+		}
+	}
+	r.end(e, linear.Unknown, 0)
+}
