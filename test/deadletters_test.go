@@ -152,11 +152,9 @@ func TestResentOnce(t *testing.T) {
 		c.publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
 		in := c.subscribe("orders.>")
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		c.create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		cut := connected(t, s.Connect(nats.UserInfo("cut", "c")))
 		l := c.letter(c.box())
 		if err := cut.box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||

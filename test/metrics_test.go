@@ -198,10 +198,7 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 		publish(1000)
 		time.Sleep(2 * time.Minute) // the loop turns once a minute, and asks when it was not asked for a minute
 		want("after others came behind it", 1100, 32)
-		lane, err := c.js.Stream(context.Background(), "DELAY_1h")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lane := c.stream("DELAY_1h")
 		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
 			t.Fatal(err)
 		}

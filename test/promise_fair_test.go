@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,12 +56,10 @@ var troubles = map[string]trouble{
 		c.flood(5*holds/2, 1, numbered("delay.1s.silent.%d"))
 	},
 	"silent, many subjects of one stream": func(c *client) {
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		c.create(jetstream.StreamConfig{
 			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true,
 			Storage: jetstream.MemoryStorage, MaxMsgs: 10,
-		}); err != nil {
-			c.t.Fatal(err)
-		}
+		})
 		c.flood(5*holds/2, 1, numbered("delay.1s.fleet.%d.mute"))
 	},
 	"a service that takes 1,000 a second": func(c *client) {
