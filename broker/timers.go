@@ -74,7 +74,8 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	t.sweep.Left(t.stream.Ends(e, f.At))
 }
 
-// beforeUs reports whether an entry was stored before the lane was ours. Nothing fires by a clock that is not known yet.
+// beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
+// is not known.
 func (w *worker) beforeUs(stored leader.Time) bool {
 	began, _ := w.clock.Now(w.timers.began)
 	return !w.clock.Known() || stored.Before(began)

@@ -123,7 +123,11 @@ var foreign = []struct {
 		"levels is arithmetic",
 	},
 	{"delaybroker/broker/message", []string{ofClients, ofServers, "delaybroker/wheel"}, "the contract is pure"},
-	{"delaybroker/broker/timer", []string{ofClients, ofServers, "delaybroker/wheel"}, "the state machine of timers is pure"},
+	{
+		"delaybroker/broker/timer",
+		[]string{ofClients, ofServers, "delaybroker/wheel"},
+		"the state machine of timers is pure",
+	},
 	{
 		"delaybroker/broker/timetable",
 		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},

@@ -54,8 +54,8 @@ func TestReservedHeaders(t *testing.T) {
 	})
 }
 
-// vectors are messages with every reserved header in every spelling: by one route they take a hop, by the other they are
-// refused and retried.
+// vectors are messages with every reserved header in every spelling: by one route they take a hop, by the other they
+// are refused and retried.
 type vectors struct {
 	c        *client
 	start    time.Time

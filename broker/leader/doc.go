@@ -18,6 +18,6 @@
 //
 // The clocks of two servers meet where a stream's creation is compared with a message's timestamp (timer/judge.go,
 // inspect/whereabouts.go), and where records are searched by their time (journal/search.go). Since when all messages
-// are sealed is a server's time, or at first that of whoever provisioned (layout/secret.go). Package lease compares each
-// instance's clock only with itself.
+// are sealed is a server's time, or at first that of whoever provisioned (layout/secret.go). Package lease compares
+// each instance's clock only with itself.
 package leader
