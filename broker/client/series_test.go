@@ -65,8 +65,9 @@ type recurring struct {
 
 func (k recurring) note(what, key string, r client.Receipt, err error) {
 	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
-	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v", what, key,
-		r.Stream, r.Due, kindsOf(err), state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, looking))
+	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v",
+		what, key, r.Stream, r.Due, kindsOf(err),
+		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, looking))
 }
 
 func (k recurring) schedule(key string, opts ...client.Option) {
@@ -83,30 +84,34 @@ func (k recurring) ask(what, key string, do func(context.Context, string, string
 
 // sets sets timers in all the ways there are, and in wrong ones.
 func (k recurring) sets() {
+	ctx := context.Background()
 	k.schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
 		client.Header("X-Mine", "1"))
 	k.schedule("a", client.Every(time.Minute), client.IfAbsent())
 	k.schedule("b", client.Cron("30 2 * * *", "Europe/Berlin"))
-	k.schedule("c", client.Every(time.Hour), client.LastRound(k.began.Add(3*time.Hour)), client.MissedRounds(client.MissedAll))
+	k.schedule("c", client.Every(time.Hour), client.LastRound(k.began.Add(3*time.Hour)),
+		client.MissedRounds(client.MissedAll))
 	k.schedule("d", client.Every(15*time.Minute))
 	for _, wrong := range [][]client.Option{
 		nil, {client.Every(time.Millisecond)}, {client.Cron("0 0 30 2 *", "")}, {client.Cron("@daily", "Berlin")},
-		{client.Every(time.Hour), client.Cron("@daily", "")}, {client.Rounds(2)}, {client.Every(time.Hour), client.Rounds(0)},
+		{client.Every(time.Hour), client.Cron("@daily", "")}, {client.Rounds(2)},
+		{client.Every(time.Hour), client.Rounds(0)},
 		{client.Every(time.Hour), client.Jitter(time.Hour)}, {client.Every(time.Hour), client.MissedRounds("")},
 		{client.Every(time.Hour), client.LastRound(k.began)}, {client.Every(time.Hour), client.ID("x")},
 	} {
 		k.schedule("wrong", wrong...)
 	}
-	r, err := k.c.In(context.Background(), "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour), client.Rounds(2))
+	r, err := k.c.In(ctx, "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour),
+		client.Rounds(2))
 	k.first["e"] = r.Sequence
 	k.note("in", "e", r, err)
-	r, err = k.c.At(context.Background(), "shop.f", k.began.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
+	r, err = k.c.At(ctx, "shop.f", k.began.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
 		client.Rounds(2))
 	k.first["f"] = r.Sequence
 	k.note("at", "f", r, err)
-	_, err = k.c.In(context.Background(), "shop.g", time.Minute, nil, client.Every(time.Hour))
+	_, err = k.c.In(ctx, "shop.g", time.Minute, nil, client.Every(time.Hour))
 	k.note("without a key", "g", client.Receipt{}, err)
-	_, err = k.c.Schedule(context.Background(), "shop.g", nil, client.Every(time.Hour))
+	_, err = k.c.Schedule(ctx, "shop.g", nil, client.Every(time.Hour))
 	k.note("without a key", "g", client.Receipt{}, err)
 }
 
@@ -130,20 +135,21 @@ func (k recurring) verbs() {
 
 // misses pauses timers for rounds that are made up for in each way.
 func (k recurring) misses() {
+	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
 		key := string(missed)
-		if _, err := k.c.Schedule(context.Background(), "shop."+key, nil, client.Key(key), client.Every(4*time.Minute), client.Rounds(4),
+		if _, err := k.c.Schedule(ctx, "shop."+key, nil, client.Key(key), client.Every(4*time.Minute), client.Rounds(4),
 			client.MissedRounds(missed)); err != nil {
 			k.t.Error(err)
 		}
-		if err := k.c.Pause(context.Background(), key, "shop."+key); err != nil {
+		if err := k.c.Pause(ctx, key, "shop."+key); err != nil {
 			k.t.Error(err)
 		}
 		k.pass(time.Second) // or several would be due at one moment
 	}
 	k.pass(19 * time.Minute)
 	for _, key := range []string{"skip", "one", "all"} {
-		err := k.c.Resume(context.Background(), key, "shop."+key)
+		err := k.c.Resume(ctx, key, "shop."+key)
 		k.pass(10 * time.Second)
 		k.note("resumed", key, client.Receipt{}, err)
 	}
