@@ -54,9 +54,19 @@
 // # Who decides
 //
 // The next step of a message is decided in decide.go. The facts that this needs (a refusal, a silence, a level that
-// refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go. A message with a
-// seal that cannot be judged waits for provision/keys.go. The steps of a named timer are decided in alarm/decide.go.
-// The backlogs of several lanes are brought into one order by muster/….
+// refused) are noted in settle.go. The meaning of a target's answer is judged in deliver/evidence.go.
+//
+//	a level refuses a hop        decide.go: afterRefusal, and smaller, which names the level below
+//	a target answers nothing     deliver/evidence.go: whether that is a delivery; decide.go: judgeSilence
+//	a seal cannot be judged      provision/keys.go
+//	a named timer                alarm/decide.go
+//	a timer's next round         alarm/stream.go: Firing, by timetable/rounds.go: Decide
+//	backlogs of several lanes    muster/… brings them into one order
+//	two clocks meet              leader/doc.go says where
+//
+// When a broker dies, its lanes' next owners go by what is stored. A message that was sent, and whose arrival was not
+// committed, is sent again under its id. Whatever is between two steps of a named timer is in package timer, with a
+// test for each.
 //
 // # A new kind of lane
 //

@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/provision"
 	"delaybroker/broker/timer"
@@ -46,7 +47,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	e := t.stream.Policy.ParseTimer(in)
 	before := t.latest[f.Subject]
 	if before == nil || before.Sequence != e.Generation {
-		if a := t.stream.LeftBehind(e, in, t.began); a != nil {
+		if a := t.stream.LeftBehind(e, in); a != nil && w.beforeUs(leader.At(in.At)) {
 			f.request, f.timer = e.Request, a
 			return
 		}
@@ -71,6 +72,13 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		f.problem = nil // it is ours
 	}
 	t.sweep.Left(t.stream.Ends(e, f.At))
+}
+
+// beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
+// is not known.
+func (w *worker) beforeUs(stored leader.Time) bool {
+	began, _ := w.clock.Now(w.timers.began)
+	return !w.clock.Known() || stored.Before(began)
 }
 
 // supersede lets a timer go that was replaced or cancelled, unless its firing is decided, or something of it is on its

@@ -8,6 +8,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 )
@@ -79,5 +80,36 @@ func TestFiredStaysFired(t *testing.T) {
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
 	if f.timer.Stage != alarm.Fired || f.timer.Superseded || f.timer.Entry != 8 {
 		t.Errorf("after a cancel it is %+v", f.timer)
+	}
+}
+
+// TestLeftBehindByTheLeadersClock: a firing that was stored before the lane was ours is looked at, and a later one is
+// left to whoever is at it, whatever our own clock shows. Until the leader has told its time, all firings are earlier.
+func TestLeftBehindByTheLeadersClock(t *testing.T) {
+	now := time.Now()
+	lane := layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}
+	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // the leader's clock
+		for _, tt := range []struct {
+			stored  time.Duration // after the lane became ours
+			unknown bool          // the leader has not told its time
+			looked  bool          // wanted
+		}{
+			{stored: -1, looked: true},
+			{stored: 0},
+			{stored: time.Minute},
+			{stored: -time.Minute, looked: true, unknown: true},
+		} {
+			w := atWork(t, lane, now)
+			w.timers.began, w.clock = now, newLeaderClock(now)
+			if !tt.unknown {
+				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
+			}
+			f := entryRead(w, 9, now.Add(ahead+tt.stored), set.request.FiredHeader(7, "other"))
+			if got := f.timer.Stage == alarm.Doubt; got != tt.looked {
+				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
+					ahead, tt.stored, tt.unknown, got, tt.looked)
+			}
+		}
 	}
 }

@@ -79,6 +79,20 @@ var (
 // literals that are a header block.
 func headersIn(t *testing.T, pkg string) map[string]string {
 	t.Helper()
+	set, files := parsed(t, pkg)
+	h := headers{set: set, constants: make(map[string]string), found: make(map[string]string)}
+	for _, f := range files {
+		ast.Inspect(f, h.noteConstants)
+	}
+	for _, f := range files {
+		ast.Inspect(f, h.look)
+	}
+	return h.found
+}
+
+// parsed is the source of a package, without its tests.
+func parsed(t *testing.T, pkg string) (*token.FileSet, []*ast.File) {
+	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
 	if err != nil {
 		t.Fatalf("go list %s: %v", pkg, err)
@@ -89,7 +103,6 @@ func headersIn(t *testing.T, pkg string) map[string]string {
 	}
 	set := token.NewFileSet()
 	var files []*ast.File
-	constants := make(map[string]string)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -99,63 +112,72 @@ func headersIn(t *testing.T, pkg string) map[string]string {
 			t.Fatal(err)
 		}
 		files = append(files, f)
-		ast.Inspect(f, func(n ast.Node) bool {
-			if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
-				for i, name := range v.Names {
-					if s, ok := literal(v.Values[i]); ok {
-						constants[name.Name] = s
-					}
-				}
-			}
-			return true
-		})
 	}
-	found := make(map[string]string)
-	note := func(name string, at token.Pos) {
-		if !strings.HasSuffix(name, "-") { // that would be a prefix of several
-			found[name] = filepath.Base(set.Position(at).String())
+	return set, files
+}
+
+// headers are the names of headers in a package, and where each is.
+type headers struct {
+	set       *token.FileSet
+	constants map[string]string // by name
+	found     map[string]string
+}
+
+func (h headers) noteConstants(n ast.Node) bool {
+	if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
+		for i, name := range v.Names {
+			if s, ok := literal(v.Values[i]); ok {
+				h.constants[name.Name] = s
+			}
 		}
 	}
-	for _, f := range files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BasicLit:
-				s, ok := literal(n)
-				if ok && headerName.MatchString(s) {
-					note(s, n.Pos())
-				}
-				if _, block, begins := strings.Cut(s, "NATS/1.0"); begins {
-					for _, m := range inBlock.FindAllStringSubmatch(block, -1) {
-						note(m[1], n.Pos())
-					}
-				}
-			case *ast.ValueSpec:
-				for i, name := range n.Names {
-					if low := strings.ToLower(name.Name); i < len(n.Values) &&
-						(strings.HasSuffix(low, "hdr") || strings.HasPrefix(low, "kvop")) {
-						if s, ok := literal(n.Values[i]); ok && headerLike(s) {
-							note(s, n.Pos())
-						}
-					}
-				}
-			case *ast.CallExpr:
-				if !headerFunc.MatchString(called(n.Fun)) {
-					return true
-				}
-				for _, arg := range n.Args {
-					s, ok := literal(arg)
-					if id, named := arg.(*ast.Ident); named {
-						s, ok = constants[id.Name]
-					}
-					if ok && headerLike(s) {
-						note(s, arg.Pos())
-					}
+	return true
+}
+
+func (h headers) note(name string, at token.Pos) {
+	if !strings.HasSuffix(name, "-") { // that would be a prefix of several
+		h.found[name] = filepath.Base(h.set.Position(at).String())
+	}
+}
+
+// look notes the headers in a node: what looks like one, constants named as one, and what is given to a function that
+// takes one.
+func (h headers) look(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		s, ok := literal(n)
+		if ok && headerName.MatchString(s) {
+			h.note(s, n.Pos())
+		}
+		if _, block, begins := strings.Cut(s, "NATS/1.0"); begins {
+			for _, m := range inBlock.FindAllStringSubmatch(block, -1) {
+				h.note(m[1], n.Pos())
+			}
+		}
+	case *ast.ValueSpec:
+		for i, name := range n.Names {
+			if low := strings.ToLower(name.Name); i < len(n.Values) &&
+				(strings.HasSuffix(low, "hdr") || strings.HasPrefix(low, "kvop")) {
+				if s, ok := literal(n.Values[i]); ok && headerLike(s) {
+					h.note(s, n.Pos())
 				}
 			}
+		}
+	case *ast.CallExpr:
+		if !headerFunc.MatchString(called(n.Fun)) {
 			return true
-		})
+		}
+		for _, arg := range n.Args {
+			s, ok := literal(arg)
+			if id, named := arg.(*ast.Ident); named {
+				s, ok = h.constants[id.Name]
+			}
+			if ok && headerLike(s) {
+				h.note(s, arg.Pos())
+			}
+		}
 	}
-	return found
+	return true
 }
 
 func literal(e ast.Expr) (string, bool) {

@@ -27,38 +27,16 @@ func TestAlarmClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock := &snippets.Alarms{Delays: delays, Tries: 3}
-		start, rung := time.Now(), make(map[string][]time.Duration)
-		_, err = c.nc.Subscribe("alarms.ring", func(m *nats.Msg) {
-			go func() { // it asks for the next one
-				if err := clock.Handle(ctx, m, func(a snippets.Alarm) error {
-					rung[a.ID] = append(rung[a.ID], time.Since(start))
-					if a.ID == "deaf" {
-						return errors.New("nobody gets up")
-					}
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-			}()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := func(id string, after, latest time.Duration) {
-			t.Helper()
-			a := snippets.Alarm{App: "kitchen", ID: id, At: start.Add(after), Latest: start.Add(latest)}
-			if err := clock.Set(ctx, a); err != nil {
-				t.Error(err)
-			}
-		}
+		start := time.Now()
+		rung := c.rings(clock)
 		const hour = time.Hour
 		for range 2 { // what is asked for twice is there once
-			set("egg", hour, 2*hour)
-			set("cancelled", hour, 2*hour)
-			set("changed", hour, 3*hour)
-			set("now", hour, 2*hour)
-			set("deaf", hour, hour+5*time.Minute) // which leaves no time for the third try
-			set("missed", hour+10*time.Minute, hour+20*time.Minute)
+			for _, a := range alarmsFrom(start) {
+				a.App = "kitchen"
+				if err := clock.Set(ctx, a); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 		time.Sleep(30 * time.Minute)
 		b.stop()
@@ -92,19 +70,59 @@ func TestAlarmClock(t *testing.T) {
 			"egg": {hour}, "changed": {2 * hour}, "now": {hour / 2},
 			"deaf": {hour, hour + time.Minute, hour + 3*time.Minute},
 		}
-		for id, at := range want {
-			if got := rung[id]; len(got) != len(at) {
-				t.Errorf("%s rang at %v, want %v", id, got, at)
-				continue
-			}
-			for n := range at {
-				if late := rung[id][n] - at[n]; late < 0 || late > time.Second {
-					t.Errorf("%s rang at %v, want %v", id, rung[id], at)
-				}
-			}
-		}
-		if len(rung) != len(want) {
-			t.Errorf("rung: %v, want %v", rung, want)
-		}
+		checkRung(t, rung, want)
 	})
+}
+
+func alarmsFrom(start time.Time) []snippets.Alarm {
+	const hour = time.Hour
+	return []snippets.Alarm{
+		{ID: "egg", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "cancelled", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "changed", At: start.Add(hour), Latest: start.Add(3 * hour)},
+		{ID: "now", At: start.Add(hour), Latest: start.Add(2 * hour)},
+		{ID: "deaf", At: start.Add(hour), Latest: start.Add(hour + 5*time.Minute)}, // no time for the third try
+		{ID: "missed", At: start.Add(hour + 10*time.Minute), Latest: start.Add(hour + 20*time.Minute)},
+	}
+}
+
+// rings lets the alarms ring, and notes when each does, from now on. Whoever should get up for "deaf" does not.
+func (c *client) rings(clock *snippets.Alarms) map[string][]time.Duration {
+	c.t.Helper()
+	start, rung := time.Now(), make(map[string][]time.Duration)
+	if _, err := c.nc.Subscribe("alarms.ring", func(m *nats.Msg) {
+		go func() { // it asks for the next one
+			if err := clock.Handle(context.Background(), m, func(a snippets.Alarm) error {
+				rung[a.ID] = append(rung[a.ID], time.Since(start))
+				if a.ID == "deaf" {
+					return errors.New("nobody gets up")
+				}
+				return nil
+			}); err != nil {
+				c.t.Error(err)
+			}
+		}()
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+	return rung
+}
+
+// checkRung wants each alarm to have rung at its times, or up to a second later, and no other.
+func checkRung(t *testing.T, rung, want map[string][]time.Duration) {
+	t.Helper()
+	for id, at := range want {
+		if got := rung[id]; len(got) != len(at) {
+			t.Errorf("%s rang at %v, want %v", id, got, at)
+			continue
+		}
+		for n := range at {
+			if late := rung[id][n] - at[n]; late < 0 || late > time.Second {
+				t.Errorf("%s rang at %v, want %v", id, rung[id], at)
+			}
+		}
+	}
+	if len(rung) != len(want) {
+		t.Errorf("rung: %v, want %v", rung, want)
+	}
 }

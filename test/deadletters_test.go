@@ -152,11 +152,9 @@ func TestResentOnce(t *testing.T) {
 		c.publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
 		in := c.subscribe("orders.>")
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		c.create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		cut := connected(t, s.Connect(nats.UserInfo("cut", "c")))
 		l := c.letter(c.box())
 		if err := cut.box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
@@ -187,17 +185,9 @@ func TestResentOnce(t *testing.T) {
 // right to create consumers would do the same, with the deliver subject.
 func TestTenantReadsItsDeadLetters(t *testing.T) {
 	t.Parallel()
-	tenant := func(name string) *server.User {
-		return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>",
-				"$JS.ACK.DELAY_DEAD." + name + ".>"}},
-			Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>",
-				"_INBOX_" + name + ".>"}},
-		}}
-	}
 	opts := server.Options{
 		NoAuthUser: "broker",
-		Users:      []*server.User{{Username: "broker", Password: "b"}, tenant("orders"), tenant("payments")},
+		Users:      []*server.User{{Username: "broker", Password: "b"}, letterReader("orders"), letterReader("payments")},
 	}
 	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
@@ -225,19 +215,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for name, c := range tenants {
-			want := []string{
-				"delaydead.bad_time." + name + ".expire: unreadable of " + name,
-				"delaydead.undelivered." + name + ".expire: refused of " + name,
-			}
-			if got := told(live[name].all()); !slices.Equal(got, want) {
-				t.Errorf("%s sees %q, want %q", name, got, want)
-			}
-			if got := told(c.pushed("_INBOX_" + name + ".dead")); !slices.Equal(got, want) {
-				t.Errorf("%s reads %q, want %q", name, got, want)
-			}
-			if again := c.pushed("_INBOX_" + name + ".dead"); len(again) > 0 {
-				t.Errorf("%s reads %q again, which it has acknowledged", name, told(again))
-			}
+			c.checkOwnLetters(name, live[name])
 		}
 		for _, other := range others {
 			if got := other.all(); len(got) > 0 {
@@ -256,6 +234,34 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			t.Errorf("%d letters, want 4: reading removes none", len(left))
 		}
 	})
+}
+
+// letterReader is a tenant that may read its dead letters.
+func letterReader(name string) *server.User {
+	return &server.User{Username: name, Password: name, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{"delay.*." + name + ".>", "delayin.*." + name + ".>",
+			"$JS.ACK.DELAY_DEAD." + name + ".>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{name + ".>", "delaydead.*." + name + ".>",
+			"_INBOX_" + name + ".>"}},
+	}}
+}
+
+// checkOwnLetters wants a tenant to have seen its two letters as they came, and to read them once.
+func (c *client) checkOwnLetters(name string, live *inbox) {
+	c.t.Helper()
+	want := []string{
+		"delaydead.bad_time." + name + ".expire: unreadable of " + name,
+		"delaydead.undelivered." + name + ".expire: refused of " + name,
+	}
+	if got := told(live.all()); !slices.Equal(got, want) {
+		c.t.Errorf("%s sees %q, want %q", name, got, want)
+	}
+	if got := told(c.pushed("_INBOX_" + name + ".dead")); !slices.Equal(got, want) {
+		c.t.Errorf("%s reads %q, want %q", name, got, want)
+	}
+	if again := c.pushed("_INBOX_" + name + ".dead"); len(again) > 0 {
+		c.t.Errorf("%s reads %q again, which it has acknowledged", name, told(again))
+	}
 }
 
 // tryOthersLetters asks, as orders, for what only an operator may, with answers to the other tenant.

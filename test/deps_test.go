@@ -93,104 +93,121 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+// The beginnings of import paths.
+const (
+	ofClients = "github.com/nats-io/nats.go"
+	ofServers = "github.com/nats-io/nats-server/"
+	ofMetrics = "github.com/prometheus/"
+	ofSpans   = "go.opentelemetry.io/"
+)
+
+// ofCommands is what only commands depend on.
+var ofCommands = []string{
+	ofServers, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/",
+}
+
+// foreign says what a package must not depend on, directly or otherwise, and why.
+var foreign = []struct {
+	pkg  string
+	must []string
+	why  string
+}{
+	{
+		"delaybroker/wheel",
+		[]string{ofClients, ofServers, "delaybroker/levels", "delaybroker/broker"},
+		"the wheel orders by time and knows nothing else",
+	},
+	{
+		"delaybroker/levels",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker"},
+		"levels is arithmetic",
+	},
+	{"delaybroker/broker/message", []string{ofClients, ofServers, "delaybroker/wheel"}, "the contract is pure"},
+	{
+		"delaybroker/broker/timer",
+		[]string{ofClients, ofServers, "delaybroker/wheel"},
+		"the state machine of timers is pure",
+	},
+	{
+		"delaybroker/broker/timetable",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
+		"a time table is arithmetic",
+	},
+	{
+		"delaybroker/broker/ratelog",
+		[]string{ofClients, ofServers, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
+		"a log needs the standard library",
+	},
+	{
+		"delaybroker/broker/leader",
+		[]string{ofClients, ofServers, "delaybroker/wheel", "delaybroker/broker/message"},
+		"a clock is arithmetic",
+	},
+	{
+		"delaybroker/broker/deliver",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/lease"},
+		"a target is reached without knowing lanes",
+	},
+	{
+		"delaybroker/broker/lease",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+		"ownership knows lanes by name",
+	},
+	{
+		"delaybroker/broker/control",
+		[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
+		"a verdict is a publish, which needs no broker",
+	},
+	{
+		"delaybroker/broker/alarm",
+		[]string{"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox"},
+		"the worker carries out what is decided about timers",
+	},
+	{
+		"delaybroker/broker/conf",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
+		"a configuration is checked without streams",
+	},
+	{
+		"delaybroker/broker/provision",
+		[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/figures"},
+		"streams are made without reading them",
+	},
+	{"delaybroker/broker", []string{ofMetrics}, "the engine counts, and broker/metrics shows"},
+	{"delaybroker/broker", []string{ofSpans}, "the engine says how messages end, and broker/trace makes spans of it"},
+	{
+		"delaybroker/broker",
+		[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},
+		"what is measured does not know of the measuring",
+	},
+	{
+		"delaybroker/broker/bench",
+		[]string{"delaybroker/wheel", "delaybroker/broker/lane", "delaybroker/broker/lease", "delaybroker/broker/deliver"},
+		"the measuring knows the contract, not the engine",
+	},
+	{
+		"delaybroker/broker/inspect",
+		[]string{ofMetrics, "github.com/jedib0t/", "golang.org/x/term"},
+		"what the verbs know is printed by the command",
+	},
+	{"delaybroker/broker/...", ofCommands, "the engine is a library"},
+	{
+		"delaybroker/cmd/terminal",
+		[]string{ofServers, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
+		"what draws knows neither flags nor settings",
+	},
+	{
+		"delaybroker/cmd/process",
+		[]string{"github.com/spf13/"},
+		"what serves knows no verbs",
+	},
+	{"delaybroker/cmd/...", []string{ofMetrics + "prometheus"}, "Prometheus itself is for tests of rules"},
+}
+
 // TestForeignImports keeps what is pure free of NATS, and the engine free of what only a command needs.
 func TestForeignImports(t *testing.T) {
 	t.Parallel()
-	const (
-		client     = "github.com/nats-io/nats.go"
-		server     = "github.com/nats-io/nats-server/"
-		prometheus = "github.com/prometheus/"
-		telemetry  = "go.opentelemetry.io/"
-	)
-	command := []string{server, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/"}
-	for _, rule := range []struct {
-		pkg  string
-		must []string // not to depend on, directly or otherwise
-		why  string
-	}{
-		{
-			"delaybroker/wheel",
-			[]string{client, server, "delaybroker/levels", "delaybroker/broker"},
-			"the wheel orders by time and knows nothing else",
-		},
-		{"delaybroker/levels", []string{client, server, "delaybroker/wheel", "delaybroker/broker"}, "levels is arithmetic"},
-		{"delaybroker/broker/message", []string{client, server, "delaybroker/wheel"}, "the contract is pure"},
-		{"delaybroker/broker/timer", []string{client, server, "delaybroker/wheel"}, "the state machine of timers is pure"},
-		{
-			"delaybroker/broker/timetable",
-			[]string{client, server, "delaybroker/wheel", "delaybroker/broker/message"},
-			"a time table is arithmetic",
-		},
-		{
-			"delaybroker/broker/ratelog",
-			[]string{client, server, "delaybroker/levels", "delaybroker/wheel", "delaybroker/broker/message"},
-			"a log needs the standard library",
-		},
-		{
-			"delaybroker/broker/leader",
-			[]string{client, server, "delaybroker/wheel", "delaybroker/broker/message"},
-			"a clock is arithmetic",
-		},
-		{
-			"delaybroker/broker/deliver",
-			[]string{"delaybroker/broker/lane", "delaybroker/broker/lease"},
-			"a target is reached without knowing lanes",
-		},
-		{
-			"delaybroker/broker/lease",
-			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
-			"ownership knows lanes by name",
-		},
-		{
-			"delaybroker/broker/control",
-			[]string{"delaybroker/broker/lease", "delaybroker/broker/deliver"},
-			"a verdict is a publish, which needs no broker",
-		},
-		{
-			"delaybroker/broker/alarm",
-			[]string{"delaybroker/wheel", "delaybroker/broker/lease", "delaybroker/broker/outbox", "delaybroker/broker/mailbox"},
-			"the worker carries out what is decided about timers",
-		},
-		{
-			"delaybroker/broker/conf",
-			[]string{"delaybroker/broker/lane", "delaybroker/broker/layout"},
-			"a configuration is checked without streams",
-		},
-		{
-			"delaybroker/broker/provision",
-			[]string{"delaybroker/broker/lane", "delaybroker/broker/pause", "delaybroker/broker/figures"},
-			"streams are made without reading them",
-		},
-		{"delaybroker/broker", []string{prometheus}, "the engine counts, and broker/metrics shows"},
-		{"delaybroker/broker", []string{telemetry}, "the engine says how messages end, and broker/trace makes spans of it"},
-		{
-			"delaybroker/broker",
-			[]string{"delaybroker/broker/bench", "github.com/HdrHistogram/"},
-			"what is measured does not know of the measuring",
-		},
-		{
-			"delaybroker/broker/bench",
-			[]string{"delaybroker/wheel", "delaybroker/broker/lane", "delaybroker/broker/lease", "delaybroker/broker/deliver"},
-			"the measuring knows the contract, not the engine",
-		},
-		{
-			"delaybroker/broker/inspect",
-			[]string{prometheus, "github.com/jedib0t/", "golang.org/x/term"},
-			"what the verbs know is printed by the command",
-		},
-		{"delaybroker/broker/...", command, "the engine is a library"},
-		{
-			"delaybroker/cmd/terminal",
-			[]string{server, "github.com/spf13/", "github.com/kelseyhightower/envconfig"},
-			"what draws knows neither flags nor settings",
-		},
-		{
-			"delaybroker/cmd/process",
-			[]string{"github.com/spf13/"},
-			"what serves knows no verbs",
-		},
-		{"delaybroker/cmd/...", []string{prometheus + "prometheus"}, "Prometheus itself is for tests of rules"},
-	} {
+	for _, rule := range foreign {
 		for dep := range strings.FieldsSeq(list(t, "-deps", rule.pkg)) {
 			if i := slices.IndexFunc(rule.must, func(not string) bool {
 				return dep == not || strings.HasPrefix(dep, strings.TrimSuffix(not, "/")+"/")

@@ -125,10 +125,7 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 	t.Parallel()
 	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
 	asTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *client) {
-		if _, err := admin.js.CreateStream(context.Background(),
-			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true}); err != nil {
-			t.Fatal(err)
-		}
+		admin.create(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.own.>"}, AllowDirect: true})
 		got := payments.subscribe("payments.>")
 		now := time.Now().UTC().Format(time.RFC3339Nano)
 		state := []string{
@@ -169,21 +166,27 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 		if forged < 2 {
 			t.Errorf("%d letters were put among the dead ones, want at least 2 for the test to mean something", forged)
 		}
-		box := admin.box()
-		all := admin.letters(box)
-		for _, l := range all {
-			if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
-				time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
-				t.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
-			}
-		}
-		if len(all) < 8 {
-			t.Errorf("only %d letters", len(all))
+		if n := admin.checkUnproven(); n < 8 {
+			t.Errorf("only %d letters", n)
 		}
 		if time.Sleep(time.Minute); len(got.all()) > 0 {
 			t.Error("a forged letter was delivered")
 		}
 	})
+}
+
+// checkUnproven wants no dead letter to be resent, because none is a broker's, and returns how many there are.
+func (c *client) checkUnproven() int {
+	c.t.Helper()
+	box := c.box()
+	all := c.letters(box)
+	for _, l := range all {
+		if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
+			time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
+			c.t.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
+		}
+	}
+	return len(all)
 }
 
 // TestUnknownKeyIsLookedFor: another instance that provisioned at the same time may have stored a key which this
@@ -197,10 +200,7 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 		in := c.subscribe("orders.>")
 		ctx := context.Background()
 		const theirs = "a secret of another instance"
-		letters, err := c.js.Stream(ctx, "DELAY_DEAD")
-		if err != nil {
-			t.Fatal(err)
-		}
+		letters := c.stream("DELAY_DEAD")
 		cfg := letters.CachedInfo().Config
 		cfg.Metadata["delaybroker.secret"] = theirs
 		if _, err := c.js.UpdateStream(ctx, cfg); err != nil {
@@ -315,9 +315,7 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 			c.publish("delayin.70s.orders.x", stream)
 			time.Sleep(time.Second) // it is in DELAY_1m now, sealed
 			b.stop()
-			if err := c.js.DeleteStream(context.Background(), stream); err != nil {
-				t.Fatal(err)
-			}
+			c.remove(stream)
 			b = startBroker(t, s, cfg)
 			if got := secrets(); fmt.Sprint(len(got), len(before)) != "1 1" ||
 				!slices.Equal(sortedKeys(got), sortedKeys(before)) {
@@ -437,10 +435,7 @@ func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
 	for _, secrets := range [][]string{nil, {own}} {
 		asTenants(t, broker.Config{Secrets: secrets}, []string{"$JS.API.STREAM.INFO.*"},
 			func(t *testing.T, admin, orders, _ *client) {
-				st, err := orders.js.Stream(context.Background(), "DELAY_INTAKE")
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := orders.stream("DELAY_INTAKE")
 				metadata := st.CachedInfo().Config.Metadata
 				if has := metadata["delaybroker.secret"] != ""; has != (secrets == nil) {
 					t.Errorf("with DELAY_SECRET %q the metadata is %v", secrets, metadata)
@@ -461,9 +456,7 @@ func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
 func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *client) {
-		if err := admin.js.DeleteStream(context.Background(), "DELAY_DEAD"); err != nil {
-			t.Fatal(err)
-		}
+		admin.remove("DELAY_DEAD")
 		if _, err := orders.nc.Subscribe("delaydead.*.orders.>", func(m *nats.Msg) {
 			if string(m.Data) == "forged" {
 				return // the forged requests become dead letters too: answering those would never end
@@ -490,10 +483,7 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("payments.>")
 		ack := c.publish("delayin.2m.payments.x", "victim")
-		st, err := c.js.Stream(context.Background(), ack.Stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := c.stream(ack.Stream)
 		m, err := st.GetMsg(context.Background(), ack.Sequence)
 		if err != nil {
 			t.Fatal(err)

@@ -48,6 +48,9 @@ func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := api.Flush(); err != nil { // or the first request may find nobody
+		t.Fatal(err)
+	}
 }
 
 // mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A

@@ -127,11 +127,7 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 
 		c.target("NOBODY", "nobody.>")
 		time.Sleep(300 * time.Millisecond)
-		for key := range want {
-			if strings.Contains(key, "RETRY") {
-				delete(want, key)
-			}
-		}
+		maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, "RETRY") })
 		maps.Copy(want, map[string]float64{
 			"lane_delivered_total DELAY_RETRY_1s": 1,
 			"deliveries_total delivered":          4,
@@ -143,32 +139,34 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 		time.Sleep(time.Second)
 		wantFigures(t, "when that is committed", scrape(t, i), want, sizes...)
 
-		// The server stops. The age of what becomes due meanwhile is exact, although nothing can be delivered.
-		s.Stop()
-		time.Sleep(61500 * time.Millisecond) // three seconds after they were published
-		got = scrape(t, i)
-		want["lane_overdue_seconds DELAY_1m"] = 4.5
-		wantFigures(t, "cut off", got, want, append(sizes, "link_reconnects")...)
-		s.Start()
-		time.Sleep(time.Second)
-		for key := range want {
-			if strings.Contains(key, "DELAY_1m") {
-				delete(want, key)
-			}
-		}
-		maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6,
-			"lateness_seconds level count": 5})
-		got = scrape(t, i)
-		if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
-			t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)
-		}
-		wantFigures(t, "back again", got, want, append(sizes, "link_reconnects", "lateness_seconds level sum")...)
-		for _, link := range []string{"read", "write", "deliver", "control"} {
-			if n := scrape(t, i)["link_reconnects_total "+link]; n != 1 {
-				t.Errorf("%s: %v reconnects, want 1", link, n)
-			}
-		}
+		checkMetricsCutOff(t, s, i, want)
 	})
+}
+
+// checkMetricsCutOff stops the server for a while. The age of what becomes due meanwhile is exact, although nothing can
+// be delivered.
+func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *instance, want map[string]float64) {
+	t.Helper()
+	s.Stop()
+	time.Sleep(61500 * time.Millisecond) // three seconds after they were published
+	got := scrape(t, i)
+	want["lane_overdue_seconds DELAY_1m"] = 4.5
+	wantFigures(t, "cut off", got, want, append(sizes, "link_reconnects")...)
+	s.Start()
+	time.Sleep(time.Second)
+	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, "DELAY_1m") })
+	maps.Copy(want, map[string]float64{"lane_delivered_total DELAY_1m": 2, "deliveries_total delivered": 6,
+		"lateness_seconds level count": 5})
+	got = scrape(t, i)
+	if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
+		t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)
+	}
+	wantFigures(t, "back again", got, want, append(sizes, "link_reconnects", "lateness_seconds level sum")...)
+	for _, link := range []string{"read", "write", "deliver", "control"} {
+		if n := scrape(t, i)["link_reconnects_total "+link]; n != 1 {
+			t.Errorf("%s: %v reconnects, want 1", link, n)
+		}
+	}
 }
 
 // TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds as many messages as it may.
@@ -200,10 +198,7 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 		publish(1000)
 		time.Sleep(2 * time.Minute) // the loop turns once a minute, and asks when it was not asked for a minute
 		want("after others came behind it", 1100, 32)
-		lane, err := c.js.Stream(context.Background(), "DELAY_1h")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lane := c.stream("DELAY_1h")
 		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
 			t.Fatal(err)
 		}

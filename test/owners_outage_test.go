@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -72,13 +71,7 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 		checkOwned(t, []int{3, 3, 4}, a, b, d)
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
-		st, err := c.js.Stream(context.Background(), "DELAY_OWNERS")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := st.Purge(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		c.purge("DELAY_OWNERS")
 		time.Sleep(10 * time.Second)
 		d.crash()
 		sent := 0
@@ -118,9 +111,7 @@ func TestOwnersGone(t *testing.T) {
 		checkOwned(t, []int{5, 5}, a, b)
 		c := newClient(t, s)
 		in := c.subscribe("ui.>")
-		if err := c.js.DeleteStream(context.Background(), "DELAY_OWNERS"); err != nil {
-			t.Fatal(err)
-		}
+		c.remove("DELAY_OWNERS")
 		for i := range 600 {
 			c.publish("delay.1s.ui.x", fmt.Sprint(i))
 			time.Sleep(time.Second)

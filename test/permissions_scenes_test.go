@@ -39,26 +39,8 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	defer stop()
-	var early *jetstream.PubAck
-	for _, subject := range []string{
-		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x",
-		"delayin.9s.payments.late", "delayin.100ms.payments.early",
-	} {
-		if early, err = s.js.Publish(ctx, subject, nil); err != nil {
-			return err
-		}
-	}
-	for _, wait := range []string{"1s", "3m"} {
-		m := &nats.Msg{Subject: "delaytimer." + wait + ".payments.timer", Header: nats.Header{"Delay-For": {wait}}}
-		if _, err := s.js.PublishMsg(ctx, m); err != nil {
-			return err
-		}
-	}
-	if _, err := s.js.Publish(ctx, "delaytimer.bad.payments.timer", nil); err != nil {
-		return err
-	}
-	tenant := s.JetStream(s.Connect(natstest.Everything(), nats.CustomInboxPrefix("_INBOX_orders")))
-	if err := s.schedule(ctx, tenant, "orders.stored.plan"); err != nil {
+	early, err := s.askFor(ctx)
+	if err != nil {
 		return err
 	}
 	time.Sleep(8 * time.Second) // "early" has been delivered and "late", before it, has not
@@ -92,6 +74,29 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	return s.checkClean(ctx)
+}
+
+// askFor asks for deliveries of all kinds. It returns the acknowledgement of the one that is due first.
+func (s *stage) askFor(ctx context.Context) (early *jetstream.PubAck, err error) {
+	for _, subject := range []string{
+		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x",
+		"delayin.9s.payments.late", "delayin.100ms.payments.early",
+	} {
+		if early, err = s.js.Publish(ctx, subject, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, wait := range []string{"1s", "3m"} {
+		m := &nats.Msg{Subject: "delaytimer." + wait + ".payments.timer", Header: nats.Header{"Delay-For": {wait}}}
+		if _, err := s.js.PublishMsg(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := s.js.Publish(ctx, "delaytimer.bad.payments.timer", nil); err != nil {
+		return nil, err
+	}
+	tenant := s.JetStream(s.Connect(natstest.Everything(), nats.CustomInboxPrefix("_INBOX_orders")))
+	return early, s.schedule(ctx, tenant, "orders.stored.plan")
 }
 
 // schedule asks for a schedule as a client of the server's own scheduling does.

@@ -53,10 +53,7 @@ func TestCommitOfAnOldLook(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		armed.Store(true)
 		time.Sleep(6 * time.Second)
-		stream, err := c.js.Stream(context.Background(), "DELAY_10s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := c.stream("DELAY_10s")
 		if got := stream.CachedInfo().State.Msgs; got != 60 {
 			t.Errorf("%d of 60 new messages are stored while they wait", got)
 		}

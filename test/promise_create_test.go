@@ -82,9 +82,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 			t.Parallel()
 			bubble(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
 				c := asAll(t, s, "1s 5s 1m")
-				if err := c.js.DeleteStream(t.Context(), tt.gone); err != nil {
-					t.Fatal(err)
-				}
+				c.remove(tt.gone)
 				log := newCountingLog()
 				began := time.Now()
 				b := launchBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 1m"), MaxOwners: 3, Log: slog.New(log)},

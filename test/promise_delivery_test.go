@@ -211,10 +211,7 @@ func TestTTL(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{})
 		c := newClient(t, s)
-		if _, err := c.js.CreateStream(context.Background(),
-			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true}); err != nil {
-			t.Fatal(err)
-		}
+		c.create(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true})
 		c.publish("delay.1h.orders.x", "x", message.HeaderTTL, "10s")
 		time.Sleep(time.Hour + 9*time.Second)
 		if got := bodies(c.arrivals("ORDERS")); got != "x" {
@@ -301,10 +298,7 @@ func TestPendingLimits(t *testing.T) {
 		}
 		b.stop()
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), MaxPending: 10})
-		level, err := c.js.Stream(context.Background(), "DELAY_10m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		level := c.stream("DELAY_10m")
 		if info := level.CachedInfo(); info.State.Msgs != 100 || info.Config.MaxMsgs != 10 {
 			t.Errorf("the level holds %d and may hold %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
 		}

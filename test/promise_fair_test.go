@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +16,10 @@ import (
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
+
+// holds is how many messages a lane may hold in memory here. It is the smallest window of package deliver, so that each
+// group has the same share as with the defaults.
+const holds = 2 << 10
 
 // trouble is a flood for a target that is not well: more than a lane may hold, due in a second.
 type trouble func(c *client)
@@ -50,22 +53,18 @@ var troubles = map[string]trouble{
 	},
 	"silent, many subjects of one prefix": func(c *client) {
 		c.silent("silent.>")
-		c.flood(10_000, 1, numbered("delay.1s.silent.%d"))
+		c.flood(5*holds/2, 1, numbered("delay.1s.silent.%d"))
 	},
 	"silent, many subjects of one stream": func(c *client) {
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		c.create(jetstream.StreamConfig{
 			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true,
 			Storage: jetstream.MemoryStorage, MaxMsgs: 10,
-		}); err != nil {
-			c.t.Fatal(err)
-		}
-		c.flood(10_000, 1, numbered("delay.1s.fleet.%d.mute"))
+		})
+		c.flood(5*holds/2, 1, numbered("delay.1s.fleet.%d.mute"))
 	},
 	"a service that takes 1,000 a second": func(c *client) {
 		c.slowService("svc.x", 1000)
-		for range 10 {
-			c.many("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
-		}
+		c.many("delay.1s.svc.x", 5*holds/2, message.HeaderDeliver, "request")
 	},
 }
 
@@ -103,7 +102,7 @@ func (c *client) slowService(subject string, perSecond int) {
 	}()
 }
 
-// TestFloodSlowsNobody floods a lane. In the same lane there are twenty messages a second for a healthy target, before,
+// TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
 // during and after the flood. 99 of 100 of them come the moment they are due, as they do without a flood. They wait
 // only when a flood begins and fills the lane's memory: at most a second for each flood that is answered, a quarter of
 // a second for each that is not, and as long again for the lane to catch up.
@@ -139,18 +138,18 @@ type flood struct {
 // slowsNobody wants a healthy target to get its messages in time, beside the flood.
 func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 	t.Helper()
-	count := 4000 // of which one in a hundred may wait
+	count := 2000 // so that one in a hundred is two seconds
 	if len(f.these) > 1 {
-		count = 6000
+		count = 3000 // three
 	}
-	startBroker(t, s, broker.Config{HoldMessages: 4 << 10, HoldBytes: 32 << 20})
+	startBroker(t, s, broker.Config{HoldMessages: holds, HoldBytes: 32 << 20})
 	c, healthy := newClient(t, s), newClient(t, s)
 	c.target("ORDERS", "orders.>")
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
 		for i := range count {
 			healthy.publish("delay.1s.orders.x", fmt.Sprint(i))
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 	})
 	time.Sleep(2 * time.Second)

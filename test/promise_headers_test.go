@@ -33,91 +33,94 @@ func TestReservedHeaders(t *testing.T) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 3s 7s 30s"), Attempts: 2, RetryLadder: ladder(t, "5s")})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
-		raw := dialRaw(t, s)
-		start := time.Now()
-		type vector struct{ what, block string }
-		sent := make(map[string]vector) // by body
-		route := make(map[string]int)   // which publish
-		for _, way := range poison.Ways {
-			for _, line := range poison.Headers {
-				v := vector{line + ", " + way.Name, "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" +
-					way.Write(line) + "\r\n\r\n"}
-				for name, subject := range map[string]string{"hop ": "delayin.10s.orders.x",
-					"retry ": "delay.1s.nobody.x"} {
-					body := name + v.what
-					sent[body] = v
-					route[body] = raw.publish(subject, v.block, body)
-				}
-			}
-		}
-		stored := raw.accepted()
-		accepted := make(map[string]bool)
-		for body, n := range route {
-			if accepted[body] = stored[n]; stored[n] {
-				continue
-			}
-			// A stream may refuse only the server's own headers, in the server's spelling.
-			if !slices.ContainsFunc(rawLines(sent[body].block, "\r\n"),
-				func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
-				t.Errorf("%q was not stored", body)
-			}
-		}
-
-		// check compares the messages in a stream with those that were accepted for one route.
-		check := func(stream, route string, due time.Duration, set []string, suffix string) {
-			t.Helper()
-			seen := make(map[string]bool)
-			for _, m := range c.rawMessages(stream) {
-				if !strings.HasPrefix(m.body, route) {
-					continue
-				}
-				if seen[m.body] || !accepted[m.body] {
-					t.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
-				}
-				seen[m.body] = true
-				// The client's own id is passed on in a header of ours.
-				allowed := set
-				if slices.ContainsFunc(rawLines(sent[m.body].block, "\n"),
-					func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
-					allowed = append(slices.Clone(set), "delay-msg-id")
-				}
-				for _, eol := range []string{"\r\n", "\n"} {
-					checkRaw(t, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol),
-						rawLines(m.block, eol), allowed, start.Add(due), suffix)
-				}
-			}
-			for body, ok := range accepted {
-				if ok && strings.HasPrefix(body, route) && !seen[body] {
-					t.Errorf("%s does not hold %q", stream, body)
-				}
-			}
-		}
-		all := 0
-		for _, ok := range accepted {
-			if ok {
-				all++
-			}
-		}
-		if most := 2 * len(poison.Ways) * len(poison.Headers); all < most*3/4 || all == most {
-			t.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, most)
-		}
+		v := vectors{c: c, start: time.Now(), blocks: make(map[string]string), accepted: make(map[string]bool)}
+		v.publish(dialRaw(t, s))
 
 		target := []string{"nats-msg-id", "delay-id", "delay-due", "delay-accepted"}
 		hop := append(slices.Clone(target), "delay-format", "delay-hop", "delay-subject", "delay-seal")
 		failed := []string{"delay-attempts", "delay-first-failure", "delay-last-failure"}
-		check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
+		v.check("DELAY_7s", "hop ", 10*time.Second, hop, "/1")
 		time.Sleep(time.Second)
 		retry := slices.Concat(hop, failed, []string{"delay-retry-at", "delay-last-error", "delay-attempts-allowed"})
-		check("DELAY_RETRY_5s", "retry ", time.Second, retry, "/1")
+		v.check("DELAY_RETRY_5s", "retry ", time.Second, retry, "/1")
 		time.Sleep(time.Minute)
-		check("ORDERS", "hop ", 10*time.Second, target, "")
-		check("DELAY_DEAD", "retry ", time.Second,
+		v.check("ORDERS", "hop ", 10*time.Second, target, "")
+		v.check("DELAY_DEAD", "retry ", time.Second,
 			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
 		c.checkEmptyLanes()
 		if letters := c.dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
 			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
 		}
 	})
+}
+
+// vectors are messages with every reserved header in every spelling: by one route they take a hop, by the other they
+// are refused and retried.
+type vectors struct {
+	c        *client
+	start    time.Time
+	blocks   map[string]string // the headers of each, by its body
+	accepted map[string]bool   // by body
+}
+
+func (v vectors) publish(raw *rawConn) {
+	v.c.t.Helper()
+	numbers := make(map[string]int) // which publish, by body
+	for _, way := range poison.Ways {
+		for _, line := range poison.Headers {
+			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + way.Write(line) + "\r\n\r\n"
+			for route, subject := range map[string]string{"hop ": "delayin.10s.orders.x", "retry ": "delay.1s.nobody.x"} {
+				body := route + line + ", " + way.Name
+				v.blocks[body] = block
+				numbers[body] = raw.publish(subject, block, body)
+			}
+		}
+	}
+	stored, all := raw.accepted(), 0
+	for body, n := range numbers {
+		if v.accepted[body] = stored[n]; stored[n] {
+			all++
+			continue
+		}
+		// A stream may refuse only the server's own headers, in the server's spelling.
+		if !slices.ContainsFunc(rawLines(v.blocks[body], "\r\n"),
+			func(h rawHeader) bool { return strings.HasPrefix(h.name, "Nats-") }) {
+			v.c.t.Errorf("%q was not stored", body)
+		}
+	}
+	if most := 2 * len(poison.Ways) * len(poison.Headers); all < most*3/4 || all == most {
+		v.c.t.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, most)
+	}
+}
+
+// check compares the messages in a stream with those that were accepted for one route.
+func (v vectors) check(stream, route string, due time.Duration, set []string, suffix string) {
+	v.c.t.Helper()
+	seen := make(map[string]bool)
+	for _, m := range v.c.rawMessages(stream) {
+		if !strings.HasPrefix(m.body, route) {
+			continue
+		}
+		if seen[m.body] || !v.accepted[m.body] {
+			v.c.t.Errorf("%s holds %q twice, or although it was refused", stream, m.body)
+		}
+		seen[m.body] = true
+		// The client's own id is passed on in a header of ours.
+		allowed := set
+		if slices.ContainsFunc(rawLines(v.blocks[m.body], "\n"),
+			func(h rawHeader) bool { return h.name == "Nats-Msg-Id" }) {
+			allowed = append(slices.Clone(set), "delay-msg-id")
+		}
+		for _, eol := range []string{"\r\n", "\n"} {
+			checkRaw(v.c.t, fmt.Sprintf("%s, in %s, lines ended by %q", m.body, stream, eol),
+				rawLines(m.block, eol), allowed, v.start.Add(due), suffix)
+		}
+	}
+	for body, ok := range v.accepted {
+		if ok && strings.HasPrefix(body, route) && !seen[body] {
+			v.c.t.Errorf("%s does not hold %q", stream, body)
+		}
+	}
 }
 
 type rawHeader struct{ name, value string }
@@ -149,7 +152,7 @@ func folded(name string) string {
 
 // checkRaw fails for each reserved header that is not in the set, occurs twice, or has a wrong value, and for each user
 // header that was changed.
-func checkRaw(t *testing.T, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
+func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due time.Time, suffix string) {
 	t.Helper()
 	reserved := make(map[string]string)
 	var user []string

@@ -47,10 +47,7 @@ func TestConsumerDeleted(t *testing.T) {
 func (c *client) deleteConsumers(stream string) {
 	c.t.Helper()
 	ctx := context.Background()
-	s, err := c.js.Stream(ctx, stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	s := c.stream(stream)
 	n := 0
 	for info := range s.ListConsumers(ctx).Info() {
 		if err := s.DeleteConsumer(ctx, info.Name); err != nil {
@@ -75,13 +72,7 @@ func TestStreamPurged(t *testing.T) {
 			c.publish("delay.1m.orders.x", fmt.Sprintf("early%d", i))
 		}
 		time.Sleep(time.Second)
-		level, err := c.js.Stream(context.Background(), "DELAY_1m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := level.Purge(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		c.purge("DELAY_1m")
 		c.publish("delay.1m.orders.x", "late")
 		time.Sleep(time.Until(start.Add(2 * time.Minute)))
 		got := bodies(c.arrivals("ORDERS"))
@@ -105,19 +96,11 @@ func TestStreamRecreated(t *testing.T) {
 			c.publish("delay.1s.orders.old", "old")
 		}
 		time.Sleep(10 * time.Second)
-		ctx := context.Background()
-		level, err := c.js.Stream(ctx, "DELAY_1s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		level := c.stream("DELAY_1s")
 		c.publish("delay.1s.orders.held", "held") // on the wheel when its stream goes
 		synctest.Wait()
-		if err := c.js.DeleteStream(ctx, "DELAY_1s"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.js.CreateStream(ctx, level.CachedInfo().Config); err != nil {
-			t.Fatal(err)
-		}
+		c.remove("DELAY_1s")
+		c.create(level.CachedInfo().Config)
 		start := time.Now()
 		for i := range 50 {
 			c.publish("delay.1s.orders.new", fmt.Sprintf("new%02d", i))

@@ -72,10 +72,8 @@ func TestTroubleBesideHealthy(t *testing.T) {
 		startBroker(t, s, broker.Config{Attempts: attempts, Log: slog.New(slog.DiscardHandler)})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
-			Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: room}); err != nil {
-			t.Fatal(err)
-		}
+		c.create(jetstream.StreamConfig{
+			Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: room})
 		c.silent("silent.x")
 		c.silent("mute.x")
 		for i := range count {
@@ -184,10 +182,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 		time.Sleep(time.Minute)
 		s.Restart(time.Second)
 		time.Sleep(time.Until(start.Add(time.Hour + 10*time.Minute)))
-		level, err := c.js.Stream(context.Background(), "DELAY_1h")
-		if err != nil {
-			t.Fatal(err)
-		}
+		level := c.stream("DELAY_1h")
 		if got := level.CachedInfo().State.Msgs; got != 700 {
 			t.Errorf("ten minutes after 300 were delivered the level holds %d, want 700", got)
 		}
@@ -210,10 +205,7 @@ func TestLateAcknowledgement(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		ctx := context.Background()
-		level, err := c.js.Stream(ctx, "DELAY_30s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		level := c.stream("DELAY_30s")
 		cfg := level.CachedInfo().Config
 		for _, mute := range []bool{true, false} {
 			cfg.NoAck = mute
@@ -242,10 +234,7 @@ func TestDeadLettersFull(t *testing.T) {
 		startBroker(t, s, broker.Config{Log: slog.New(log)})
 		c := newClient(t, s)
 		ctx := context.Background()
-		st, err := c.js.Stream(ctx, "DELAY_DEAD")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := c.stream("DELAY_DEAD")
 		cfg := st.CachedInfo().Config
 		cfg.MaxMsgs = 1
 		if _, err := c.js.UpdateStream(ctx, cfg); err != nil {
@@ -274,12 +263,9 @@ func TestUnknownKind(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
-		if _, err := c.js.CreateStream(context.Background(),
-			jetstream.StreamConfig{Name: "DELAY_ROUNDS", Subjects: []string{"delayround.*.>"},
-				Metadata: map[string]string{"delaybroker.kind": "rounds", "delaybroker.prefix": "delay",
-					"delaybroker.format": "1"}}); err != nil {
-			t.Fatal(err)
-		}
+		c.create(jetstream.StreamConfig{Name: "DELAY_ROUNDS", Subjects: []string{"delayround.*.>"},
+			Metadata: map[string]string{"delaybroker.kind": "rounds", "delaybroker.prefix": "delay",
+				"delaybroker.format": "1"}})
 		c.publish("delayround.k.orders.x", "round", message.HeaderFor, "1h")
 		startBroker(t, s, broker.Config{})
 		time.Sleep(2 * time.Hour)

@@ -14,7 +14,8 @@ import (
 var mixed = []string{"delayin.50ms.orders.a", "delay.1s.orders.b", "delayin.1500ms.orders.c", "delay.3s.orders.d",
 	"delayin.4s.orders.e", "delayin.700ms.orders.f"}
 
-const rate = 1000 // messages a second
+// rate is how many messages are published a second: some hundred are on their way at each kill.
+const rate = 500
 
 // TestNothingLostOnKill kills the broker several times under load. No message is lost or early, and a stream with a
 // duplicate window has one copy of each.

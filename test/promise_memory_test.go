@@ -57,19 +57,14 @@ func TestMemoryOfABacklog(t *testing.T) {
 			c.silent("silent.>")
 			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1,
 				Discard: jetstream.DiscardNew}
-			if _, err := c.js.CreateStream(t.Context(), refusing); err != nil {
-				t.Fatal(err)
-			}
+			c.create(refusing)
 			healthy := c.leaveBehind(names, tt.size, tt.count)
 			time.Sleep(2 * time.Second) // until the last is overdue
 			p := natstest.StartBroker(t, env...)
 			started := time.Now()
 			for arrived := uint64(0); arrived < healthy || time.Since(started) < 8*time.Second; {
 				time.Sleep(250 * time.Millisecond)
-				st, err := c.js.Stream(t.Context(), "ORDERS")
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := c.stream("ORDERS")
 				if arrived = st.CachedInfo().State.Msgs; time.Since(started) > 10*time.Minute {
 					t.Fatalf("after %s, %d of %d have arrived", time.Since(started), arrived, healthy)
 				}

@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNothingLostOnKillWhilePaused: at 2,000 messages a second for two targets, one of them is paused, and the two
+// TestNothingLostOnKillWhilePaused: at 1,000 messages a second for two targets, one of them is paused, and the two
 // brokers are killed and started again in turn, the last time both at once. Nothing comes for the paused target, and
 // nothing is lost. When it is resumed, under load, what waited comes in the order of its due times.
 func TestNothingLostOnKillWhilePaused(t *testing.T) {
@@ -29,7 +29,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 		}
 	}
 	verb("pause", "orders.>")
-	l := startLoad(t, s.Connect(), 2000, "delay.1s.orders.a", "delay.1s.mail.a", "delayin.700ms.orders.b",
+	l := startLoad(t, s.Connect(), 2*rate, "delay.1s.orders.a", "delay.1s.mail.a", "delayin.700ms.orders.b",
 		"delayin.700ms.mail.b")
 	time.Sleep(700 * time.Millisecond)
 	a.Crash()

@@ -31,9 +31,7 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 				time.Sleep(30 * time.Minute)
 				c.many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
 				time.Sleep(time.Minute)
-				if err := c.js.DeleteStream(context.Background(), "DELAY_1h"); err != nil {
-					t.Fatal(err)
-				}
+				c.remove("DELAY_1h")
 				natstest.Restore(t, c.nc, backup)
 				const later = 1000
 				c.many("delay.1h.orders.new", later)
@@ -135,9 +133,7 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 				backup := backUp(s, c, "DELAY_1m")
 				c.publish("delay.1m.orders.x", "since")
 				time.Sleep(time.Hour)
-				if err := c.js.DeleteStream(context.Background(), "DELAY_1m"); err != nil {
-					t.Fatal(err)
-				}
+				c.remove("DELAY_1m")
 				natstest.Restore(t, c.nc, backup)
 				restored := time.Now()
 				c.publish("delay.1m.orders.x", "after")

@@ -65,9 +65,7 @@ func serverStorage(c *client) storage {
 		}
 	}, lift: func() {
 		c.t.Helper()
-		if err := c.js.DeleteStream(context.Background(), "OTHER"); err != nil {
-			c.t.Fatalf("delete: %v", err)
-		}
+		c.remove("OTHER")
 	}}
 }
 
@@ -326,10 +324,7 @@ func TestRetriesHaveNoRoom(t *testing.T) {
 // memoryTarget creates a stream in memory for these subjects.
 func (c *client) memoryTarget(name string, subjects ...string) {
 	c.t.Helper()
-	if _, err := c.js.CreateStream(context.Background(),
-		jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage}); err != nil {
-		c.t.Fatalf("create stream %s: %v", name, err)
-	}
+	c.create(jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage})
 }
 
 // TestSchedulerStuckWhenFull does not test the broker. It shows what the README says about the server's own scheduling:
@@ -338,10 +333,8 @@ func (c *client) memoryTarget(name string, subjects ...string) {
 func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
-			Name: "ORDERS", Subjects: []string{"schedules.*", "orders.>"}, AllowMsgSchedules: true}); err != nil {
-			t.Fatal(err)
-		}
+		c.create(jetstream.StreamConfig{
+			Name: "ORDERS", Subjects: []string{"schedules.*", "orders.>"}, AllowMsgSchedules: true})
 		schedule := func(n int, after time.Duration) {
 			c.publish(fmt.Sprintf("schedules.%d", n), fmt.Sprint(n), "Nats-Schedule",
 				"@at "+time.Now().Add(after).UTC().Format(time.RFC3339Nano), "Nats-Schedule-Target", "orders.x")

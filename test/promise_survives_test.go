@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -200,10 +199,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 			t.Fatalf("after 50ms there are %d messages, want the near one alone, at the moment it is due", len(got))
 		}
 		time.Sleep(10 * time.Second)
-		info, err := c.js.Stream(context.Background(), "ORDERS")
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := c.stream("ORDERS")
 		if got := info.CachedInfo().State.Msgs; got != count+1 {
 			t.Errorf("%d arrived, want %d", got, count+1)
 		}

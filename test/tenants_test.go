@@ -133,10 +133,7 @@ func TestOwnersShareLanes(t *testing.T) {
 		checkExactly(t, in, start.Add(time.Second), 0)
 		checkExactly(t, in, start.Add(11*time.Minute+11*time.Second), 1)
 		for _, name := range []string{"DELAY_INTAKE", "DELAY_1s", "DELAY_1m", "DELAY_10m"} {
-			st, err := c.js.Stream(context.Background(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			st := c.stream(name)
 			if got := st.CachedInfo().State.Consumers; got != 1 {
 				t.Errorf("%s has %d consumers, want its owner's alone", name, got)
 			}

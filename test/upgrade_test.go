@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -87,11 +86,9 @@ func checkLeftAlone(t *testing.T, said string, marks map[string]string) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")
-		if _, err := c.js.CreateStream(context.Background(), jetstream.StreamConfig{
+		c.create(jetstream.StreamConfig{
 			Name: "DELAY_13s", Subjects: []string{"delaysys.hop.13s.>"}, Metadata: marks,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		c.publish("delaysys.hop.13s.orders.theirs", "theirs")
 		log := newCountingLog()
 		startBroker(t, s, broker.Config{Log: slog.New(log)})

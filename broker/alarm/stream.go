@@ -84,12 +84,12 @@ func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	return a
 }
 
-// LeftBehind is the alarm of a firing that the lane's last owner, until began, may have left, which may have been this
-// instance: its set is gone, so it was delivered, and a crash came before its own entry was removed; or a client has
-// put something over it. It is found as a marker would find it. The sweep would find it too, and later than the
-// target's stream recognises copies. It returns nil for any other entry.
-func (s *Stream) LeftBehind(e message.Entry, in message.Incoming, began time.Time) *Alarm {
-	if e.Kind != message.FiredEntry || !in.At.Before(began) {
+// LeftBehind is the alarm of a firing from before the lane was ours, which its last owner may have left; that may have
+// been this instance. Its set is gone: so it was delivered, and a crash came before its own entry was removed; or a
+// client has put something over it. It is found as a marker would find it. The sweep would find it too, and later than
+// the target's stream recognises copies. It returns nil for any other entry.
+func (s *Stream) LeftBehind(e message.Entry, in message.Incoming) *Alarm {
+	if e.Kind != message.FiredEntry {
 		return nil
 	}
 	id, err := message.ParseID(e.Request.ID)

@@ -124,74 +124,97 @@ func kindsOf(err error) []string {
 // scenario asks for all kinds of delay, and lets eight hours pass.
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	ctx, now := context.Background(), d.now()
-	in := func(target string, delay time.Duration, body string, opts ...client.Option) client.Receipt {
-		r, err := c.In(ctx, target, delay, []byte(body), opts...)
-		d.receipt(fmt.Sprintf("in %s to %s", delay, target), r, err)
-		return r
-	}
-	at := func(target string, when time.Time, body string, opts ...client.Option) {
-		r, err := c.At(ctx, target, when, []byte(body), opts...)
-		d.receipt(fmt.Sprintf("at %s to %s", when.Sub(now), target), r, err)
-	}
-	level := func(target, level, body string, opts ...client.Option) {
-		r, err := c.Level(ctx, target, level, []byte(body), opts...)
-		d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
-	}
-
-	seen := in("shop.a", 90*time.Minute, "a level")
-	r, err := c.Look(ctx, seen)
-	d.receipt("look", r, err)
-	in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
-		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
-		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
-	in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
-	in("shop.c", 1500*time.Millisecond, "1.5 s")
-	in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
-	at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
-	at("shop.d", now.Add(2*time.Hour), "on the second")
-	level("shop.e", "30m", "thirty")
-	level("shop.e", "7777s", "no level")
-	level("shop.e", "10s", "until", client.Until(now.Add(12345678901)))
-	level("shop.e", "7777s", "no level, until", client.Until(now.Add(7777123456789)))
-	in("shop.f", 365*24*time.Hour, "in a year")
-
-	in("shop.*", time.Minute, "")
-	in("", time.Minute, "")
-	in("delay.1m.shop", time.Minute, "")
-	in("shop.a", 367*24*time.Hour, "")
-	in("shop.a", time.Minute, "", client.Deliver("pigeon"))
-	in("shop.a", time.Minute, "", client.MaxAttempts(21))
-	in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
-	in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
-	level("shop.a", "1.5s", "")
-	level("shop.a", "soon", "")
-	level("shop.a", "1m", "", client.Until(now.Add(time.Second)))
-	at("shop.a", time.Time{}, "")
-	in("shop.a", time.Minute, strings.Repeat("x", 1<<20-4<<10+1))
-	in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20-8<<10+1))
-	in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20+1))
+	w := writer{c, d, d.now()}
+	seen := w.in("shop.a", 90*time.Minute, "a level")
+	w.look("look", seen)
+	w.asks()
+	w.asksTooMuch()
 
 	pass(time.Second)
-	at("shop.g", now, "past")
+	w.at("shop.g", w.began, "past")
 	pass(0)
-	in("shop.g", -time.Second, "none")
+	w.in("shop.g", -time.Second, "none")
 	pass(0)
 	p := c.Publisher(2)
 	for i := range 5 {
-		if _, err := p.In(ctx, "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
+		if _, err := p.In(t.Context(), "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
 			t.Errorf("publish: %v", err)
 		}
 		pass(time.Nanosecond) // or the order of arrival would be that of the answers
 	}
-	if err := p.Close(ctx); err != nil {
+	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	pass(20 * time.Second)
-	in("shop.b", 17*time.Minute, "after the window of ids, nearly", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "after the window of ids, nearly", client.ID("b/1"))
 	pass(10 * time.Second)
-	in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
 	pass(8 * time.Hour)
-	r, err = c.Look(ctx, seen)
-	d.receipt("look again", r, err)
+	w.look("look again", seen)
+}
+
+// writer publishes, and keeps a diary of the answers.
+type writer struct {
+	c     *client.Client
+	d     *diary
+	began time.Time
+}
+
+func (w writer) in(target string, delay time.Duration, body string, opts ...client.Option) client.Receipt {
+	r, err := w.c.In(context.Background(), target, delay, []byte(body), opts...)
+	w.d.receipt(fmt.Sprintf("in %s to %s", delay, target), r, err)
+	return r
+}
+
+func (w writer) at(target string, when time.Time, body string, opts ...client.Option) {
+	r, err := w.c.At(context.Background(), target, when, []byte(body), opts...)
+	w.d.receipt(fmt.Sprintf("at %s to %s", when.Sub(w.began), target), r, err)
+}
+
+func (w writer) level(target, level, body string, opts ...client.Option) {
+	r, err := w.c.Level(context.Background(), target, level, []byte(body), opts...)
+	w.d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
+}
+
+func (w writer) look(what string, seen client.Receipt) {
+	r, err := w.c.Look(context.Background(), seen)
+	w.d.receipt(what, r, err)
+}
+
+// asks publishes what is accepted, with all options.
+func (w writer) asks() {
+	now := w.began
+	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
+		client.Deliver(client.ModeCore), client.TTL(90*time.Second),
+		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
+	w.in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
+	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
+	w.in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
+	w.at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
+	w.at("shop.d", now.Add(2*time.Hour), "on the second")
+	w.level("shop.e", "30m", "thirty")
+	w.level("shop.e", "7777s", "no level")
+	w.level("shop.e", "10s", "until", client.Until(now.Add(12345678901)))
+	w.level("shop.e", "7777s", "no level, until", client.Until(now.Add(7777123456789)))
+	w.in("shop.f", 365*24*time.Hour, "in a year")
+}
+
+// asksTooMuch publishes what is refused.
+func (w writer) asksTooMuch() {
+	now := w.began
+	w.in("shop.*", time.Minute, "")
+	w.in("", time.Minute, "")
+	w.in("delay.1m.shop", time.Minute, "")
+	w.in("shop.a", 367*24*time.Hour, "")
+	w.in("shop.a", time.Minute, "", client.Deliver("pigeon"))
+	w.in("shop.a", time.Minute, "", client.MaxAttempts(21))
+	w.in("shop.a", time.Minute, "", client.Header("Nats-Rollup", "all"))
+	w.in("shop.a", time.Minute, "", client.Until(now.Add(time.Hour)))
+	w.level("shop.a", "1.5s", "")
+	w.level("shop.a", "soon", "")
+	w.level("shop.a", "1m", "", client.Until(now.Add(time.Second)))
+	w.at("shop.a", time.Time{}, "")
+	w.in("shop.a", time.Minute, strings.Repeat("x", 1<<20-4<<10+1))
+	w.in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20-8<<10+1))
+	w.in("shop.a", 301*time.Second, strings.Repeat("x", 1<<20+1))
 }

@@ -37,88 +37,120 @@ func (d *diary) round(m *nats.Msg) {
 // series sets timers that recur, replaces, cancels and looks at them.
 func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	ctx, now := t.Context(), d.now()
-	first := make(map[string]uint64)
-	note := func(what, key string, r client.Receipt, err error) {
-		state, looking := c.Timer(ctx, key, "shop."+key)
-		d.receipts = append(d.receipts, d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v", what, key,
-			r.Stream, r.Due, kindsOf(err), state.State, state.Round, state.Series == first[key], state.Due, state.Body, looking))
+	k := recurring{t: t, c: c, d: d, pass: pass, began: d.now(), first: make(map[string]uint64)}
+	k.sets()
+	k.verbs()
+	k.misses()
+	k.pass(time.Minute)
+	for _, key := range []string{"a", "d", "f"} {
+		k.note("after 20m", key, client.Receipt{}, nil)
 	}
-	schedule := func(key string, opts ...client.Option) {
-		r, err := c.Schedule(ctx, "shop."+key, []byte("body of "+key), append(opts, client.Key(key))...)
-		if err == nil {
-			first[key] = r.Sequence
-		}
-		note("schedule", key, r, err)
+	k.note("cancel round 1 of", "d", client.Receipt{}, k.c.Cancel(context.Background(), "d", "shop.d", k.first["d"]))
+	k.note("cancel any", "d", client.Receipt{}, k.c.CancelAny(context.Background(), "d", "shop.d"))
+	k.pass(3*time.Hour + 30*time.Minute)
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		k.note("at last", key, client.Receipt{}, nil)
 	}
-	schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
+}
+
+// recurring keeps timers that recur, and a diary of the answers and of what is known of each afterwards.
+type recurring struct {
+	t     *testing.T
+	c     *client.Client
+	d     *diary
+	pass  func(time.Duration)
+	began time.Time
+	first map[string]uint64 // the generation of the first round, by key
+}
+
+func (k recurring) note(what, key string, r client.Receipt, err error) {
+	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
+	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v",
+		what, key, r.Stream, r.Due, kindsOf(err),
+		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, looking))
+}
+
+func (k recurring) schedule(key string, opts ...client.Option) {
+	r, err := k.c.Schedule(context.Background(), "shop."+key, []byte("body of "+key), append(opts, client.Key(key))...)
+	if err == nil {
+		k.first[key] = r.Sequence
+	}
+	k.note("schedule", key, r, err)
+}
+
+func (k recurring) ask(what, key string, do func(context.Context, string, string) error) {
+	k.note(what, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
+}
+
+// sets sets timers in all the ways there are, and in wrong ones.
+func (k recurring) sets() {
+	ctx := context.Background()
+	k.schedule("a", client.Every(10*time.Minute), client.Rounds(5), client.Expires(time.Minute),
 		client.Header("X-Mine", "1"))
-	schedule("a", client.Every(time.Minute), client.IfAbsent())
-	schedule("b", client.Cron("30 2 * * *", "Europe/Berlin"))
-	schedule("c", client.Every(time.Hour), client.LastRound(now.Add(3*time.Hour)), client.MissedRounds(client.MissedAll))
-	schedule("d", client.Every(15*time.Minute))
+	k.schedule("a", client.Every(time.Minute), client.IfAbsent())
+	k.schedule("b", client.Cron("30 2 * * *", "Europe/Berlin"))
+	k.schedule("c", client.Every(time.Hour), client.LastRound(k.began.Add(3*time.Hour)),
+		client.MissedRounds(client.MissedAll))
+	k.schedule("d", client.Every(15*time.Minute))
 	for _, wrong := range [][]client.Option{
 		nil, {client.Every(time.Millisecond)}, {client.Cron("0 0 30 2 *", "")}, {client.Cron("@daily", "Berlin")},
-		{client.Every(time.Hour), client.Cron("@daily", "")}, {client.Rounds(2)}, {client.Every(time.Hour), client.Rounds(0)},
+		{client.Every(time.Hour), client.Cron("@daily", "")}, {client.Rounds(2)},
+		{client.Every(time.Hour), client.Rounds(0)},
 		{client.Every(time.Hour), client.Jitter(time.Hour)}, {client.Every(time.Hour), client.MissedRounds("")},
-		{client.Every(time.Hour), client.LastRound(now)}, {client.Every(time.Hour), client.ID("x")},
+		{client.Every(time.Hour), client.LastRound(k.began)}, {client.Every(time.Hour), client.ID("x")},
 	} {
-		schedule("wrong", wrong...)
+		k.schedule("wrong", wrong...)
 	}
-	r, err := c.In(ctx, "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour), client.Rounds(2))
-	first["e"] = r.Sequence
-	note("in", "e", r, err)
-	r, err = c.At(ctx, "shop.f", now.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
+	r, err := k.c.In(ctx, "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour),
 		client.Rounds(2))
-	first["f"] = r.Sequence
-	note("at", "f", r, err)
-	_, err = c.In(ctx, "shop.g", time.Minute, nil, client.Every(time.Hour))
-	note("without a key", "g", client.Receipt{}, err)
-	_, err = c.Schedule(ctx, "shop.g", nil, client.Every(time.Hour))
-	note("without a key", "g", client.Receipt{}, err)
+	k.first["e"] = r.Sequence
+	k.note("in", "e", r, err)
+	r, err = k.c.At(ctx, "shop.f", k.began.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
+		client.Rounds(2))
+	k.first["f"] = r.Sequence
+	k.note("at", "f", r, err)
+	_, err = k.c.In(ctx, "shop.g", time.Minute, nil, client.Every(time.Hour))
+	k.note("without a key", "g", client.Receipt{}, err)
+	_, err = k.c.Schedule(ctx, "shop.g", nil, client.Every(time.Hour))
+	k.note("without a key", "g", client.Receipt{}, err)
+}
 
-	ask := func(what, key string, do func(context.Context, string, string) error) {
-		note(what, key, client.Receipt{}, do(ctx, key, "shop."+key))
-	}
+// verbs pauses, resumes and fires timers, and one that fires once.
+func (k recurring) verbs() {
 	for _, key := range []string{"a", "nobody", "a.b"} {
-		ask("pause", key, c.Pause)
+		k.ask("pause", key, k.c.Pause)
 	}
-	ask("pause again", "a", c.Pause)
-	ask("resume", "a", c.Resume)
-	if _, err := c.In(ctx, "shop.once", time.Hour, nil, client.Key("once")); err != nil {
-		t.Error(err)
+	k.ask("pause again", "a", k.c.Pause)
+	k.ask("resume", "a", k.c.Resume)
+	if _, err := k.c.In(context.Background(), "shop.once", time.Hour, nil, client.Key("once")); err != nil {
+		k.t.Error(err)
 	}
-	ask("pause", "once", c.Pause)
-	ask("fire", "b", c.Fire)
-	pass(time.Second)
-	err = c.Fire(ctx, "once", "shop.once")
-	pass(time.Second)
-	note("fire", "once", client.Receipt{}, err)
+	k.ask("pause", "once", k.c.Pause)
+	k.ask("fire", "b", k.c.Fire)
+	k.pass(time.Second)
+	err := k.c.Fire(context.Background(), "once", "shop.once")
+	k.pass(time.Second)
+	k.note("fire", "once", client.Receipt{}, err)
+}
+
+// misses pauses timers for rounds that are made up for in each way.
+func (k recurring) misses() {
+	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
 		key := string(missed)
-		if _, err := c.Schedule(ctx, "shop."+key, nil, client.Key(key), client.Every(4*time.Minute), client.Rounds(4),
+		if _, err := k.c.Schedule(ctx, "shop."+key, nil, client.Key(key), client.Every(4*time.Minute), client.Rounds(4),
 			client.MissedRounds(missed)); err != nil {
-			t.Error(err)
+			k.t.Error(err)
 		}
-		if err := c.Pause(ctx, key, "shop."+key); err != nil {
-			t.Error(err)
+		if err := k.c.Pause(ctx, key, "shop."+key); err != nil {
+			k.t.Error(err)
 		}
-		pass(time.Second) // or several would be due at one moment
+		k.pass(time.Second) // or several would be due at one moment
 	}
-	pass(19 * time.Minute)
+	k.pass(19 * time.Minute)
 	for _, key := range []string{"skip", "one", "all"} {
-		err := c.Resume(ctx, key, "shop."+key)
-		pass(10 * time.Second)
-		note("resumed", key, client.Receipt{}, err)
-	}
-	pass(time.Minute)
-	for _, key := range []string{"a", "d", "f"} {
-		note("after 20m", key, client.Receipt{}, nil)
-	}
-	note("cancel round 1 of", "d", client.Receipt{}, c.Cancel(ctx, "d", "shop.d", first["d"]))
-	note("cancel any", "d", client.Receipt{}, c.CancelAny(ctx, "d", "shop.d"))
-	pass(3*time.Hour + 30*time.Minute)
-	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
-		note("at last", key, client.Receipt{}, nil)
+		err := k.c.Resume(ctx, key, "shop."+key)
+		k.pass(10 * time.Second)
+		k.note("resumed", key, client.Receipt{}, err)
 	}
 }

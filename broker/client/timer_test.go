@@ -45,92 +45,124 @@ func (d *diary) rang(m *nats.Msg) {
 // timers sets, moves, cancels and looks at timers.
 func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	ctx, now := t.Context(), d.now()
-	generation := make(map[string]uint64)
-	note := func(what, key string, r client.Receipt, err error) {
-		state, looking := c.Timer(ctx, key, "shop."+key)
-		d.receipts = append(d.receipts, d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
-			what, key, r.Stream, r.Due, kindsOf(err),
-			state.State, state.Generation == generation[key], state.Due, state.Body, looking))
-	}
-	settle := func(delay time.Duration) { // what is due at once is fired, and a moment later delivered
-		if delay == 0 {
-			pass(10 * time.Second)
-		}
-	}
-	in := func(key string, delay time.Duration, opts ...client.Option) {
-		r, err := c.In(ctx, "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
-		if err == nil {
-			generation[key] = r.Sequence
-		}
-		settle(delay)
-		note("in "+delay.String(), key, r, err)
-	}
-	at := func(key string, when time.Time, opts ...client.Option) {
-		r, err := c.At(ctx, "shop."+key, when, nil, append(opts, client.Key(key))...)
-		if err == nil {
-			generation[key] = r.Sequence
-		}
-		note("at", key, r, err)
-	}
-	move := func(key string, g uint64, delay time.Duration) {
-		r, err := c.Move(ctx, key, "shop."+key, g, delay, []byte("moved"), client.Header("X-Mine", "1"))
-		if err == nil {
-			generation[key] = r.Sequence
-		}
-		settle(delay)
-		note("move "+delay.String(), key, r, err)
-	}
-	cancel := func(key string, g uint64) { note("cancel", key, client.Receipt{}, c.Cancel(ctx, key, "shop."+key, g)) }
-
-	in("a", time.Minute, client.IfAbsent())
-	in("a", time.Minute, client.IfAbsent())
-	first := generation["a"]
-	in("a", 2*time.Minute)
-	move("a", first, time.Hour)
-	cancel("a", first)
-	move("a", generation["a"], 3*time.Minute)
-	in("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
-	cancel("b", generation["b"])
-	cancel("b", generation["b"])
-	in("b", time.Minute, client.IfAbsent())
-	in("c", time.Hour)
-	note("cancel any", "c", client.Receipt{}, c.CancelAny(ctx, "c", "shop.c"))
-	note("cancel any", "d", client.Receipt{}, c.CancelAny(ctx, "d", "shop.d"))
-	at("e", now.Add(80*time.Second+1))
-	at("f", now.Add(time.Hour))
-	at("f", now.Add(4*time.Minute+1), client.IfGeneration(generation["f"]))
-	in("g", 20*time.Minute)
-	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
-		in(key, time.Hour)
-		cancel(key, 1)
-	}
-	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
-	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
-		r, err := c.In(ctx, "shop.i", time.Hour, make([]byte, size), client.Key("i"))
-		d.receipt(fmt.Sprint(size, " bytes"), client.Receipt{Stream: r.Stream}, err)
-	}
+	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k.sets()
+	k.sizes()
 	pass(time.Second)
-	if state, err := c.Timer(ctx, "i", "shop.i"); err != nil || state.State != client.StatePending {
+	if state, err := c.Timer(t.Context(), "i", "shop.i"); err != nil || state.State != client.StatePending {
 		t.Errorf("the largest timer: got %s, %v, want it pending", state.State, err)
 	}
-	if err := c.CancelAny(ctx, "i", "shop.i"); err != nil {
+	if err := c.CancelAny(t.Context(), "i", "shop.i"); err != nil {
 		t.Error(err)
 	}
 	pass(30 * time.Second)
-	in("h", 0)
-	cancel("h", generation["h"])
-	in("h", time.Hour, client.IfAbsent())
+	k.in("h", 0)
+	k.cancel("h", k.generation["h"])
+	k.in("h", time.Hour, client.IfAbsent())
 	pass(2 * time.Minute) // what is over is forgotten, some time after its history has passed
 	for _, key := range []string{"a", "b", "c", "f", "g", "h"} {
-		note("later", key, client.Receipt{}, nil)
+		k.note("later", key, client.Receipt{}, nil)
 	}
-	in("b", time.Minute, client.IfAbsent())
-	move("g", generation["g"], 0)
-	cancel("g", generation["g"])
+	k.in("b", time.Minute, client.IfAbsent())
+	k.move("g", k.generation["g"], 0)
+	k.cancel("g", k.generation["g"])
 	pass(time.Hour)
 	for _, key := range []string{"a", "b", "e", "f", "g", "h"} {
-		note("at last", key, client.Receipt{}, nil)
+		k.note("at last", key, client.Receipt{}, nil)
+	}
+}
+
+// keeper keeps timers, and a diary of the answers and of what is known of each afterwards.
+type keeper struct {
+	c          *client.Client
+	d          *diary
+	pass       func(time.Duration)
+	began      time.Time
+	generation map[string]uint64 // by key
+}
+
+func (k keeper) note(what, key string, r client.Receipt, err error) {
+	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
+	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
+		what, key, r.Stream, r.Due, kindsOf(err),
+		state.State, state.Generation == k.generation[key], state.Due, state.Body, looking))
+}
+
+// settle waits for what is due at once: it is fired, and a moment later delivered.
+func (k keeper) settle(delay time.Duration) {
+	if delay == 0 {
+		k.pass(10 * time.Second)
+	}
+}
+
+// set takes in the answer to a set.
+func (k keeper) set(key string, r client.Receipt, err error) {
+	if err == nil {
+		k.generation[key] = r.Sequence
+	}
+}
+
+func (k keeper) in(key string, delay time.Duration, opts ...client.Option) {
+	r, err := k.c.In(context.Background(), "shop."+key, delay, []byte(delay.String()), append(opts, client.Key(key))...)
+	k.set(key, r, err)
+	k.settle(delay)
+	k.note("in "+delay.String(), key, r, err)
+}
+
+func (k keeper) at(key string, when time.Time, opts ...client.Option) {
+	r, err := k.c.At(context.Background(), "shop."+key, when, nil, append(opts, client.Key(key))...)
+	k.set(key, r, err)
+	k.note("at", key, r, err)
+}
+
+func (k keeper) move(key string, g uint64, delay time.Duration) {
+	r, err := k.c.Move(context.Background(), key, "shop."+key, g, delay, []byte("moved"), client.Header("X-Mine", "1"))
+	k.set(key, r, err)
+	k.settle(delay)
+	k.note("move "+delay.String(), key, r, err)
+}
+
+func (k keeper) cancel(key string, g uint64) {
+	k.note("cancel", key, client.Receipt{}, k.c.Cancel(context.Background(), key, "shop."+key, g))
+}
+
+// cancelAny cancels whatever generation there is.
+func (k keeper) cancelAny(key string) {
+	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
+}
+
+// sets sets timers, moves and cancels them.
+func (k keeper) sets() {
+	k.in("a", time.Minute, client.IfAbsent())
+	k.in("a", time.Minute, client.IfAbsent())
+	first := k.generation["a"]
+	k.in("a", 2*time.Minute)
+	k.move("a", first, time.Hour)
+	k.cancel("a", first)
+	k.move("a", k.generation["a"], 3*time.Minute)
+	k.in("b", time.Minute, client.Expires(time.Minute), client.MaxAttempts(2), client.Deliver(client.ModeCore))
+	k.cancel("b", k.generation["b"])
+	k.cancel("b", k.generation["b"])
+	k.in("b", time.Minute, client.IfAbsent())
+	k.in("c", time.Hour)
+	k.cancelAny("c")
+	k.cancelAny("d")
+	k.at("e", k.began.Add(80*time.Second+1))
+	k.at("f", k.began.Add(time.Hour))
+	k.at("f", k.began.Add(4*time.Minute+1), client.IfGeneration(k.generation["f"]))
+	k.in("g", 20*time.Minute)
+	for _, key := range []string{"", "_a", "a.b", "a b", "a*", ">", strings.Repeat("x", 129)} {
+		k.in(key, time.Hour)
+		k.cancel(key, 1)
+	}
+}
+
+// sizes sets timers that are too large, and the largest.
+func (k keeper) sizes() {
+	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
+	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {
+		r, err := k.c.In(context.Background(), "shop.i", time.Hour, make([]byte, size), client.Key("i"))
+		k.d.receipt(fmt.Sprint(size, " bytes"), client.Receipt{Stream: r.Stream}, err)
 	}
 }
 

@@ -57,7 +57,8 @@ const (
 	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
-// Config says how a broker works. The zero value of every field is its default.
+// Config says how a broker works. The zero value of every field is its default. It is flat, because each field is one
+// setting: it has its name in all documents, and a problem with it is told by that name.
 type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.

@@ -124,6 +124,9 @@ func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	}); err != nil {
 		sc.t.Fatal(err)
 	}
+	if err := api.Flush(); err != nil { // or the first question may find nobody
+		sc.t.Fatal(err)
+	}
 }
 
 // leaderless takes the leader from a stream, as far as one can tell from outside.

@@ -10,7 +10,6 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/control"
-	"delaybroker/broker/lane"
 )
 
 // Member is a running instance, by what it says of itself.
@@ -42,12 +41,7 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 }
 
 // Timers are the named timers, as the verbs change them: with the broker up or down.
-func (i *Inspector) Timers() *control.Timers {
-	return &control.Timers{
-		Policy: i.Policy(), API: i.api, Publish: control.Requester(i.Conn),
-		Scan: lane.Scan{Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API},
-	}
-}
+func (i *Inspector) Timers() *control.Timers { return i.Session.Timers(i.Policy()) }
 
 // Learn reads the secrets of the streams, by which answers and messages are told from a stranger's.
 func (i *Inspector) Learn(ctx context.Context) error {

@@ -72,20 +72,8 @@ func TestWhereAsksTheJournal(t *testing.T) {
 			publish(t, i, "delay.1s.orders.a")
 		}
 		at := began.Add(time.Second)
-		delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
-			Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
-		dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
-			Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
-		late := delivered
-		late.ID, late.Refused, late.Reason, late.Late = id(3).String(), 0, "", 0
-		again := late
-		again.At = again.At.Add(time.Second)
-		died := dead
-		died.ID, died.At = again.ID, again.At.Add(time.Second)
-		stored := late
-		stored.ID = id(6).String()
 		time.Sleep(10 * time.Second)
-		write(t, s, i, delivered, dead, late, again, died, stored)
+		write(t, s, i, endings(at, id)...)
 		// The lane has committed all but the last; the one before is in no record, and the letter of the second is gone.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
 			t.Fatal(err)
@@ -114,17 +102,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 			t.Errorf("got %+v, %v", w, err)
 		}
 
-		// The dead letter of one that was resent: what is in a lane counts, not how it ended before.
-		hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
-			ID: id(2).String(), Accepted: began, Due: at, Hop: 3}.HopHeader())}
-		i.streams.Policy().Keys.SealMessage(hop.Subject, message.Header(hop.Header), nil, time.Now())
-		if _, err := i.JetStream.PublishMsg(t.Context(), hop); err != nil {
-			t.Fatal(err)
-		}
-		if w, err := i.Where(t.Context(), Wanted{ID: id(2)}, 1000, func(uint64, uint64) {}); err != nil ||
-			w.Stream != "DELAY_RETRY_1s" || w.Code != "" {
-			t.Errorf("resent: got %+v, %v", w, err)
-		}
+		wantResentInItsLane(t, i, id(2), began, at)
 
 		// A journal with a hole does not say that there was no delivery.
 		time.Sleep(time.Hour)
@@ -133,6 +111,39 @@ func TestWhereAsksTheJournal(t *testing.T) {
 			t.Errorf("got %+v, %v", w, err)
 		}
 	})
+}
+
+// endings are the records of six messages: two that were delivered, late and on time, one that became a dead letter,
+// one that was delivered twice and then became one, and one whose lane has not committed it. The fourth has none.
+func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
+	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
+		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
+	dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
+		Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
+	late := delivered
+	late.ID, late.Refused, late.Reason, late.Late = id(3).String(), 0, "", 0
+	again := late
+	again.At = again.At.Add(time.Second)
+	died := dead
+	died.ID, died.At = again.ID, again.At.Add(time.Second)
+	stored := late
+	stored.ID = id(6).String()
+	return []journal.Record{delivered, dead, late, again, died, stored}
+}
+
+// wantResentInItsLane resends the dead letter of a message: what is in a lane counts, not how it ended before.
+func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, due time.Time) {
+	t.Helper()
+	hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
+		ID: id.String(), Accepted: accepted, Due: due, Hop: 3}.HopHeader())}
+	i.streams.Policy().Keys.SealMessage(hop.Subject, message.Header(hop.Header), nil, time.Now())
+	if _, err := i.JetStream.PublishMsg(t.Context(), hop); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := i.Where(t.Context(), Wanted{ID: id}, 1000, func(uint64, uint64) {}); err != nil ||
+		w.Stream != "DELAY_RETRY_1s" || w.Code != "" {
+		t.Errorf("resent: got %+v, %v", w, err)
+	}
 }
 
 // TestWhereMeetsWhatIsDeliveredMeanwhile: a message that leaves the last lane while that is searched is found in the

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
@@ -60,6 +61,14 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
+
+// Timers are the named timers under this policy.
+func (s *Session) Timers(p message.Policy) *control.Timers {
+	return &control.Timers{
+		Policy: p, API: s.api, Publish: control.Requester(s.Conn),
+		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
+	}
+}
 
 // note is called by nats.go for every error that belongs to no answer.
 func (s *Session) note(err error) {

@@ -66,19 +66,25 @@ func TestSearchChooses(t *testing.T) {
 			{Query{LateThan: time.Second}, []Record{b, e}},
 			{Query{LateThan: time.Second, Target: "orders.>", Outcomes: []Outcome{Delivered}}, []Record{b}},
 		} {
-			found, report := k.search(test.query)
-			var got []Record
-			for _, f := range found {
-				got = append(got, f.Record)
-			}
-			if !slices.Equal(got, test.want) || report.Found != len(got) {
-				t.Errorf("%+v: found %+v, want %+v", test.query, got, test.want)
-			}
-			if !report.Complete() {
-				t.Errorf("%+v: holes %+v, want none", test.query, report.Holes)
-			}
+			k.wantFound(test.query, test.want)
 		}
 	})
+}
+
+// wantFound searches, and wants these records and no hole.
+func (k *kit) wantFound(q Query, want []Record) {
+	k.Helper()
+	found, report := k.search(q)
+	var got []Record
+	for _, f := range found {
+		got = append(got, f.Record)
+	}
+	if !slices.Equal(got, want) || report.Found != len(got) {
+		k.Errorf("%+v: found %+v, want %+v", q, got, want)
+	}
+	if !report.Complete() {
+		k.Errorf("%+v: holes %+v, want none", q, report.Holes)
+	}
 }
 
 // TestSearchStopsAndGoesOn: a limit ends a search, which says where it goes on. Searches one after the other find each

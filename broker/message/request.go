@@ -39,7 +39,8 @@ type Incoming struct {
 }
 
 // Request is the request of a message. Parse fills it as far as the message can be understood, so that a dead letter
-// carries the known part.
+// carries the known part. It is flat as the headers are: most fields are one header each, and a hop takes all of them
+// along, but for the few that it changes.
 type Request struct {
 	ID       string
 	Subject  string    // where it was published; escaped, at most 256 bytes

@@ -104,13 +104,27 @@ func TestCancelEntry(t *testing.T) {
 	}
 }
 
-// TestTimerTravels: a marker, a firing and what is over are read as they were written, and only with our seal.
-func TestTimerTravels(t *testing.T) {
+// timerSet is a set of timerSubject, as the broker has read it, with the keys and the policy of the tests below.
+func timerSet() (*message.Keys, message.Policy, message.Request) {
 	k := keysOf(secretOne)
 	p := sealing(k)
 	set := p.ParseTimer(timerEntry(timerSubject, 7, header("Delay-For: 1h", "X-Mine: 1", "Delay-Expires: 5m"))).Request
 	set.Timer.Size = 42
+	return k, p, set
+}
 
+// firedEntry is an entry of ours, behind the set, with a body.
+func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incoming {
+	t.Helper()
+	k.SealMessage(timerSubject, h, []byte("body"), at)
+	in := timerEntry(timerSubject, 9, wire(t, h))
+	in.Data = []byte("body")
+	return in
+}
+
+// TestMarkerTravels: the marker of a timer has its request with it, through several hops, and none of its body.
+func TestMarkerTravels(t *testing.T) {
+	k, p, set := timerSet()
 	marker := hopOf(t, k, set, p.Names.Marker("2h"), "")
 	got, problem := p.Parse(marker)
 	if problem != nil || got.Timer != set.Timer || got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID ||
@@ -129,14 +143,12 @@ func TestTimerTravels(t *testing.T) {
 	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Timer != got.Timer {
 		t.Errorf("after another hop: %+v %v", again, problem)
 	}
+}
 
-	fired := func(h message.Header) message.Incoming {
-		k.SealMessage(timerSubject, h, []byte("body"), at)
-		in := timerEntry(timerSubject, 9, wire(t, h))
-		in.Data = []byte("body")
-		return in
-	}
-	in := fired(set.FiredHeader(7, "me"))
+// TestFiringTravels: what says that a timer has fired has its message with it, and what says that it is over has not.
+func TestFiringTravels(t *testing.T) {
+	k, p, set := timerSet()
+	in := firedEntry(t, k, set.FiredHeader(7, "me"))
 	e := p.ParseTimer(in)
 	want := set
 	want.Timer = message.Timer{}
@@ -147,11 +159,15 @@ func TestTimerTravels(t *testing.T) {
 	if got := in.Header[message.HeaderExpected]; !slices.Equal(got, []string{"7"}) || in.Header["Nats-Msg-Id"] != nil {
 		t.Errorf("a firing expects %q, under the id %q", got, in.Header["Nats-Msg-Id"])
 	}
-	over := p.ParseTimer(fired(set.OverHeader(7, 8, message.OutcomeDelivered)))
+	over := p.ParseTimer(firedEntry(t, k, set.OverHeader(7, 8, message.OutcomeDelivered)))
 	if over.Kind != message.OverEntry || over.Generation != 7 {
 		t.Errorf("over: %+v", over)
 	}
+}
 
+// TestFiringIsProven: a firing is believed under a known key, where it was put, and behind its set.
+func TestFiringIsProven(t *testing.T) {
+	k, p, set := timerSet()
 	for what, change := range map[string]func(in *message.Incoming){
 		"no seal":            func(in *message.Incoming) { delete(in.Header, "Delay-Seal") },
 		"another body":       func(in *message.Incoming) { in.Data = []byte("other") },
@@ -160,13 +176,14 @@ func TestTimerTravels(t *testing.T) {
 		"relayed":            func(in *message.Incoming) { in.Header["Nats-Stream"] = []string{"DELAY_TIMERS"} },
 		"before it was set":  func(in *message.Incoming) { in.Sequence = 7 },
 	} {
-		in := fired(set.FiredHeader(7, "me"))
+		in := firedEntry(t, k, set.FiredHeader(7, "me"))
 		in.Header = maps.Clone(in.Header)
 		change(&in)
 		if e := p.ParseTimer(in); e.Kind != message.SetEntry || e.Problem == nil {
 			t.Errorf("%s: it is believed: %+v", what, e)
 		}
 	}
+	in := firedEntry(t, k, set.FiredHeader(7, "me"))
 	if e := sealing(keysOf(secretTwo)).ParseTimer(in); e.Kind != message.UnprovenEntry {
 		t.Errorf("under an unknown key it is %+v", e)
 	}

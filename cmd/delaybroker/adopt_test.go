@@ -11,6 +11,9 @@ import (
 
 // A shell without the broker's settings sees the streams that the broker made, and no level that it did not want.
 func TestVerbsReadLevelsFromStreams(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_RETRY", "2s,9s")
 	t.Setenv("DELAY_LEVELS", "1s,5s,7s")
@@ -45,6 +48,9 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 
 // The prefix is read off the streams, where there is only one.
 func TestVerbsReadThePrefixFromStreams(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_PREFIX", "later")
 	o.must("provision")

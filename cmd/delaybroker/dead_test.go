@@ -425,6 +425,9 @@ func (o *operated) deadLetter(code, target, reason string) {
 
 // 50,000 letters of five kinds are counted by kind, and soon.
 func TestDeadCount(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	o.must("provision")
 	const letters = 50_000

@@ -41,6 +41,9 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoJSON(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	natstest.ClearEnv(t)
 	all := decodeLines[struct {
 		Messages []struct {

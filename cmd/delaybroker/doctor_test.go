@@ -143,6 +143,9 @@ func TestDoctorConfiguration(t *testing.T) {
 // A broker on this host is asked again before its answer is reported: a start is no finding. Whether its loops turn is
 // a question apart, because a restart mends that.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	o.serve()
 	for _, test := range []struct {

@@ -61,6 +61,9 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 // The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
 // password. The password is shown nowhere.
 func TestEmbeddedUser(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	port := protectedEnv(t)
 	probes := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
@@ -141,6 +144,9 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 // Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the
 // settings. They know the certificate, so they need no authority for it, and no name in it.
 func TestEmbeddedConfigFile(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	port := protectedEnv(t)
 	dir := t.TempDir()
 	certify(t, dir)
@@ -226,6 +232,9 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 
 // Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
 func TestEmbeddedExposed(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	dir := t.TempDir()
 	certify(t, dir)
 	certificate, key, ask := clientCertificate(t)

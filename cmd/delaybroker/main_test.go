@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,11 +22,41 @@ import (
 // asProcess makes the test binary run the program, for tests that need a process of its own.
 const asProcess = "TEST_DELAYBROKER_PROCESS"
 
+// asTest makes the test binary run a test that has a process to itself.
+const asTest = "TEST_DELAYBROKER_TEST"
+
+// TestMain runs twice as many tests at a time as go test does by itself, unless -parallel says otherwise: those that
+// run beside others mostly wait.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()
 	}
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
+}
+
+// apart runs the test that calls it in a process of its own, beside other tests, and returns true when that has ended.
+// In that process it returns false, and the test may change the environment, which the program's settings are read
+// from.
+func apart(t *testing.T) (done bool) {
+	t.Helper()
+	if os.Getenv(asTest) != "" {
+		return false
+	}
+	t.Parallel()
+	words := strings.Split(t.Name(), "/")
+	for i, word := range words {
+		words[i] = "^" + regexp.QuoteMeta(word) + "$"
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run="+strings.Join(words, "/"))
+	cmd.Env = append(os.Environ(), asTest+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
+		t.Errorf("in a process of its own: %v\n%s", err, out)
+	}
+	return true
 }
 
 // command is the program as a process, with an environment of its own.

@@ -50,6 +50,9 @@ func TestWithoutJetStream(t *testing.T) {
 
 // Serve waits for it, and says what it waits for: once, and then every ten seconds.
 func TestServeWithoutJetStream(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	externalEnv(t, coreServer(t).ClientURL())
 	r := start(t)
 	r.log.await(t, "JetStream is off: start nats-server with -js, or enable it for this account; trying again")

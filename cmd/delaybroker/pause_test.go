@@ -13,6 +13,9 @@ import (
 
 // TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
 func TestPauseVerbs(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{JetStream: true})
 	o.serve()
 	if _, err := o.js.CreateStream(t.Context(),

@@ -13,6 +13,9 @@ import (
 
 // TestPendingShows a line for each message, the first due first, and how to go on, in words that the verb takes.
 func TestPendingShows(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s,1h,2h")
 	o.must("provision")
@@ -81,6 +84,9 @@ func TestPendingRefusesWords(t *testing.T) {
 
 // TestPendingWhileServing: what a broker holds is listed, until it is delivered.
 func TestPendingWhileServing(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	o.serve()
 	if _, err := o.nc.Subscribe("orders.*", func(*nats.Msg) {}); err != nil {

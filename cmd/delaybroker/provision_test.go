@@ -70,6 +70,9 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 // A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
 // doctor name the right.
 func TestProvisionWithoutTheRight(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	all, some := &server.User{Username: "all", Password: "all"}, &server.User{Username: "some", Password: "some",
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{
 			Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>"},

@@ -95,6 +95,9 @@ func wantFit(t *testing.T, width int, text string) {
 
 // Every table fits, from a wide terminal to a narrow one.
 func TestTablesFitTheTerminal(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	t.Setenv("NO_COLOR", "1")
 	o := operateOn(t, server.Options{})
 	o.must("provision")

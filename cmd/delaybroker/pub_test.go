@@ -15,6 +15,9 @@ import (
 )
 
 func TestPub(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	startForClients(t)
 	nc, _ := connectSettings(t)
 	sub := subscribe(t, nc, "orders.>")

@@ -89,7 +89,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	shown := a.newDiff(file.Set, o.dryRun)
 	err = a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
 		return schedules.Apply{
-			File: file, Timers: lineByLine{s, timersOf(s, c)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
+			File: file, Timers: lineByLine{s, s.Timers(c.Policy)}, Policy: c.Policy, Adopt: o.adopt, DryRun: o.dryRun,
 			Keep: !o.prune, Empty: o.removal,
 		}.Run(ctx, shown.add)
 	})

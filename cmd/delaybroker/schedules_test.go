@@ -283,6 +283,9 @@ func TestSchedulesApplyAtOnce(t *testing.T) {
 
 // TestSchedulesWithABroker: what fires, is fired besides, paused and resumed, with a broker that runs.
 func TestSchedulesWithABroker(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	o.serve()

@@ -21,6 +21,9 @@ import (
 
 // The whole program: a delayed message, a stop, and another start that finds what was left.
 func TestServeEmbedded(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	embeddedEnv(t)
 	first := start(t)
 	ready := first.log.await(t, "ready")
@@ -172,6 +175,9 @@ func TestServeEndsWithItsConnection(t *testing.T) {
 }
 
 func TestServeHTTPPortInUse(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	embeddedEnv(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

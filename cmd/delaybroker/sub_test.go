@@ -154,6 +154,9 @@ func TestSubShowsHeaders(t *testing.T) {
 
 // A person who watches is told when the connection is lost, and when it is back.
 func TestSubSaysDisconnects(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	var said syncBuffer
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/timer"
 	"delaybroker/cmd/settings"
 	"delaybroker/cmd/terminal"
@@ -109,16 +108,8 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.
 	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
 		ctx, cancel := s.Allowed(ctx)
 		defer cancel()
-		return do(ctx, timersOf(s, c))
+		return do(ctx, s.Timers(c.Policy))
 	})
-}
-
-// timersOf asks on a session.
-func timersOf(s *inspect.Session, c settings.Client) *control.Timers {
-	return &control.Timers{
-		Policy: c.Policy, API: jsapi.Client{Conn: s.Conn, API: c.APIPrefix}, Publish: control.Requester(s.Conn),
-		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: c.APIPrefix},
-	}
 }
 
 // oneTimer carries out a wish, and shows the answer.

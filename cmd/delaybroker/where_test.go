@@ -70,6 +70,9 @@ func TestWhereInItsFirstStream(t *testing.T) {
 
 // A message is followed through a hop, a refusal, and into the dead letters.
 func TestWhereOnItsWay(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_ATTEMPTS", "2")
 	t.Setenv("DELAY_DELIVER", "stream") // a target without listeners refuses every delivery

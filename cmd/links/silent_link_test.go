@@ -77,11 +77,45 @@ func TestSilentLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := &silence{to: at.Host}
+	network, down := &silence{to: at.Host}, make(chan time.Time, 1)
+	b := serveOver(t, s.ClientURL(), network, down)
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	body := make([]byte, 4<<10)
+	network.held.Store(true)
+	defer network.held.Store(false)
+	for range 1000 {
+		if err := nc.Publish("delay.1s.orders.x", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	time.Sleep(2500 * time.Millisecond) // now the lane of 1s waits in a publish
+	turning, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	if err := b.Alive(turning); err == nil {
+		t.Log("every loop turns")
+	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
+		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
+	}
+	select {
+	case at := <-down:
+		t.Logf("given up after %s", at.Sub(start).Round(time.Millisecond))
+	case <-time.After(30 * time.Second): // nats.go's own minute would be over later
+		t.Error("after half a minute of silence the link is not given up")
+	}
+}
+
+// serveOver runs a broker until the test ends, with the options of the program. It delivers over the network, and down
+// gets the time at which it first gives that link up.
+func serveOver(t *testing.T, to string, network *silence, down chan<- time.Time) *broker.Broker {
+	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
-	down := make(chan time.Time, 1)
 	dial := func(name string, more ...nats.Option) *nats.Conn {
-		nc, err := nats.Connect(s.ClientURL(), append(append(d.options(name), nats.ClosedHandler(nil)), more...)...)
+		nc, err := nats.Connect(to, append(append(d.options(name), nats.ClosedHandler(nil)), more...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,34 +141,7 @@ func TestSilentLink(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	t.Cleanup(func() { cancel(); <-done })
 	<-b.Ready()
-	nc, err := nats.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	body := make([]byte, 4<<10)
-	network.held.Store(true)
-	defer network.held.Store(false)
-	for range 1000 {
-		if err := nc.Publish("delay.1s.orders.x", body); err != nil {
-			t.Fatal(err)
-		}
-	}
-	start := time.Now()
-	time.Sleep(2500 * time.Millisecond) // now the lane of 1s waits in a publish
-	turning, stop := context.WithTimeout(ctx, 2*time.Second)
-	defer stop()
-	if err := b.Alive(turning); err == nil {
-		t.Log("every loop turns")
-	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
-		t.Errorf("one link is silent, and %d loops do not turn: %v", got, err)
-	}
-	select {
-	case at := <-down:
-		t.Logf("given up after %s", at.Sub(start).Round(time.Millisecond))
-	case <-time.After(30 * time.Second): // nats.go's own minute would be over later
-		t.Error("after half a minute of silence the link is not given up")
-	}
+	return b
 }

@@ -30,6 +30,8 @@ func defaultSettings() settings {
 
 // settings are the environment as it is written, defaults filled in.
 //
+// They are flat: the name of a variable is that of its field, and their order is that of the table.
+//
 // All fields are strings because envconfig stops at the first value that it cannot convert, and all problems are to be
 // reported at once: see config.
 //

@@ -39,7 +39,8 @@ const (
 	Healed  Phase = "healed"  // a fault is over
 )
 
-// Event is one line of a history. Times are nanoseconds since 1970.
+// Event is one line of a history. Times are nanoseconds since 1970. It is flat for those who search a history with grep
+// or jq: an id or a stream has one name, whatever happened to it.
 type Event struct {
 	At    int64  `json:"at"` // by the clock of the test
 	Op    Op     `json:"op"`

@@ -10,7 +10,7 @@ import (
 // shown is how many violations of a kind are printed.
 const shown = 5
 
-// Report is the judgement on a run.
+// Report is the judgement on a run. It is flat, because each figure is printed, and summed over runs, for itself.
 type Report struct {
 	Conditions Conditions
 
