@@ -105,7 +105,9 @@ type attempt struct {
 	Wish
 	subject string
 	doubt   timer.Doubt
-	nobody  int // how often in a row nobody has listened
+	tried   bool   // something was published, and perhaps stored, whatever was answered
+	expects uint64 // the generation that it expected
+	nobody  int    // how often in a row nobody has listened
 
 	found timer.Found
 	in    message.Incoming // as it is stored
@@ -164,14 +166,6 @@ func noStream() *Refusal {
 	return refusef(codeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
 }
 
-// look reads the last entry of the subject from the leader.
-func (a *attempt) look(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookWait)
-	defer cancel()
-	a.found, a.in, err = LastEntry(ctx, a.Entries(), a.subject, a.Generation)
-	return err
-}
-
 // Entries is what it takes to read their entries.
 func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.sample} }
 
@@ -191,6 +185,8 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 	if err != nil {
 		return timer.Answer{}, true, err
 	}
+	again := a.tried && a.expects == generation
+	a.tried, a.expects = true, generation
 	ack, err := a.publish(ctx, m)
 	switch stream := a.Policy.Names.TimersStream(); {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -203,8 +199,10 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return answer, false, nil
 	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
 		return a.stored(ctx, generation, ack.Sequence), true, nil
-	case ack.Code == jsapi.CodeWrongLast:
+	case ack.Code == jsapi.CodeWrongLast && !again:
 		return answer, false, nil
+	case ack.Code == jsapi.CodeWrongLast: // and it stood there still: of two leaders, one does not know that it is none
+		a.nobody = 0
 	case ack.Code == 503 && ack.Stream == "":
 		if a.nobody++; a.nobody >= untaken {
 			return timer.Answer{}, true, noStream()
