@@ -105,7 +105,7 @@ type attempt struct {
 	Wish
 	subject string
 	doubt   timer.Doubt
-	tried   bool   // something was published, and perhaps stored, whatever was answered
+	tried   bool   // what was published may be stored: it was not answered, or a leader has refused it that may be none
 	expects uint64 // the generation that it expected
 	nobody  int    // how often in a row nobody has listened
 
@@ -148,7 +148,7 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			WaitToRetry(ctx)
 		}
 	}
-	if last != nil && !a.doubt.Any {
+	if last != nil && !a.tried {
 		return timer.Answer{}, fmt.Errorf("read the last entry of %s: %w", a.subject, last)
 	}
 	return known, nil
@@ -185,8 +185,6 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 	if err != nil {
 		return timer.Answer{}, true, err
 	}
-	again := a.tried && a.expects == generation
-	a.tried, a.expects = true, generation
 	ack, err := a.publish(ctx, m)
 	switch stream := a.Policy.Names.TimersStream(); {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -195,14 +193,17 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // by this try, or an earlier one
 	case err != nil, !ack.Refused() && ack.Stream != stream:
 		a.doubt.Note(generation)
+		a.tried, a.expects = true, generation
 		WaitToRetry(ctx)
 		return answer, false, nil
 	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
 		return a.stored(ctx, generation, ack.Sequence), true, nil
-	case ack.Code == jsapi.CodeWrongLast && !again:
-		return answer, false, nil
-	case ack.Code == jsapi.CodeWrongLast: // and it stood there still: of two leaders, one does not know that it is none
-		a.nobody = 0
+	case ack.Code == jsapi.CodeWrongLast:
+		again := a.tried && a.expects == generation
+		if a.tried, a.expects = true, generation; !again {
+			return answer, false, nil
+		}
+		a.nobody = 0 // it stands there still: of two leaders, one does not know that it is none
 	case ack.Code == 503 && ack.Stream == "":
 		if a.nobody++; a.nobody >= untaken {
 			return timer.Answer{}, true, noStream()
