@@ -12,7 +12,7 @@
 // # One producer
 //
 //	viewer ◀─┐
-//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Answer             this instance
+//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the others, by the control service; once a second
 //	                                  └── Inspector.Look, Ahead     streams and forecast; as rarely as they are dear
 //
