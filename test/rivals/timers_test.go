@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,10 @@ import (
 	wire "delaybroker/broker/message"
 )
 
-var timersKept = flag.Int("timers", 1_000_000, "how many named timers BenchmarkTimers keeps pending")
+var (
+	timersKept = flag.Int("timers", 1_000_000, "how many named timers BenchmarkTimers keeps pending")
+	timersSide = flag.String("timers.side", "both", "whose timers BenchmarkTimers measures: broker, server or both")
+)
 
 // timerTries is how many timers each verb is measured with, warm and cold: of the timers, one in twenty at most.
 func timerTries() int { return min(1000, *timersKept/20) }
@@ -26,6 +30,7 @@ func timerTries() int { return min(1000, *timersKept/20) }
 // A keeper keeps what is due tomorrow, and lets it be changed until then.
 type keeper struct {
 	name   string
+	side   string   // of -timers.side
 	env    []string // of its broker; nil without one
 	home   string
 	config jetstream.StreamConfig // of the stream in which they arrive
@@ -37,7 +42,7 @@ type keeper struct {
 
 var keepers = []keeper{
 	{
-		name: "named timers", env: []string{"DELAY_TIMERS=on", "DELAY_INSTANCE=one"}, home: "DELAY_TIMERS",
+		name: "named timers", side: "broker", env: []string{"DELAY_TIMERS=on", "DELAY_INSTANCE=one"}, home: "DELAY_TIMERS",
 		root: "delaytimer.", fired: "orders.expire",
 		config: jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}},
 		set: func(_ int, in time.Duration) nats.Header {
@@ -51,7 +56,7 @@ var keepers = []keeper{
 		},
 	},
 	{
-		name: "the server's schedules", home: "SCHEDULES", root: "schedule.", fired: "fired.expire",
+		name: "the server's schedules", side: "server", home: "SCHEDULES", root: "schedule.", fired: "fired.expire",
 		config: jetstream.StreamConfig{
 			Name: "SCHEDULES", Subjects: []string{"schedule.>", "fired.>"}, AllowMsgSchedules: true,
 		},
@@ -72,6 +77,7 @@ var keepers = []keeper{
 //
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals                    # a million of each
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers 20000
+//	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers.side broker
 //
 // It reads /proc. Memory is resident memory for each that waits, garbage included, when all markers are stored. Then
 // one client makes one request after the other: it gets, cancels, moves and fires a thousand that were set last (warm),
@@ -80,7 +86,13 @@ var keepers = []keeper{
 func BenchmarkTimers(b *testing.B) {
 	costs := table{head: []string{"", "set/s", "at rest/s", "server B", "broker B", "stored B", "ready ms"}}
 	verbs := table{head: []string{"", "", "get p50 ms", "p99", "cancel p50", "p99", "move p50", "p99", "fire p50", "p99"}}
+	if !slices.Contains([]string{"both", "broker", "server"}, *timersSide) {
+		b.Fatalf("-timers.side %s: want broker, server or both", *timersSide)
+	}
 	for _, k := range keepers {
+		if *timersSide != "both" && *timersSide != k.side {
+			continue
+		}
 		b.Run(strings.ReplaceAll(k.name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
 				keep(b, k, &costs, &verbs)
