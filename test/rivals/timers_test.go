@@ -79,12 +79,16 @@ var keepers = []keeper{
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers 20000
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers.side broker
 //
-// It reads /proc. Memory is resident memory for each that waits, garbage included, when all markers are stored. Then
+// It reads /proc. Memory is resident memory for each that waits, garbage and caches included, when all markers are
+// stored; live is that of a server which has collected its garbage, and restarted that of a broker which was started
+// again. Then
 // one client makes one request after the other: it gets, cancels, moves and fires a thousand that were set last (warm),
 // and a thousand anywhere (cold: each touches another block of the stream). A fire ends with the arrival; there
 // are a hundred. In the end the broker is killed and started again.
 func BenchmarkTimers(b *testing.B) {
-	costs := table{head: []string{"", "set/s", "at rest/s", "server B", "broker B", "stored B", "ready ms"}}
+	costs := table{head: []string{
+		"", "set/s", "at rest/s", "server B", "live B", "broker B", "restarted B", "stored B", "ready ms",
+	}}
 	verbs := table{head: []string{"", "", "get p50 ms", "p99", "cancel p50", "p99", "move p50", "p99", "fire p50", "p99"}}
 	if !slices.Contains([]string{"both", "broker", "server"}, *timersSide) {
 		b.Fatalf("-timers.side %s: want broker, server or both", *timersSide)
@@ -130,20 +134,21 @@ func keep(b *testing.B, by keeper, costs, verbs *table) {
 	k.load.stream(by.config)
 	k.arrived = k.arrivals()
 	time.Sleep(settle)
-	before := []float64{server.memory(), ps[len(ps)-1].memory()}
+	before := []float64{server.memory(), server.live(), ps[len(ps)-1].memory()}
 	start := time.Now()
 	k.setAll()
 	set := time.Since(start)
 	k.awaitMarkers()
 	rested := time.Since(start)
 	time.Sleep(settle)
-	each := func(p *process, before float64) string {
-		return whole((p.memory() - before) * 1e6 / float64(*timersKept))
+	each := func(now, before float64) string { return whole((now - before) * 1e6 / float64(*timersKept)) }
+	row := []string{
+		by.name, rate(set), rate(rested), each(server.memory(), before[0]), "–", "–", "–", k.stored(), "–",
 	}
-	row := []string{by.name, rate(set), rate(rested), each(server, before[0]), "–", k.stored(), "–"}
 	if len(ps) > 1 {
-		row[4] = each(ps[1], before[1])
+		row[5] = each(ps[1].memory(), before[2])
 	}
+	row[4] = each(server.live(), before[1])
 
 	// Cold first, while nothing was read. What is asked for is no more than a twentieth each.
 	tries := timerTries()
@@ -160,7 +165,9 @@ func keep(b *testing.B, by keeper, costs, verbs *table) {
 		ps[1].kill()
 		start := time.Now()
 		ps[1] = startBroker(b, append(by.env, "NATS_URL="+server.url, "DELAY_PROVISION=create")...)
-		row[6] = millis(bench.Milliseconds(time.Since(start)))
+		row[8] = millis(bench.Milliseconds(time.Since(start)))
+		time.Sleep(settle)
+		row[6] = each(ps[1].memory(), before[2])
 		ps[1].kill()
 	}
 	costs.row(row...)
