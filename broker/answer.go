@@ -24,19 +24,22 @@ const (
 // Answer is what a running instance reports of itself.
 type Answer = figures.Answer
 
-// The headers of a question that is to be answered with more: with a history, of HistoryHour or HistoryDay, and with
-// what was delivered to each target, for any value.
+// The headers of a question. With the first two it is to be answered with more: with a history, of HistoryHour or
+// HistoryDay, and with what was delivered to each target, for any value. HeaderExcept names an instance that need not
+// answer: its page asks the others, and knows itself.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
 	HistoryDay    = "24h"
 	HeaderTargets = "Delay-Targets"
+	HeaderExcept  = "Delay-Except"
 )
 
 // Asked is what a question asks for beside how the instance is. The zero value is nothing.
 type Asked struct {
 	History string // HistoryHour or HistoryDay
 	Targets bool
+	Except  string // the instance that need not answer; empty for none
 }
 
 // Header is what a question says.
@@ -47,6 +50,9 @@ func (a Asked) Header() nats.Header {
 	}
 	if a.Targets {
 		h.Set(HeaderTargets, "true")
+	}
+	if a.Except != "" {
+		h.Set(HeaderExcept, a.Except)
 	}
 	return h
 }
@@ -61,8 +67,10 @@ type question struct {
 }
 
 // Answer is what this instance reports of itself.
-func (b *Broker) Answer() Answer {
-	s := b.Status()
+func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
+
+// AnswerOf is likewise, with a status that was just read.
+func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
 		Lanes:  s.LaneAnswers(),
@@ -83,11 +91,12 @@ func (b *Broker) answer(ctx context.Context) {
 		if len(m.Data) > 0 {
 			b.pauses.Hear(pause.Announced(m))
 		}
-		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) {
+		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || m.Header.Get(HeaderExcept) == b.id {
 			return
 		}
+		more := Asked{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
 		select {
-		case asked <- question{m.Reply, Asked{m.Header.Get(HeaderHistory), m.Header.Get(HeaderTargets) != ""}}:
+		case asked <- question{m.Reply, more}:
 		default:
 		}
 	})

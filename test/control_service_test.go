@@ -127,6 +127,17 @@ func TestControlRefusals(t *testing.T) {
 			{"timer.cancel.k.orders.x", `{"generations":1}`},
 			{"timer.cancel.k.orders.x", `{"generation":"1"}`},
 			{"timer.cancel.k.orders.x", `{}{}`},
+			{"timer.cancel.k.orders.x", `{}}`},
+			{"timer.cancel.k.orders.x", `[]`},
+			{"timer.cancel.k.orders.x", `{"generation":-1}`},
+			{"timer.cancel.k.orders.x", `{"generation":1e30}`},
+			{"timer.cancel.k.orders.x", strings.Repeat(`{"generation":`, 500)},
+			{"timer.cancel.k.$JS.API.STREAM.PURGE.DELAY_TIMERS", ""},
+			{"timer.get.k.orders.>", ""},
+			{"timer.get." + strings.Repeat("k", 129) + ".orders.x", ""},
+			{"timer.move.k.orders.x", `{"until":"10000-01-01T00:00:00Z"}`},
+			{"timer.move.k.orders.x", `{"by":"99999999999h"}`},
+			{"timer.move.k.orders.x", `{"by":"2000000h"}`},
 			{"timer.cancel.k.orders.x", `{"for":"5m"}`},
 			{"timer.cancel.k.orders.x", `{"word":"two words"}`},
 			{"timer.move.k.orders.x", ""},
@@ -149,6 +160,60 @@ func TestControlRefusals(t *testing.T) {
 			c.checkRefused(tt.subject, tt.body)
 		}
 		c.checkLast("delaytimer.k.orders.x", g)
+	})
+}
+
+// TestHugeAndManyRequests: what is too large is refused, and where more is asked than is worked on, all are answered: by
+// what was done, or by busy. Who asks for a generation that no stream has waits, and keeps nobody else from it for long.
+func TestHugeAndManyRequests(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		g := c.publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+		var got any
+		huge := `{"generation":1,"word":"` + strings.Repeat("x", 9000) + `"}`
+		for _, subject := range []string{"timer.cancel.k.orders.x", "timers", "cancel-all", "shift"} {
+			if code := c.request(&got, "delayctl."+subject, huge); code != "413" {
+				t.Errorf("%s with %d bytes is answered %q %v, want 413", subject, len(huge), code, got)
+			}
+		}
+		const many = 500
+		answers, err := c.nc.SubscribeSync(c.nc.NewInbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range many {
+			m := newMsg("delayctl.timer.cancel.k.orders.x", `{"generation":18446744073709551615}`)
+			if i%2 > 0 {
+				m = newMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
+			}
+			m.Reply = answers.Subject
+			if err := c.nc.PublishMsg(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		outcomes := make(map[string]int)
+		for {
+			m, err := answers.NextMsg(time.Second)
+			if err != nil {
+				break
+			}
+			var said control.Answer
+			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
+			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++
+		}
+		if n := outcomes["unknown"] + outcomes["429"] + outcomes[""]; n == 0 || outcomes["unknown"] == 0 || outcomes["429"] == 0 {
+			t.Errorf("of %d requests: %v; want some unknown, and the others refused as busy", many, outcomes)
+		} else if n < many-256 { // so many may wait to be looked at; the rest is dropped
+			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
+		}
+		c.checkLast("delaytimer.k.orders.x", g)
+		var a control.Answer
+		if c.request(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
+			t.Errorf("afterwards a cancel says %+v", a)
+		}
 	})
 }
 

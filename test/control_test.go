@@ -227,6 +227,136 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
+// TestRefusedByOldLeader: what a leader that was deposed refuses, the new one may have stored. It is told as what it is
+// although another client has put something over it since, and it is not done twice.
+func TestRefusedByOldLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := startBroker(t, s, timersOn(t))
+		b.stop()
+		plain := controls(newClient(t, s))
+		stored := func(m *nats.Msg) {
+			if m == nil {
+				return
+			}
+			if answer, err := plain.timers.Publish(t.Context(), m); err != nil || strings.Contains(string(answer.Data), "error") {
+				t.Errorf("not stored: %v", err)
+			}
+		}
+		c := &controlled{plain.client, new(control.Timers)}
+		*c.timers = *plain.timers
+		refused := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}
+		var over func() *nats.Msg // what another client has put over it
+		published := 0
+		c.timers.Publish = func(_ context.Context, m *nats.Msg) (*nats.Msg, error) {
+			if published++; published == 1 {
+				stored(m)
+				stored(over())
+			}
+			return refused, nil
+		}
+		keys := 0
+		for _, known := range []bool{true, false} {
+			for verb, want := range map[timer.Verb]timer.Outcome{
+				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired, timer.Set: timer.Pending,
+			} {
+				for _, header := range []string{"Delay-For", "Delay-Cancel"} {
+					key := fmt.Sprint("k", keys)
+					keys++
+					subject := "delaytimer." + key + ".orders.x"
+					over = func() *nats.Msg {
+						m := nats.NewMsg(subject)
+						m.Header.Set(header, "1h")
+						return m
+					}
+					w := wish(verb, key, 0)
+					if verb == timer.Set {
+						w.Conditional, w.Header = true, message.Header{"Delay-For": {"10m"}}
+					}
+					var g uint64
+					if verb != timer.Set || known {
+						g = plain.publish(subject, "x", "Delay-For", "10m").Sequence
+					}
+					if known {
+						w.Generation = g
+					}
+					if verb == timer.Move {
+						w.By = 5 * time.Minute
+					}
+					published = 0
+					want, generation := want, g
+					if verb != timer.Cancel {
+						generation = 0
+					}
+					a := c.check(w, want, generation)
+					if verb != timer.Cancel && a.Generation <= g {
+						t.Errorf("%s under a %s: generation %d of %d", verb, header, a.Generation, g)
+					}
+					if published != 1 {
+						t.Errorf("%s under a %s: published %d times", verb, header, published)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRefusedForGood: where one leader refuses what another shows as pending, it is asked now and then, as long as there
+// is time.
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t)).stop()
+		c := controls(newClient(t, s))
+		c.publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
+		asked := 0
+		c.timers.Publish = func(ctx context.Context, _ *nats.Msg) (*nats.Msg, error) {
+			if asked++; asked > 1000 {
+				<-ctx.Done() // or it would be asked for ever: no time passes here
+			}
+			return &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}, nil
+		}
+		c.check(wish(timer.Cancel, "k", 0), timer.Unknown, 0)
+		if asked < 50 || asked > 102 {
+			t.Errorf("it was asked %d times in five seconds, want a try each 50 ms", asked)
+		}
+	})
+}
+
+// TestVerdictBehindAnother: what became of a generation is told although a client that expected nothing has put
+// something over its firing, or over its cancel.
+func TestVerdictBehindAnother(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.TimerHistory = time.Hour
+		b := startBroker(t, s, cfg)
+		c := controls(newClient(t, s))
+		c.subscribe("orders.>")
+		set := func(key string) uint64 {
+			return c.publish("delaytimer."+key+".orders.x", key, "Delay-For", "1s").Sequence
+		}
+		over := set("over")
+		time.Sleep(2 * time.Second)
+		b.stop()
+		fired, cancelled := set("fired"), set("cancelled")
+		c.fire("delaytimer.fired.orders.x", "ghost")
+		c.check(wish(timer.Cancel, "cancelled", cancelled), timer.Cancelled, cancelled)
+		for _, key := range []string{"over", "fired", "cancelled"} {
+			set(key)
+			set(key)
+		}
+		last := set("other")
+		c.check(wish(timer.Cancel, "other", last-1), timer.Conflict, last)
+		c.check(wish(timer.Cancel, "over", over), timer.TooLate, over)
+		c.check(wish(timer.Cancel, "fired", fired), timer.TooLate, fired)
+		c.check(moveTo("fired", fired, time.Now()), timer.TooLate, fired)
+		c.check(wish(timer.Fire, "fired", fired), timer.TooLate, fired)
+		c.check(wish(timer.Cancel, "cancelled", cancelled), timer.Cancelled, cancelled)
+		c.check(moveTo("cancelled", cancelled, time.Now()), timer.Conflict, cancelled)
+	})
+}
+
 // TestSilenceIsUnknown: where nothing tells any more whether a request came before what stands there, the answer is
 // unknown, and where it was refused it is an error.
 func TestSilenceIsUnknown(t *testing.T) {

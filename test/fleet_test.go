@@ -47,6 +47,12 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 				t.Errorf("%s tells a history that nobody asked for; %v", m.Instance, err)
 			}
 		}
+		members, err = i.Fleet(t.Context(), broker.Asked{Except: "west"})
+		for _, m := range members {
+			if err != nil || m.Instance == "west" || len(members) != 2 {
+				t.Errorf("%s answers, one of %d, where west knows itself; %v", m.Instance, len(members), err)
+			}
+		}
 	})
 }
 

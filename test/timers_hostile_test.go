@@ -70,6 +70,93 @@ func TestBadTimerIsSaidLoudly(t *testing.T) {
 	})
 }
 
+// TestHostileTimerSubjects: a timer whose subject has wildcards, names no target, or one that the broker must not
+// publish to, is a dead letter and touches no other timer; one that is no subject is stored nowhere.
+func TestHostileTimerSubjects(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		c.publish("delaytimer.k.orders.x", "mine", "Delay-For", "10m")
+		letters := 0
+		for _, subject := range []string{
+			"delaytimer.k.orders.*", "delaytimer.k.*", "delaytimer.k.>", "delaytimer.*.orders.x", "delaytimer.*.>",
+			"delaytimer.k.$JS.API.STREAM.PURGE.DELAY_TIMERS", "delaytimer.k.$SYS.REQ.USER.INFO", "delaytimer.k._INBOX.x",
+			"delaytimer.k.delay.1s.orders.x", "delaytimer.k.delaytimer.k.orders.x", "delaytimer.k.delaysys.armed",
+			"delaytimer.k.delayctl.timer.cancel.k.orders.x",
+		} {
+			for _, header := range []string{"Delay-For", "Delay-Cancel"} {
+				c.publish(subject, "evil", header, "1s")
+				if header == "Delay-For" {
+					letters++
+				}
+			}
+		}
+		for _, subject := range []string{"delaytimer.k..x", "delaytimer..orders.x", "delaytimer.k.orders.", "delaytimer.k."} {
+			if answer, err := c.nc.RequestMsg(newMsg(subject, "evil", "Delay-For", "1s"), time.Second); err == nil {
+				t.Errorf("%s is answered %s", subject, answer.Data)
+			}
+		}
+		checkExactly(t, in, start.Add(10*time.Minute), 0)
+		time.Sleep(time.Hour)
+		n := 0
+		for code, dead := range c.dead() {
+			n += len(dead)
+			for _, l := range dead {
+				if l.Body != "evil" {
+					t.Errorf("a letter %s of %q", code, l.Body)
+				}
+			}
+		}
+		if n != letters {
+			t.Errorf("%d dead letters, want %d", n, letters)
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestReservedHeadersOfTimers: what the server and the broker write is not believed of a client, and what asks a stream
+// for something asks the target's stream for nothing.
+func TestReservedHeadersOfTimers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		due := time.Now().Add(90 * time.Second)
+		far := due.Add(100 * time.Hour).UTC().Format(time.RFC3339Nano)
+		for i, headers := range [][]string{
+			{"Nats-Expected-Stream", "DELAY_TIMERS"}, {"Nats-Expected-Last-Subject-Sequence", "0"},
+			{"Nats-Marker-Reason", "MaxAge"}, {"Nats-Num-Pending", "7"}, {"Nats-Msg-Size", "1"}, {"Status", "503"},
+			{"Nats-Expected-Last-Subject-Sequence", "0", "Nats-Required-Api-Level", "1"},
+			{"Delay-Due", far, "Delay-Accepted", far}, {"Delay-Id", "DELAY_TIMERS-1-1"}, {"Delay-Attempts", "19"},
+			{"Delay-Timer", "other", "Delay-Timer-Size", "9"},
+			{"Delay-Key", "other"}, {"Delay-Late", "1h"}, // there are no such headers
+		} {
+			subject := fmt.Sprintf("delaytimer.%d.orders.x", i)
+			c.publish(subject, "x", append(headers, "Delay-For", "90s")...)
+		}
+		time.Sleep(2 * time.Minute)
+		came := c.arrivals("ORDERS")
+		if dead := len(c.dead()["bad_option"]); len(came) != 11 || dead != 2 {
+			t.Errorf("%d came, and %d are dead letters; want 11 and 2", len(came), dead)
+		}
+		for _, a := range came {
+			if !a.Due.Equal(due) || !a.At.Equal(due) || a.Header.Get(message.HeaderAttempts) != "" {
+				t.Errorf("came at %s, due %s, after %q attempts; want %s", a.At, a.Due, a.Header.Get(message.HeaderAttempts), due)
+			}
+			for name := range a.Header {
+				if strings.HasPrefix(name, "Nats-") && name != "Nats-Msg-Id" || name == "Status" {
+					t.Errorf("to the target goes %s: %s", name, a.Header.Get(name))
+				}
+			}
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
 // TestRelayedTimers: NATS checks no permission for where an answer goes. What a neighbour has put so on a timer's
 // subject, in the place of a marker or of the cursor, is believed by nobody.
 func TestRelayedTimers(t *testing.T) {

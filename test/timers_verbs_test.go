@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
@@ -88,6 +90,115 @@ func TestTimersInVerbs(t *testing.T) {
 			t.Errorf("it is %+v", a)
 		} else if got := where(a.Generation); got != "a series that is paused: every 1h, round 2" {
 			t.Errorf("a paused one is %q", got)
+		}
+	})
+}
+
+// TestTimersAreCountedOnce: a forecast and the list of what is pending have each timer once, whether its marker is in a
+// level or not, and have none that was replaced, moved, cancelled or paused, or has fired.
+func TestTimersAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		cfg.TimerHistory = 10 * time.Hour
+		b := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		c.target("ORDERS", "orders.>")
+		set := func(key, target, wait string, header ...string) uint64 {
+			return c.publish("delaytimer."+key+"."+target, key, append(header, "Delay-For", wait)...).Sequence
+		}
+		set("replaced", "orders.x", "90m")
+		moved := set("moved", "orders.x", "90m")
+		cancelled := set("cancelled", "orders.x", "90m")
+		paused := set("paused", "orders.x", "90m", "Delay-Every", "1h")
+		set("fired", "orders.x", "1s")
+		set("once", "orders.x", "30m")
+		set("other", "mail.y", "210m")
+		set("near", "mail.y", "15s")
+		for range 5 {
+			c.publish("delay.1h.orders.z", "z")
+		}
+		time.Sleep(10 * time.Second) // all but one have a marker
+		set("replaced", "orders.x", "150m")
+		control := controlsSeries(c)
+		control.check(moveTo("moved", moved, time.Now().Add(150*time.Minute)), timer.Moved, 0)
+		control.check(wish(timer.Cancel, "cancelled", cancelled), timer.Cancelled, cancelled)
+		control.check(wish(timer.Pause, "paused", paused), timer.Paused, 0)
+		time.Sleep(3 * time.Second) // what was replaced is removed
+
+		i := learned(t, s, cfg)
+		ahead := func(target string, most uint64) inspect.Forecast {
+			t.Helper()
+			f, err := i.Ahead(t.Context(), inspect.AheadLook{For: 5 * time.Hour, By: time.Hour, Target: target, Most: most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		for target, want := range map[string][]string{
+			"":         {"near", "once", "z", "z", "z", "z", "z", "replaced", "moved", "other"},
+			"orders.>": {"once", "z", "z", "z", "z", "z", "replaced", "moved"},
+			"mail.y":   {"near", "other"},
+		} {
+			for _, most := range []uint64{10_000, 0} { // read, and estimated
+				f := ahead(target, most)
+				if f.Pending != uint64(len(want)) || f.Unreadable.Messages > 0 || f.Unplaced > 0 || most > 0 && !f.Exact {
+					t.Errorf("for %q, reading %d: %+v, want %d pending", target, most, f, len(want))
+				}
+			}
+			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 10_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range l.Messages {
+				id, err := message.ParseID(w.ID)
+				if err != nil || w.Problem != "" {
+					t.Fatalf("%+v: %v", w, err)
+				}
+				m, err := c.stream(id.Stream).GetMsg(t.Context(), id.Sequence)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, string(m.Data))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("for %q, pending are %q, want %q", target, got, want)
+			}
+		}
+		b.stop()
+		set("once", "orders.x", "30m") // nobody removes what was replaced
+		l, err := i.Pending(t.Context(), inspect.PendingLook{Limit: 100, Most: 10_000})
+		if f := ahead("", 10_000); err != nil || f.Pending != 10 || len(l.Messages) != 10 {
+			t.Errorf("without a broker %d are ahead, and %d listed, %v; want 10", f.Pending, len(l.Messages), err)
+		}
+	})
+}
+
+// TestPausedIsAhead: what waits because its target is paused is pending, also of that target; the list of what is paused
+// is no message.
+func TestPausedIsAhead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		startBroker(t, s, cfg)
+		c := newClient(t, s)
+		mustPause(t, operator(t, s), "orders.>")
+		c.publish("delay.1s.orders.x", "x")
+		c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1s")
+		time.Sleep(10 * time.Second)
+		i := learned(t, s, cfg)
+		for _, target := range []string{"", "orders.*"} {
+			for _, most := range []uint64{10_000, 0} {
+				f, err := i.Ahead(t.Context(), inspect.AheadLook{For: time.Hour, By: time.Hour, Target: target, Most: most})
+				if err != nil || f.Overdue.Messages != 2 || f.Pending != 2 {
+					t.Errorf("for %q, reading %d: %+v, %v", target, most, f, err)
+				}
+			}
+			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 10_000})
+			if err != nil || len(l.Messages) != 2 {
+				t.Errorf("for %q: %+v, %v", target, l, err)
+			}
 		}
 	})
 }

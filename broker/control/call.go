@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 )
 
@@ -29,7 +30,7 @@ func Decode(body []byte, into any) error {
 	if err := d.Decode(into); err != nil {
 		return refusef(codeBad, "the request is not understood: %v", err)
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF { // More is content with a bracket
 		return refusef(codeBad, "the request is not understood: one JSON object, and nothing behind it")
 	}
 	return nil

@@ -53,3 +53,61 @@ func LastEntry(
 	found.Sequence, found.At, found.Entry = m.Sequence, m.Time, from.Policy.ParseTimer(in)
 	return found, in, nil
 }
+
+// entryBehind reads the first entry of a timer's subject behind a sequence. It finds none where the stream's leader, or
+// one that was deposed and does not know it, has none.
+func entryBehind(
+	ctx context.Context, from Entries, subject string, sequence uint64,
+) (found timer.Found, in message.Incoming, err error) {
+	stream := from.Policy.Names.TimersStream()
+	m, err := from.API.Next(ctx, stream, sequence+1, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return timer.Found{None: true}, in, nil
+	case err != nil:
+		return found, in, err
+	case m.Subject != subject || m.Sequence <= sequence:
+		return found, in, ErrLeader
+	}
+	in = m.Incoming(stream)
+	return timer.Found{
+		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: from.Policy.ParseTimer(in),
+	}, in, nil
+}
+
+// look reads the last entry of the subject from the leader or, where another client has put something over what tells
+// more, that: it stands right behind the generation. So a wish finds what it has written although a leader that was
+// deposed has refused it, and what has fired, or was cancelled, before something else was set.
+func (a *attempt) look(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	defer cancel()
+	a.found, a.in, err = LastEntry(ctx, a.Entries(), a.subject, a.Generation)
+	about, known := a.expects, a.tried
+	if !known && a.Generation > 0 && a.Verb != timer.Get {
+		about, known = a.Generation, true
+	}
+	if err != nil || !known || a.found.None || a.found.Sequence <= about || a.tells(a.found.Entry) {
+		return err
+	}
+	behind, in, err := entryBehind(ctx, a.Entries(), a.subject, about)
+	if err == nil && !behind.None && a.tells(behind.Entry) {
+		a.found, a.in = behind, in
+	}
+	return err
+}
+
+// tells reports whether an entry decides the wish, whatever was put over it.
+func (a *attempt) tells(e message.Entry) bool {
+	switch g := a.Generation; {
+	case e.Word != "" && e.Word == a.Word:
+		return true
+	case a.Verb == timer.Set || g == 0: // what stands there now matters, too
+		return false
+	case e.Kind == message.CancelEntry:
+		return e.Cancelled == g
+	case e.Kind == message.OverEntry:
+		return e.Generation == g
+	default:
+		return e.Kind == message.UnprovenEntry || e.Fires(g)
+	}
+}

@@ -105,7 +105,9 @@ type attempt struct {
 	Wish
 	subject string
 	doubt   timer.Doubt
-	nobody  int // how often in a row nobody has listened
+	tried   bool   // what was published may be stored: it was not answered, or a leader has refused it that may be none
+	expects uint64 // the generation that it expected
+	nobody  int    // how often in a row nobody has listened
 
 	found timer.Found
 	in    message.Incoming // as it is stored
@@ -146,7 +148,7 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			WaitToRetry(ctx)
 		}
 	}
-	if last != nil && !a.doubt.Any {
+	if last != nil && !a.tried {
 		return timer.Answer{}, fmt.Errorf("read the last entry of %s: %w", a.subject, last)
 	}
 	return known, nil
@@ -162,14 +164,6 @@ func (a *attempt) ended(answer timer.Answer, err error) (timer.Answer, error) {
 
 func noStream() *Refusal {
 	return refusef(codeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
-}
-
-// look reads the last entry of the subject from the leader.
-func (a *attempt) look(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookWait)
-	defer cancel()
-	a.found, a.in, err = LastEntry(ctx, a.Entries(), a.subject, a.Generation)
-	return err
 }
 
 // Entries is what it takes to read their entries.
@@ -199,12 +193,17 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // by this try, or an earlier one
 	case err != nil, !ack.Refused() && ack.Stream != stream:
 		a.doubt.Note(generation)
+		a.tried, a.expects = true, generation
 		WaitToRetry(ctx)
 		return answer, false, nil
 	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
 		return a.stored(ctx, generation, ack.Sequence), true, nil
 	case ack.Code == jsapi.CodeWrongLast:
-		return answer, false, nil
+		again := a.tried && a.expects == generation
+		if a.tried, a.expects = true, generation; !again {
+			return answer, false, nil
+		}
+		a.nobody = 0 // it stands there still: of two leaders, one does not know that it is none
 	case ack.Code == 503 && ack.Stream == "":
 		if a.nobody++; a.nobody >= untaken {
 			return timer.Answer{}, true, noStream()

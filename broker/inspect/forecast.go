@@ -103,7 +103,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 type forecast struct {
 	*Inspector
 	look   AheadLook
-	policy message.Policy
+	reader reader
 	slots  slots
 	tally  tally
 	left   uint64 // messages that may still be read
@@ -116,7 +116,7 @@ type forecast struct {
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.all.Silent, f.all.Bare = f.holding(v)
-	f.policy = f.reading(f.all.Bare)
+	f.reader = reader{f.reading(f.all.Bare), f.look.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var strata []*stratum
 	for _, l := range lanes {
@@ -131,11 +131,11 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	if err := f.count(ctx, strata); err != nil {
 		return err
 	}
-	slices.SortFunc(strata, func(a, b *stratum) int { return cmp.Compare(a.messages, b.messages) })
+	slices.SortFunc(strata, func(a, b *stratum) int { return cmp.Compare(a.headers, b.headers) })
 	large := slices.IndexFunc(strata, func(s *stratum) bool {
-		few := s.messages <= f.left
+		few := s.headers <= f.left
 		if few {
-			f.left -= s.messages
+			f.left -= s.headers
 		}
 		return !few
 	})
@@ -150,13 +150,16 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	return f.estimate(ctx, strata[large:])
 }
 
-// slot is where a message belongs.
-func (f *forecast) slot(in message.Incoming) int {
-	r, problem := f.policy.Parse(in)
-	if problem != nil {
-		return f.slots.unreadable()
+// slot is where a message of a lane belongs. Ok is false for what does not wait for a target.
+func (f *forecast) slot(l Lane, in message.Incoming) (slot int, ok bool) {
+	switch r, problem, ok := f.reader.pending(l, in); {
+	case !ok:
+		return 0, false
+	case problem != nil:
+		return f.slots.unreadable(), true
+	default:
+		return f.slots.of(r.When()), true
 	}
-	return f.slots.of(r.When())
 }
 
 // result turns the tally into what is told.

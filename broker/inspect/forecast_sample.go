@@ -22,6 +22,7 @@ type sample struct {
 	direct  []uint64 // that clients published to a level, by slot, without those that are due when they leave
 	onTime  uint64   // those
 	further []uint64 // all others, by slot
+	none    uint64   // what waits for no target, or for another: entries of timers, the list of what is paused
 }
 
 // estimate places what is too much to be read.
@@ -42,13 +43,16 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 		if s.ordered {
 			continue
 		}
-		further := f.samples[s.Stream].further
-		looked := sum64(further)
-		if looked == 0 {
-			f.all.Unplaced += s.messages
+		seen, messages := f.samples[s.Stream], s.messages
+		looked := sum64(seen.further)
+		switch {
+		case looked == 0 && seen.none == 0:
+			f.all.Unplaced += messages
+		case seen.none > 0:
+			messages = uint64(float64(messages) * float64(looked) / float64(looked+seen.none))
 		}
-		f.tally.shares(s.messages, further)
-		f.add(Part{Stream: s.Stream, How: Sampled, Messages: s.messages, Looked: looked})
+		f.tally.shares(messages, seen.further)
+		f.add(Part{Stream: s.Stream, How: Sampled, Messages: messages, Looked: looked})
 	}
 	for _, o := range orders {
 		seen := f.samples[o.Stream]
@@ -124,16 +128,25 @@ func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 // class counts one message of a sample.
 func (f *forecast) class(s *sample, l Lane, in message.Incoming) {
 	a := f.names.Parse(in.Subject)
-	if f.look.Target != "" && !message.Match(f.look.Target, a.Target) {
+	if f.look.Target != "" && l.Kind != layout.Timers && !message.Match(f.look.Target, a.Target) {
 		return
 	}
-	if l.Kind != layout.Level || a.Form != message.FormLevel {
-		s.further[f.slot(in)]++
-		return
-	}
-	if r, problem := f.policy.Parse(in); problem == nil && r.When().Equal(in.At.Add(l.spec.Delay)) {
+	slot, ok := f.slot(l, in)
+	switch direct := l.Kind == layout.Level && a.Form == message.FormLevel; {
+	case !ok && l.Kind == layout.Level: // markers, which are not counted
+	case !ok:
+		s.none++
+	case !direct:
+		s.further[slot]++
+	case f.leavesOnTime(l, in):
 		s.onTime++
-		return
+	default:
+		s.direct[slot]++
 	}
-	s.direct[f.slot(in)]++
+}
+
+// leavesOnTime reports whether a message is due when it leaves its level.
+func (f *forecast) leavesOnTime(l Lane, in message.Incoming) bool {
+	r, problem := f.reader.policy.Parse(in)
+	return problem == nil && r.When().Equal(in.At.Add(l.spec.Delay))
 }

@@ -36,22 +36,25 @@ type stratum struct {
 	Lane
 	filters  []string // their subjects; none for all of the lane
 	ordered  bool     // due when they leave the lane, unless a header says later
-	messages uint64
+	marked   bool     // there may be markers among them
+	messages uint64   // without markers
+	headers  uint64   // to be read, with markers
 }
 
 // filters are the subjects of a lane that lead to the targets; none for all.
-func (f *forecast) filters(l Lane) []string {
-	if f.look.Target == "" {
+func (f *forecast) filters(l Lane) []string { return subjectsOf(f.names, l, f.look.Target) }
+
+// subjectsOf are the subjects on which a lane has messages for the targets of a pattern; none for all. Where a lane has
+// more than one subject, there are several filters: a single filter needs another permission. The subject of a schedule
+// does not tell its target.
+func subjectsOf(names message.Names, l Lane, pattern string) []string {
+	if pattern == "" || l.Kind == layout.Timers {
 		return nil
 	}
-	return subjectsOf(f.names, l, f.look.Target)
-}
-
-// subjectsOf are the subjects on which a lane has messages for the targets of a pattern. Where a lane has more than one
-// subject, there are several filters: a single filter needs another permission.
-func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	var filters []string
 	switch l.Kind {
+	case layout.Paused:
+		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second never exists
 	case layout.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
 	case layout.Retry:
@@ -77,15 +80,26 @@ func (f *forecast) strata(l Lane) []*stratum {
 	if all != nil {
 		direct, onTheWay = all[:1], all[1:]
 	}
-	return []*stratum{{Lane: l, filters: direct, ordered: true}, {Lane: l, filters: onTheWay}}
+	marked := f.look.Target == "" || message.Match(f.look.Target, message.MarkerTarget)
+	return []*stratum{{Lane: l, filters: direct, ordered: true}, {Lane: l, filters: onTheWay, marked: marked}}
 }
 
 // count asks the server how many messages each stratum has.
 func (f *forecast) count(ctx context.Context, strata []*stratum) error {
-	f.all.Questions += len(strata)
+	for _, s := range strata {
+		if f.all.Questions++; s.marked {
+			f.all.Questions++
+		}
+	}
 	return atOnce(ctx, len(strata), func(ctx context.Context, n int) (err error) {
-		strata[n].messages, err = f.scan(strata[n]).Count(ctx)
-		return of(strata[n].Stream, err)
+		s := strata[n]
+		s.headers, err = f.scan(s).Count(ctx)
+		if s.messages = s.headers; err == nil && s.marked && s.headers > 0 {
+			var markers uint64
+			markers, err = f.markers(ctx, s)
+			s.messages -= min(markers, s.messages)
+		}
+		return of(s.Stream, err)
 	})
 }
 
@@ -97,16 +111,29 @@ func (f *forecast) scan(s *stratum) lane.Scan {
 
 // read reads the headers of a stratum, of the messages that were there when the lanes were looked at.
 func (f *forecast) read(ctx context.Context, s *stratum) error {
-	var n uint64
+	var read, n uint64
+	latest := make(map[string]int) // slots of timers, by subject
 	for m, err := range f.scan(s).All(ctx) {
 		if err != nil {
 			return of(s.Stream, err)
 		}
+		read++
+		if slot, stood := latest[m.Subject]; stood { // it was replaced, or is over
+			delete(latest, m.Subject)
+			f.tally[slot].number--
+			n--
+		}
+		slot, ok := f.slot(s.Lane, incoming(s.Stream, m))
+		if !ok {
+			continue
+		}
 		n++
-		f.tally[f.slot(incoming(s.Stream, m))].number++
+		if f.tally[slot].number++; s.Kind == layout.Timers {
+			latest[m.Subject] = slot
+		}
 	}
-	if s.messages == 0 { // not counted before
-		f.left -= min(f.left, n)
+	if s.headers == 0 { // not counted before
+		f.left -= min(f.left, read)
 	}
 	f.add(Part{Stream: s.Stream, How: Read, Messages: n, Looked: n})
 	return nil

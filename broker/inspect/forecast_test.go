@@ -253,8 +253,8 @@ func TestForecastOfMany(t *testing.T) {
 		look.cuts = 5
 		few := ahead(t, i, look)
 		check(few, "")
-		if few.Questions != 5+2 {
-			t.Errorf("%d questions, want 5 and a count of each kind", few.Questions)
+		if few.Questions != 5+3 {
+			t.Errorf("%d questions, want 5, a count of each kind and one of markers", few.Questions)
 		}
 		look.Target = "mill.*"
 		sampled := ahead(t, i, look)

@@ -132,10 +132,11 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	m := merge{
 		Inspector: i, look: look, after: look.After.Time(v.Time), before: look.Before.Time(v.Time),
 		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
+		timers: make(map[string]string),
 	}
 	var lanes []Lane
 	lanes, m.all.Silent, m.all.Bare = i.holding(v)
-	m.policy = i.reading(m.all.Bare)
+	m.reader = reader{i.reading(m.all.Bare), look.Target}
 	for _, l := range lanes {
 		m.add(ctx, l)
 	}

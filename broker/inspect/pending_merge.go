@@ -12,7 +12,6 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
-	"delaybroker/broker/message"
 )
 
 const (
@@ -38,11 +37,12 @@ type source struct {
 type merge struct {
 	*Inspector
 	look          PendingLook
-	policy        message.Policy
+	reader        reader
 	after, before time.Time // zero is no border
 	sources       []*source
 	read          waitings
-	listed        map[string]bool // ids: one that moved on meanwhile is met again
+	listed        map[string]bool   // ids: one that moved on meanwhile is met again, and one that was replaced is not listed
+	timers        map[string]string // the ids of their last sets, by subject
 	all           List
 }
 
@@ -50,9 +50,7 @@ type merge struct {
 func (m *merge) add(ctx context.Context, l Lane) {
 	scan := m.headers(l.Stream, "pending")
 	scan.To, scan.Batch = l.info.State.LastSeq, listBatch
-	if m.look.Target != "" {
-		scan.Filters = subjectsOf(m.names, l, m.look.Target)
-	}
+	scan.Filters = subjectsOf(m.names, l, m.look.Target)
 	s := &source{Lane: l}
 	s.from = s.leaves(l.info.State.FirstTime)
 	s.next, s.end = iter.Pull2(scan.All(ctx))
@@ -142,8 +140,17 @@ func (m *merge) readOne(s *source) error {
 	if from := s.leaves(stored.At); from.After(s.from) { // clocks of leaders may go back
 		s.from = from
 	}
-	w := m.waiting(s, stored)
+	if id, stood := m.timers[stored.Subject]; stood { // it was replaced, or is over
+		delete(m.timers, stored.Subject)
+		m.listed[id] = true
+	}
+	w, ok := m.waiting(s, stored)
+	if ok && s.Kind == layout.Timers {
+		m.timers[stored.Subject] = w.ID
+	}
 	switch {
+	case !ok:
+		return nil
 	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.look.Cursor.compare(w) >= 0:
 		return nil
 	}
@@ -151,10 +158,13 @@ func (m *merge) readOne(s *source) error {
 	return nil
 }
 
-// waiting is a message as the list shows it.
-func (m *merge) waiting(s *source, stored lane.Stored) Waiting {
-	r, problem := m.policy.Parse(incoming(s.Stream, stored))
-	w := Waiting{
+// waiting is a message as the list shows it. Ok is false for what waits for no target, or for another.
+func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
+	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
+	if !ok {
+		return w, false
+	}
+	w = Waiting{
 		ID: r.ID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
 		Sequence: stored.Sequence, Attempts: r.Attempts, place: r.When(),
 	}
@@ -165,7 +175,7 @@ func (m *merge) waiting(s *source, stored lane.Stored) Waiting {
 	if w.place.Before(s.from) {
 		w.place = s.from
 	}
-	return w
+	return w, true
 }
 
 // waitings is a heap.

@@ -159,11 +159,11 @@ func (n Names) Retry(level, target string) string { return n.sys + ".retry." + l
 // Timer is the subject of a named timer. Marker is that of its marker in a level: one for all timers, since each
 // subject of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string { return n.timer + "." + key + "." + target }
-func (n Names) Marker(level string) string      { return n.Hop(level, markerTarget) }
+func (n Names) Marker(level string) string      { return n.Hop(level, MarkerTarget) }
 func (n Names) Armed() string                   { return n.sys + ".armed" }
 
-// markerTarget stands in the subject of a marker where other hops have their target.
-const markerTarget = "timer"
+// MarkerTarget stands in the subject of a marker where other hops have their target.
+const MarkerTarget = "timer"
 
 // Dead is the subject of a dead letter. Target is empty when the request had none that passes the policy.
 func (n Names) Dead(code Code, target string) string {

@@ -2,7 +2,7 @@
 //
 //	GET  /                  the page; plain text for who does not ask for HTML
 //	GET  /assets/…          its parts, all embedded: no request leaves the host
-//	GET  /api/events        how the fleet is, once a second, as server-sent events
+//	GET  /api/events        how the fleet is, once a second, as server-sent events; its last hour, and the next
 //	GET  /api/history       what it did in the last hour or day
 //	GET  /api/ahead         what is due in the next hour, or seven days
 //	GET  /api/pending …     rows: messages, timers, dead letters, targets with what each takes in a second
@@ -12,7 +12,7 @@
 // # One producer
 //
 //	viewer ◀─┐
-//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Answer             this instance
+//	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the others, by the control service; once a second
 //	                                  └── Inspector.Look, Ahead     streams and forecast; as rarely as they are dear
 //

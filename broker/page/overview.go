@@ -24,7 +24,7 @@ type Overview struct {
 	Numbers    Numbers         `json:"numbers"`
 	Instances  []Instance      `json:"instances"`
 	Lanes      []Lane          `json:"lanes"` // in the order in which messages pass them
-	Ahead      *Ahead          `json:"ahead"`
+	Ahead      *Ahead          `json:"-"`     // a frame of its own, when there is a new one
 }
 
 // Numbers are those of all instances together.

@@ -19,7 +19,7 @@ import (
 // Engine is what the page needs of a broker.
 type Engine interface {
 	Status() broker.Status
-	Answer() broker.Answer
+	AnswerOf(broker.Status) broker.Answer
 	Targets() []figures.TargetAnswer
 }
 

@@ -35,7 +35,7 @@ func (still) Status() broker.Status {
 	}}
 }
 
-func (still) Answer() broker.Answer {
+func (still) AnswerOf(broker.Status) broker.Answer {
 	return broker.Answer{
 		Instance: "west", Ready: true, Totals: &figures.Totals{Delivered: 10},
 		Lanes: []figures.LaneAnswer{{Stream: "DELAY_INTAKE", Live: true, Pending: 7}},

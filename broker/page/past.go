@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/url"
@@ -33,7 +32,7 @@ func (p *Page) together(span string, now time.Time, members []inspect.Member) hi
 	if span == historyDay {
 		s = p.cfg.History.Day(now)
 	}
-	own := p.cfg.Engine.Answer().Instance
+	own := p.own().Instance
 	for _, m := range members {
 		if m.Proven && m.History != nil && m.Instance != own {
 			s.Add(*m.History)
@@ -81,9 +80,7 @@ func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 
 // sendHistory sends the last hour.
 func (w *watch) sendHistory(now time.Time, members []inspect.Member) {
-	if data, err := json.Marshal(w.lastHour(now, members)); err == nil {
-		w.viewers.send("history", data)
-	}
+	w.send("history", w.lastHour(now, members))
 }
 
 // last is the newest number that is known of the last minute.
@@ -102,7 +99,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if span != historyHour && span != historyDay {
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
 	}
-	members, err := i.Fleet(ctx, broker.Asked{History: span})
+	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.own().Instance})
 	if err != nil {
 		return nil, err
 	}

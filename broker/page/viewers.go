@@ -69,14 +69,15 @@ func (v *viewers) number() int {
 	return len(v.all)
 }
 
-// send gives a frame to all.
+// send gives a frame to all, as it is written.
 func (v *viewers) send(kind string, data []byte) {
+	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.last[kind] = data
+	v.last[kind] = frame
 	for one := range v.all {
 		one.mu.Lock()
-		one.frames[kind] = data
+		one.frames[kind] = frame
 		one.mu.Unlock()
 		one.rouse()
 	}
@@ -130,7 +131,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		frames := one.take()
 		_ = stream.SetWriteDeadline(time.Now().Add(writeTime))
 		for _, kind := range slices.Sorted(maps.Keys(frames)) {
-			if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, frames[kind]); err != nil {
+			if _, err := w.Write(frames[kind]); err != nil {
 				return
 			}
 		}

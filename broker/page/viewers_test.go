@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -79,13 +80,13 @@ func TestSlowViewerMissesFrames(t *testing.T) {
 	v := newViewers()
 	slow, quick := v.add(), v.add()
 	for n := range 1000 {
-		v.send("state", []byte{byte(n)})
-		if got := quick.take()["state"]; got[0] != byte(n) {
-			t.Fatalf("got frame %d, want %d", got[0], byte(n))
+		v.send("state", fmt.Append(nil, n))
+		if got, want := string(quick.take()["state"]), fmt.Sprintf("event: state\ndata: %d\n\n", n); got != want {
+			t.Fatalf("got frame %q, want %q", got, want)
 		}
 	}
-	if got := slow.take(); len(got) != 1 || got["state"][0] != 999%256 {
-		t.Errorf("got %v, want the latest frame", got)
+	if got := slow.take(); len(got) != 1 || string(got["state"]) != "event: state\ndata: 999\n\n" {
+		t.Errorf("got %q, want the latest frame", got)
 	}
 }
 

@@ -64,6 +64,7 @@ func (p *Page) produce(ctx context.Context) {
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	var step, left time.Time
+	self := p.own().Instance
 	w.frame(time.Now(), nil, "")
 	for {
 		now := time.Now()
@@ -72,7 +73,7 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(left) > linger {
 			return
 		}
-		var more broker.Asked
+		more := broker.Asked{Except: self}
 		if at := now.Truncate(history.Fine); !at.Equal(step) {
 			step, more.History = at, historyHour
 		}
@@ -90,18 +91,27 @@ func (p *Page) produce(ctx context.Context) {
 	}
 }
 
+// own is what this instance says of itself.
+func (p *Page) own() broker.Answer { return p.cfg.Engine.AnswerOf(p.cfg.Engine.Status()) }
+
 // frame sends how it is.
 func (w *watch) frame(now time.Time, others []inspect.Member, trouble string) {
 	o := w.overview(now, others, trouble)
-	if data, err := json.Marshal(o); err == nil { // numbers and words always can be
-		w.viewers.send("state", data)
+	w.send("state", o)
+}
+
+// send makes a frame of what is shown.
+func (w *watch) send(kind string, shown any) {
+	if data, err := json.Marshal(shown); err == nil { // numbers and words always can be
+		w.viewers.send(kind, data)
 	}
 }
 
 // overview is how it is, with what is known of the streams.
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
-	own := w.cfg.Engine.Answer()
-	o := combine(w.cfg.Engine.Status(), own, others, w.rates, now)
+	status := w.cfg.Engine.Status()
+	own := w.cfg.Engine.AnswerOf(status)
+	o := combine(status, own, others, w.rates, now)
 	w.describe(&o, trouble)
 	o.Numbers.P50, o.Numbers.P99 = w.lateP50, w.lateP99
 	w.mu.Lock()
@@ -167,7 +177,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	if err != nil {
 		return // the frames say so
 	}
-	own := w.cfg.Engine.Answer()
+	own := w.own()
 	w.mu.Lock()
 	wrote := dead(own, w.others)
 	w.mu.Unlock()
@@ -184,9 +194,11 @@ func (w *watch) look(ctx context.Context, by *seat) {
 		w.failed(by, err)
 		return
 	}
+	ahead := aheadOf(f, time.Minute)
 	w.mu.Lock()
-	w.ahead, w.blind = aheadOf(f, time.Minute), ""
+	w.ahead, w.blind = ahead, ""
 	w.mu.Unlock()
+	w.send("ahead", ahead)
 }
 
 // failed notes why a look has failed. What was known before stays.

@@ -1,6 +1,8 @@
 package clients
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,9 @@ var cli = sync.OnceValues(func() (dir string, err error) {
 	tool := exec.Command("go", "tool", "-n", "nats")
 	tool.Dir = "natscli"
 	out, err := tool.Output()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		err = fmt.Errorf("go tool -n nats, which needs the Go module proxy (GOPROXY) the first time: %w\n%s", err, failed.Stderr)
+	}
 	return filepath.Dir(strings.TrimSpace(string(out))), err
 })
 

@@ -2,6 +2,7 @@ package rivals_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -36,6 +37,8 @@ type process struct {
 	url    string            // where its nats-server listens, or the one that it uses
 
 	monitor string // of a server, its monitoring address
+	in      io.WriteCloser
+	out     io.Reader
 }
 
 // processes are all processes of a delayer.

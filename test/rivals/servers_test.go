@@ -1,14 +1,15 @@
 package rivals_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +27,8 @@ const (
 	serverRoutes = "RIVALS_SERVER_ROUTES"
 )
 
-// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process.
+// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process. For each
+// line of its input it gives free memory back to the system.
 func beServer(dir, routes string) {
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -46,7 +48,10 @@ func beServer(dir, routes string) {
 		os.Exit(1)
 	}
 	fmt.Println(s.ClientURL(), "http://"+s.MonitorAddr().String())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); { // until it is closed
+		debug.FreeOSMemory()
+		fmt.Println("freed")
+	}
 	s.Shutdown()
 	s.WaitForShutdown()
 }
@@ -89,27 +94,26 @@ func startServers(b testing.TB, n int) processes {
 		}
 	}
 	var ps processes
-	var said []io.Reader
 	for i := range n {
 		p := &process{b: b, cmd: exec.Command(os.Args[0])}
 		order := append(append([]string{routes[i]}, routes[:i]...), routes[i+1:]...)
 		p.cmd.Env = append(os.Environ(), serverDir+"="+b.TempDir(), serverRoutes+"="+strings.Join(order, ","))
 		p.cmd.Stderr = b.Output()
-		if _, err := p.cmd.StdinPipe(); err != nil {
+		var err error
+		if p.in, err = p.cmd.StdinPipe(); err != nil {
 			b.Fatal(err)
 		}
-		out, err := p.cmd.StdoutPipe()
-		if err != nil {
+		if p.out, err = p.cmd.StdoutPipe(); err != nil {
 			b.Fatal(err)
 		}
 		if err := p.cmd.Start(); err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(p.kill)
-		ps, said = append(ps, p), append(said, out)
+		ps = append(ps, p)
 	}
-	for i, p := range ps {
-		if _, err := fmt.Fscanln(said[i], &p.url, &p.monitor); err != nil {
+	for _, p := range ps {
+		if _, err := fmt.Fscanln(p.out, &p.url, &p.monitor); err != nil {
 			b.Fatalf("the server says no address: %v", err)
 		}
 	}
@@ -117,6 +121,20 @@ func startServers(b testing.TB, n int) processes {
 		p.awaitHealthy()
 	}
 	return ps
+}
+
+// live is the resident memory of a server in MB, without what it would collect or give back sooner or later.
+func (p *process) live() float64 {
+	p.b.Helper()
+	var freed string
+	_, err := fmt.Fprintln(p.in)
+	if err == nil {
+		_, err = fmt.Fscanln(p.out, &freed)
+	}
+	if err != nil {
+		p.b.Fatalf("have the server free memory: %v", err)
+	}
+	return p.memory()
 }
 
 // urls are the addresses of all servers.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,10 @@ import (
 	wire "delaybroker/broker/message"
 )
 
-var timersKept = flag.Int("timers", 1_000_000, "how many named timers BenchmarkTimers keeps pending")
+var (
+	timersKept = flag.Int("timers", 1_000_000, "how many named timers BenchmarkTimers keeps pending")
+	timersSide = flag.String("timers.side", "both", "whose timers BenchmarkTimers measures: broker, server or both")
+)
 
 // timerTries is how many timers each verb is measured with, warm and cold: of the timers, one in twenty at most.
 func timerTries() int { return min(1000, *timersKept/20) }
@@ -26,6 +30,7 @@ func timerTries() int { return min(1000, *timersKept/20) }
 // A keeper keeps what is due tomorrow, and lets it be changed until then.
 type keeper struct {
 	name   string
+	side   string   // of -timers.side
 	env    []string // of its broker; nil without one
 	home   string
 	config jetstream.StreamConfig // of the stream in which they arrive
@@ -37,7 +42,7 @@ type keeper struct {
 
 var keepers = []keeper{
 	{
-		name: "named timers", env: []string{"DELAY_TIMERS=on", "DELAY_INSTANCE=one"}, home: "DELAY_TIMERS",
+		name: "named timers", side: "broker", env: []string{"DELAY_TIMERS=on", "DELAY_INSTANCE=one"}, home: "DELAY_TIMERS",
 		root: "delaytimer.", fired: "orders.expire",
 		config: jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}},
 		set: func(_ int, in time.Duration) nats.Header {
@@ -51,7 +56,7 @@ var keepers = []keeper{
 		},
 	},
 	{
-		name: "the server's schedules", home: "SCHEDULES", root: "schedule.", fired: "fired.expire",
+		name: "the server's schedules", side: "server", home: "SCHEDULES", root: "schedule.", fired: "fired.expire",
 		config: jetstream.StreamConfig{
 			Name: "SCHEDULES", Subjects: []string{"schedule.>", "fired.>"}, AllowMsgSchedules: true,
 		},
@@ -72,15 +77,26 @@ var keepers = []keeper{
 //
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals                    # a million of each
 //	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers 20000
+//	go test -run '^$' -bench Timers -benchtime 1x -timeout 1h ./test/rivals -timers.side broker
 //
-// It reads /proc. Memory is resident memory for each that waits, garbage included, when all markers are stored. Then
+// It reads /proc. Memory is resident memory for each that waits, garbage and caches included, when all markers are
+// stored; live is that of a server which has collected its garbage, and restarted that of a broker which was started
+// again. Then
 // one client makes one request after the other: it gets, cancels, moves and fires a thousand that were set last (warm),
 // and a thousand anywhere (cold: each touches another block of the stream). A fire ends with the arrival; there
 // are a hundred. In the end the broker is killed and started again.
 func BenchmarkTimers(b *testing.B) {
-	costs := table{head: []string{"", "set/s", "at rest/s", "server B", "broker B", "stored B", "ready ms"}}
+	costs := table{head: []string{
+		"", "set/s", "at rest/s", "server B", "live B", "broker B", "restarted B", "stored B", "ready ms",
+	}}
 	verbs := table{head: []string{"", "", "get p50 ms", "p99", "cancel p50", "p99", "move p50", "p99", "fire p50", "p99"}}
+	if !slices.Contains([]string{"both", "broker", "server"}, *timersSide) {
+		b.Fatalf("-timers.side %s: want broker, server or both", *timersSide)
+	}
 	for _, k := range keepers {
+		if *timersSide != "both" && *timersSide != k.side {
+			continue
+		}
 		b.Run(strings.ReplaceAll(k.name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
 				keep(b, k, &costs, &verbs)
@@ -118,20 +134,21 @@ func keep(b *testing.B, by keeper, costs, verbs *table) {
 	k.load.stream(by.config)
 	k.arrived = k.arrivals()
 	time.Sleep(settle)
-	before := []float64{server.memory(), ps[len(ps)-1].memory()}
+	before := []float64{server.memory(), server.live(), ps[len(ps)-1].memory()}
 	start := time.Now()
 	k.setAll()
 	set := time.Since(start)
 	k.awaitMarkers()
 	rested := time.Since(start)
 	time.Sleep(settle)
-	each := func(p *process, before float64) string {
-		return whole((p.memory() - before) * 1e6 / float64(*timersKept))
+	each := func(now, before float64) string { return whole((now - before) * 1e6 / float64(*timersKept)) }
+	row := []string{
+		by.name, rate(set), rate(rested), each(server.memory(), before[0]), "–", "–", "–", k.stored(), "–",
 	}
-	row := []string{by.name, rate(set), rate(rested), each(server, before[0]), "–", k.stored(), "–"}
 	if len(ps) > 1 {
-		row[4] = each(ps[1], before[1])
+		row[5] = each(ps[1].memory(), before[2])
 	}
+	row[4] = each(server.live(), before[1])
 
 	// Cold first, while nothing was read. What is asked for is no more than a twentieth each.
 	tries := timerTries()
@@ -148,7 +165,9 @@ func keep(b *testing.B, by keeper, costs, verbs *table) {
 		ps[1].kill()
 		start := time.Now()
 		ps[1] = startBroker(b, append(by.env, "NATS_URL="+server.url, "DELAY_PROVISION=create")...)
-		row[6] = millis(bench.Milliseconds(time.Since(start)))
+		row[8] = millis(bench.Milliseconds(time.Since(start)))
+		time.Sleep(settle)
+		row[6] = each(ps[1].memory(), before[2])
 		ps[1].kill()
 	}
 	costs.row(row...)

@@ -1,6 +1,6 @@
 // One stream of events for the whole page.
 
-export const now = { state: null, history: null };
+export const now = { state: null, history: null, ahead: null };
 const listeners = new Set();
 
 export function listen(f) {
@@ -10,7 +10,7 @@ export function listen(f) {
 
 export function connect(onlost) {
   const events = new EventSource("api/events");
-  for (const kind of ["state", "history"]) {
+  for (const kind of ["state", "history", "ahead"]) {
     events.addEventListener(kind, (e) => {
       now[kind] = JSON.parse(e.data);
       onlost(false);

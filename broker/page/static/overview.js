@@ -56,7 +56,7 @@ export function overview(main) {
     } catch { /* the stream says that the broker does not answer */ }
   }
   async function forecast() {
-    let f = now.state?.ahead;
+    let f = now.ahead;
     if (ahead !== "1h") {
       try {
         f = await get("ahead", { span: ahead });
@@ -77,15 +77,16 @@ export function overview(main) {
       el("span", { class: "wide" }, i.name), stateOf(i), count(i.lanes), count(i.pending), rate(i.delivered_per_second) + "/s",
       rate(i.refused_per_second) + "/s", i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–",
     ])));
-    if (ahead === "1h") forecast();
   }
   const stop = listen((kind, value) => {
     if (kind === "state") state(value);
+    else if (kind === "ahead") { if (ahead === "1h") forecast(); }
     else if (since === "1h") draw(value);
   });
   const slow = setInterval(() => { if (since !== "1h") past(); if (ahead !== "1h") forecast(); }, 60000);
   if (now.state) state(now.state);
   if (now.history) draw(now.history);
+  if (now.ahead) forecast();
   return () => {
     gone = true;
     stop();

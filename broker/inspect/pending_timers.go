@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"context"
+
+	"delaybroker/broker/layout"
+	"delaybroker/broker/message"
+)
+
+// Named timers are pending in their own stream, and most have a marker in a level besides. The stream is the truth: a
+// marker stays until it is due, whatever became of its timer. So markers count as nothing, and of the stream's entries
+// the last set of each subject. A fired timer is what it was delivered from: in a retry lane, for example.
+
+// A reader tells what is pending from what is not, in the messages of all lanes.
+type reader struct {
+	policy message.Policy
+	target string // a pattern; empty for all
+}
+
+// pending reads a message of a lane. Ok is false for what is no message that waits for a target, or for another one.
+func (r reader) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
+	switch {
+	case in.Subject == r.policy.Names.PausesRecord():
+		return req, nil, false
+	case l.Kind != layout.Timers:
+		req, problem = r.policy.Parse(in)
+		return req, problem, problem != nil || !req.Timer.Pending()
+	}
+	e := r.policy.ParseTimer(in)
+	ok = e.Kind == message.SetEntry && (r.target == "" || message.Match(r.target, e.Request.Target))
+	return e.Request, e.Problem, ok
+}
+
+// markers counts those of a level.
+func (f *forecast) markers(ctx context.Context, s *stratum) (uint64, error) {
+	scan := f.scan(s)
+	// The second never exists. A single filter needs another permission.
+	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}
+	return scan.Count(ctx)
+}
