@@ -175,14 +175,22 @@ func FuzzCron(f *testing.F) {
 func TestCronIsTheServers(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
+		"@yearly":                          "0 0 0 1 1 *",
+		"@annually":                        "0 0 0 1 1 *",
+		"@monthly":                         "0 0 0 1 * *",
+		"@weekly":                          "0 0 0 * * 0",
 		"@daily":                           "0 0 0 * * *",
+		"@midnight":                        "0 0 0 * * *",
+		"@hourly":                          "0 0 * * * *",
 		"*/2 * * * * *":                    "0-58/2 * * * * *",
 		"5/20 0,1,2 */1 ? JAN-mar sat,sun": "5-45/20 0-2 * * 1-3 0,6",
 		"*,5 1-31/10 0-23 1-31 * 6-6/2":    "* 1-31/10 0-23 1-31 * 6",
 		"59 1,2,4,5,7 9 5/30 12 0":         "59 1,2,4,5,7 9 5 12 0",
 		"*/99 0 0 * * *":                   "0 0 0 * * *",
+		"1/9223372036854775807 0 0 * * *":  "1 0 0 * * *",
 		"* * * * *":                        "", "* * * * * * *": "", "60 * * * * *": "", "* * * 0 * *": "", "* * * * * 7": "",
 		"@every 1h": "", "L * * * * *": "", "1-2-3 * * * * *": "", "1/2/3 * * * * *": "", "*/0 * * * * *": "", ",,": "",
+		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
 	} {
 		if got, err := parseCron(pattern); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s is %q, %v, want %q", pattern, got, err, want)

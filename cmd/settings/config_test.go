@@ -194,6 +194,25 @@ func TestBoundsAreTheBrokers(t *testing.T) {
 	}
 }
 
+// TestSchedulesWithoutTargets: subjects for schedules that name no targets have those of DELAY_HEADER_TARGETS.
+func TestSchedulesWithoutTargets(t *testing.T) {
+	natstest.ClearEnv(t)
+	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	t.Setenv("DELAY_SCHEDULES", "plans.a.>,plans.b.>=mail.>")
+	t.Setenv("DELAY_HEADER_TARGETS", "orders.>,bills.x")
+	cfg, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := message.Grounds{
+		{Subjects: "plans.a.>", Targets: []string{"orders.>", "bills.x"}},
+		{Subjects: "plans.b.>", Targets: []string{"mail.>"}},
+	}
+	if got := cfg.Broker.Schedules; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // TestProblemInWords: a person reads the variable, the value and the bound, not the field of a struct.
 func TestProblemInWords(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
