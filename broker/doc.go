@@ -65,7 +65,7 @@
 //	two clocks meet              leader/doc.go says where
 //
 // When a broker dies, its lanes' next owners go by what is stored. A message that was sent, and whose arrival was not
-// committed, is sent again under its id. Whatever is between two steps of a named timer is in package timer, with a
+// committed, is sent again under its id. For a named timer, timer/doc.go lists between which steps that may be, with a
 // test for each.
 //
 // # A new kind of lane
@@ -76,10 +76,11 @@
 //	message     Names: its subjects and stream name; Request: whether its messages need our seal
 //	provision   wanted.go: its stream for a configuration; build.go: that it is served
 //	            streams.go: when a message should have left
-//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; committer.go,
-//	            worker.go: where they stay after they have arrived, unless a purge is right
+//	broker      serve.go: its share of the memory; decide.go and step.go: what becomes of its messages; worker.go:
+//	            where they stay after they have arrived, unless a purge is right
 //	figures     tally.go and lane.go: its lateness, its place among the lanes
-//	inspect     what an operator sees of it: lanes, search, rights, adopt
+//	inspect     what an operator sees of it: lanes, search, forecasts, rights, adopt
+//	page        overview.go: its row
 //
 // Timers are known to worker.go, reading.go, timers.go, report.go and control.go besides, retries to overdue.go, pauses
 // to status.go and pauses.go. The flights know no kinds.

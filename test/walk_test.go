@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -94,31 +95,66 @@ func TestOneMessage(t *testing.T) {
 	})
 }
 
+// TestKindsAreKnownWhereTheDocumentSays: the files of package broker that know a kind of lane, and the packages that
+// do, stand in its document, under what a new kind may touch.
+func TestKindsAreKnownWhereTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	told := section(t, "new kind of lane")
+	kind := regexp.MustCompile(`\blayout\.(Intake|Timers|Level|Retry|Paused)\b`)
+	found := 0
+	if err := filepath.WalkDir("../broker", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !kind.Match(text) {
+			return err
+		}
+		found++
+		words := strings.Split(filepath.ToSlash(path), "/")
+		if name := words[2]; !regexp.MustCompile(`(?m)(^|\W)` + regexp.QuoteMeta(name) + `\b`).MatchString(told) {
+			t.Errorf("%s knows a kind of lane, and broker/doc.go does not say so of %s", path, name)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found == 0 {
+		t.Error("no file knows a kind of lane")
+	}
+}
+
 // theWalk is the section of broker/doc.go with the walk of a message.
 func theWalk(t *testing.T) string {
+	t.Helper()
+	return section(t, "walk of one message")
+}
+
+// section is the section of broker/doc.go whose heading says so.
+func section(t *testing.T, title string) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../broker/doc.go", nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p comment.Parser
-	var walk strings.Builder
+	var text strings.Builder
 	in := false
 	var printer comment.Printer
 	for _, block := range p.Parse(file.Doc.Text()).Content {
 		if heading, ok := block.(*comment.Heading); ok {
 			in = strings.Contains(string(printer.Text(&comment.Doc{Content: []comment.Block{heading}})),
-				"walk of one message")
+				title)
 			continue
 		}
 		if in {
-			walk.Write(printer.Text(&comment.Doc{Content: []comment.Block{block}}))
+			text.Write(printer.Text(&comment.Doc{Content: []comment.Block{block}}))
 		}
 	}
-	if walk.Len() == 0 {
-		t.Fatal("broker/doc.go has no section \"The walk of one message\"")
+	if text.Len() == 0 {
+		t.Fatalf("broker/doc.go has no section %q", title)
 	}
-	return walk.String()
+	return text.String()
 }
 
 // statements returns the statements of the engine that ran in TestOneMessage.
