@@ -239,7 +239,8 @@ func TestRefusedByOldLeader(t *testing.T) {
 			if m == nil {
 				return
 			}
-			if answer, err := plain.timers.Publish(t.Context(), m); err != nil || strings.Contains(string(answer.Data), "error") {
+			answer, err := plain.timers.Publish(t.Context(), m)
+			if err != nil || strings.Contains(string(answer.Data), "error") {
 				t.Errorf("not stored: %v", err)
 			}
 		}
@@ -301,8 +302,8 @@ func TestRefusedByOldLeader(t *testing.T) {
 	})
 }
 
-// TestRefusedForGood: where one leader refuses what another shows as pending, it is asked now and then, as long as there
-// is time.
+// TestRefusedForGood: where one leader refuses what another shows as pending, it is asked now and then, as long as
+// there is time.
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

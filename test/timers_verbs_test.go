@@ -175,8 +175,8 @@ func TestTimersAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestPausedIsAhead: what waits because its target is paused is pending, also of that target; the list of what is paused
-// is no message.
+// TestPausedIsAhead: what waits because its target is paused is pending, also of that target; the list of what is
+// paused is no message.
 func TestPausedIsAhead(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -14,9 +14,9 @@
 // Every verdict is one publish that expects a generation, so the stream's leader decides. What it said is final: an
 // acknowledged cancel is never delivered, and a timer that is too late has fired. What it did not say is looked up:
 // each request has a word of its own, which travels with what it writes, and with what becomes of that. So a lost
-// acknowledgement is no loss, nor is a refusal by a leader that was deposed. Where another client has put something over it
-// that expects nothing, what came right behind the generation tells. Where nothing can tell any more, the answer is
-// unknown.
+// acknowledgement is no loss, nor is a refusal by a leader that was deposed. Where another client, which expects
+// nothing, has put something over it, what came right behind the generation tells. Where nothing can tell any more, the
+// answer is unknown.
 //
 // An error says that nothing was done.
 //

@@ -128,7 +128,8 @@ func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 // class counts one message of a sample.
 func (f *forecast) class(s *sample, l Lane, in message.Incoming) {
 	a := f.names.Parse(in.Subject)
-	if f.look.Target != "" && l.Kind != layout.Timers && !message.Match(f.look.Target, a.Target) {
+	told := l.Kind != layout.Timers || a.Form == message.FormTimer && !a.Schedule() // its subject tells the target
+	if f.look.Target != "" && told && !message.Match(f.look.Target, a.Target) {
 		return
 	}
 	slot, ok := f.slot(l, in)

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"delaybroker/broker/lane"
@@ -46,13 +47,18 @@ func (f *forecast) filters(l Lane) []string { return subjectsOf(f.names, l, f.lo
 
 // subjectsOf are the subjects on which a lane has messages for the targets of a pattern; none for all. Where a lane has
 // more than one subject, there are several filters: a single filter needs another permission. The subject of a schedule
-// does not tell its target.
+// does not tell its target: all of them are read.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
-	if pattern == "" || l.Kind == layout.Timers {
+	if pattern == "" {
 		return nil
 	}
 	var filters []string
 	switch l.Kind {
+	case layout.Timers:
+		filters = []string{message.Toward(names.TimerFilter(), pattern)}
+		return append(filters, slices.DeleteFunc(slices.Clone(l.info.Config.Subjects), func(subject string) bool {
+			return subject == names.TimerFilter()
+		})...)
 	case layout.Paused:
 		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second never exists
 	case layout.Level:

@@ -41,7 +41,7 @@ type merge struct {
 	after, before time.Time // zero is no border
 	sources       []*source
 	read          waitings
-	listed        map[string]bool   // ids: one that moved on meanwhile is met again, and one that was replaced is not listed
+	listed        map[string]bool   // ids, of what moved on meanwhile and is met again, or was replaced
 	timers        map[string]string // the ids of their last sets, by subject
 	all           List
 }

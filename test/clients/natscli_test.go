@@ -19,7 +19,8 @@ var cli = sync.OnceValues(func() (dir string, err error) {
 	tool.Dir = "natscli"
 	out, err := tool.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
-		err = fmt.Errorf("go tool -n nats, which needs the Go module proxy (GOPROXY) the first time: %w\n%s", err, failed.Stderr)
+		err = fmt.Errorf("go tool -n nats, which needs the Go module proxy (GOPROXY) the first time: %w\n%s", err,
+			failed.Stderr)
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), err
 })
