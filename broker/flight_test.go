@@ -26,7 +26,10 @@ func TestFlightCost(t *testing.T) {
 	for _, tt := range []struct {
 		body, headers int
 		hop           bool
-	}{{0, 0, false}, {100, 2, false}, {256, 4, false}, {256, 0, true}, {256, 4, true}, {1000, 20, false}, {33 << 10, 0, true}} {
+	}{
+		{0, 0, false}, {100, 2, false}, {256, 4, false}, {256, 0, true}, {256, 4, true}, {1000, 20, false},
+		{33 << 10, 0, true},
+	} {
 		const count = 1000
 		all := newFlights(nil)
 		kept := make([]*flight, 0, count)

@@ -91,7 +91,7 @@ func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
 		b := startBroker(t, s, cfg)
 		time.Sleep(time.Until(start.Add(10*time.Minute - 1)))
 		b.stop()
-		time.Sleep(time.Nanosecond)
+		time.Sleep(1 * time.Nanosecond)
 		c.fireRound(recurring, "ghost")
 		b = startBroker(t, s, cfg)
 		time.Sleep(2 * time.Second)

@@ -166,7 +166,8 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")
 		start := time.Now()
-		g := c.publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver", "core").Sequence
+		g := c.publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver",
+			"core").Sequence
 		time.Sleep(5 * time.Second)
 		b.stop()
 		time.Sleep(8 * time.Second)

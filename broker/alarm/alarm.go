@@ -61,8 +61,8 @@ const (
 // Succeeds takes from an alarm's own entry what it says of the rounds before.
 func (a *Alarm) Succeeds(e message.Entry) { a.Follows, a.Later = e.Follows(), e.Replaced > 0 }
 
-// BeforeSettled notes that the rounds before are settled, and whether nothing is left of what came before: then there is
-// nothing to remove but its own entry.
+// BeforeSettled notes that the rounds before are settled, and whether nothing is left of what came before: then there
+// is nothing to remove but its own entry.
 func (a *Alarm) BeforeSettled(alone bool) {
 	a.Follows, a.Later, a.alone = 0, false, alone
 }

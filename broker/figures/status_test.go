@@ -50,8 +50,9 @@ func TestStatusIsAnInterface(t *testing.T) {
 		`"clock_known":false,"delivered":0,"hops":0,"retries":0,"repeats":0,"delay":0,"overdue":0,"commit_age":0,` +
 		`"clock_offset":0}],"links":[{"name":"read","up":true,"reconnects":16}],"outcomes":{"delivered":17},` +
 		`"dead_letters":{"expired":18},"duplicates_ours":19,"duplicates_foreign":20,"unstored":21,"early":22,` +
-		`"early_checks":23,"timers_swept":24,"rounds_missed":41,"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,` +
-		`"sum":26}},"rates":[{"pattern":"b.\u003e","delivered":32,"refused":33}],` +
+		`"early_checks":23,"timers_swept":24,"rounds_missed":41,` +
+		`"lateness":{"level":{"buckets":[{"count":28,"up_to":27}],"count":25,"sum":26}},` +
+		`"rates":[{"pattern":"b.\u003e","delivered":32,"refused":33}],` +
 		`"journal":{"kept":true,"stored":29,"dropped":30},"paused":[{"pattern":"a.\u003e",` +
 		`"state":"paused","since":"2026-11-20T10:00:00Z"}],"paused_messages":31}`
 	if err != nil || string(got) != want {

@@ -63,9 +63,9 @@
 //
 //   - A round's own entry is removed when it is settled, and only then; the entry behind it stays, as the next round.
 //     So a round is settled if, and only if, its entry is gone and the next one's is known.
-//   - A round fires only when those before are settled. So at most one of a series is on its way. A round that was moved,
-//     paused or given another table is put in place of one that may follow a round on its way: so it asks for all that
-//     is left of its series, and needs no header that says what it follows.
+//   - A round fires only when those before are settled. So at most one of a series is on its way. A round that was
+//     moved, paused or given another table is put in place of one that may follow a round on its way: so it asks for
+//     all that is left of its series, and needs no header that says what it follows.
 //   - While a round is on its way, the next stays behind it whatever is put over that, and so does what was put there:
 //     or a cancelled round would be the last entry again, and pending.
 //   - Which round comes next is a pure function of the table, the round and the time: timetable.Table.Decide.

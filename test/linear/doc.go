@@ -7,7 +7,7 @@
 // its return. What is pending at the end was lost.
 //
 // A series is such a register, too. The delivery of a round puts the next one there, under a generation of which nobody
-// was told, until there are no more. So a round that is missing is found as one that never ceased to be pending, and one
-// that comes twice, out of turn, of a pause or after a cancel as one that was not. A move, a resumption and another table
-// put the same round there anew. What is paused at the end was not lost.
+// was told, until there are no more. So a round that is missing is found as one that never ceased to be pending, and
+// one that comes twice, out of turn, of a pause or after a cancel as one that was not. A move, a resumption and another
+// table put the same round there anew. What is paused at the end was not lost.
 package linear

@@ -54,8 +54,8 @@ func TestSchedulesAsTheServer(t *testing.T) {
 	checkTables(t, all)
 }
 
-// side acts rules out beside the server, and then beside a broker, where the clocks of both begin at a time. With a time
-// to lie, the server is stopped for so long.
+// side acts rules out beside the server, and then beside a broker, where the clocks of both begin at a time. With a
+// time to lie, the server is stopped for so long.
 func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result {
 	t.Helper()
 	results := make([]result, len(all))

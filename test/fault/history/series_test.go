@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// recurring is a sound history with two series besides, of three rounds each. The first is fired by hand once, and comes
-// to its end; the second round of the other is moved, and then it is cancelled.
+// recurring is a sound history with two series besides, of three rounds each. The first is fired by hand once, and
+// comes to its end; the second round of the other is moved, and then it is cancelled.
 func recurring() []Event {
 	events := raced()
 	second := int64(time.Second)
