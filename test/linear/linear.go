@@ -1,6 +1,11 @@
 package linear
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
 
 // Kind is what an Op is.
 type Kind string
@@ -15,6 +20,8 @@ const (
 	Move   Kind = "move"   // also a resumption
 	Retime Kind = "retime" // a pause stays one
 	Pause  Kind = "pause"
+
+	theEnd Kind = "end"
 )
 
 // What an Op may expect besides a generation.
@@ -48,15 +55,32 @@ type Op struct {
 	Return   time.Time // does not count for what is unknown
 }
 
-// Explain reports whether there is such an order.
+// Explain reports whether there is such an order. Porcupine searches for it.
 func Explain(ops []Op) bool {
-	s := search{ops: ops, told: make(map[uint64]bool), seen: make(map[node]bool)}
+	told := make(map[uint64]bool)
+	var end int64
+	history := make([]porcupine.Operation, 0, len(ops)+1)
 	for _, o := range ops {
 		if o.Kind != Fire && o.Result == Done {
-			s.told[o.Sequence] = true
+			told[o.Sequence] = true
 		}
+		step := porcupine.Operation{Input: o, Call: o.Call.UnixNano(), Return: math.MaxInt64}
+		end = max(end, step.Call)
+		if o.Result != Unknown {
+			step.Return = o.Return.UnixNano()
+			end = max(end, step.Return)
+		}
+		history = append(history, step)
 	}
-	return s.from(node{})
+	// By the end everything is in the order but for what is unknown. What comes behind the end has never been done.
+	history = append(history, porcupine.Operation{Input: Op{Kind: theEnd}, Call: end + 1, Return: end + 1})
+	return porcupine.CheckOperations(porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(was, op, _ any) (bool, any) {
+			is, ok := was.(state).after(op.(Op), told)
+			return ok, is
+		},
+	}, history)
 }
 
 // again reports whether an op is answered as done because it had been done already.
@@ -81,61 +105,23 @@ type state struct {
 
 	cancelled uint64 // generation whose cancel is the last entry; zero if there is none, or nobody was told of it
 	ended     bool   // the last entry is a cancel
+	over      bool   // nothing comes any more
 
 	series
 }
 
-type node struct {
-	done uint64 // a bit for each op
-	state
-}
-
-// search is one search for an order.
-type search struct {
-	ops  []Op
-	told map[uint64]bool // generations that somebody was told of
-	seen map[node]bool
-}
-
-func (s *search) from(n node) bool {
-	if s.complete(n) {
-		return true
-	}
-	if s.seen[n] {
-		return false
-	}
-	s.seen[n] = true
-	var first time.Time // the earliest return of what is not done: nothing that was called later may come before it
-	for i, o := range s.ops {
-		if n.done&(1<<i) == 0 && o.Result != Unknown && (first.IsZero() || o.Return.Before(first)) {
-			first = o.Return
-		}
-	}
-	for i, o := range s.ops {
-		if n.done&(1<<i) != 0 || !first.IsZero() && o.Call.After(first) {
-			continue
-		}
-		if after, ok := s.after(n.state, o); ok && s.from(node{n.done | 1<<i, after}) {
-			return true
-		}
-	}
-	return false
-}
-
-// complete reports whether all that must be is in the order, and nothing is left.
-func (s *search) complete(n node) bool {
-	for i, o := range s.ops {
-		if n.done&(1<<i) == 0 && o.Result != Unknown {
-			return false
-		}
-	}
-	return !n.pending || n.paused
-}
-
-// after returns the state after an op, or false if the op cannot have this answer there.
-func (s *search) after(was state, o Op) (state, bool) {
-	if o.Kind == Fire {
-		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !s.told[o.Sequence]
+// after returns the state after an op, or false if the op cannot have this answer there. Told are the generations that
+// somebody was told of.
+func (was state) after(o Op, told map[uint64]bool) (state, bool) {
+	switch {
+	case was.over:
+		return was, o.Result == Unknown
+	case o.Kind == theEnd:
+		is := was
+		is.over = true
+		return is, !was.pending || was.paused
+	case o.Kind == Fire:
+		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !told[o.Sequence]
 		is := state{last: o.Sequence, begun: true}
 		if is.series = was.fired(o); is.left() {
 			is.pending, is.wild = true, true // the next round, of which nobody was told
