@@ -41,6 +41,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	b.Crash()
 	a, b = natstest.StartBroker(t, one...), natstest.StartBroker(t, two...)
 	time.Sleep(time.Second)
+	c.awaitNoneOlder(1500*time.Millisecond, "DELAY_INTAKE", "DELAY_1s") // what is due waits in the lane of the pause
 	if n := pending(c, "ORDERS"); n > 0 {
 		t.Fatalf("%d came while paused", n)
 	}
@@ -72,4 +73,22 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 	a.Terminate()
 	b.Terminate()
 	c.checkEmpty()
+}
+
+// awaitNoneOlder waits until no message of some streams was stored longer ago: until a broker has caught up.
+func (c *client) awaitNoneOlder(age time.Duration, streams ...string) {
+	c.t.Helper()
+	until := time.Now().Add(natstest.Patience)
+	for _, name := range streams {
+		for {
+			state := c.stream(name).CachedInfo().State
+			if state.Msgs == 0 || time.Since(state.FirstTime) < age {
+				break
+			}
+			if time.Now().After(until) {
+				c.t.Fatalf("%s still has a message from %s", name, state.FirstTime)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 }

@@ -1,7 +1,9 @@
 package linear
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -93,7 +95,7 @@ func (o Op) again(was state) bool {
 	case o.Kind != Cancel || o.Sequence != 0:
 		return false
 	}
-	return o.Expects == Standing && was.ended || o.Expects > 0 && was.cancelled == uint64(o.Expects)
+	return o.Expects == Standing && was.ended || o.Expects > 0 && was.cancelled.has(uint64(o.Expects))
 }
 
 // state is what the last entry of the subject is. What has fired or was cancelled may be forgotten at any time.
@@ -103,9 +105,9 @@ type state struct {
 	pending bool
 	wild    bool // and its generation is one that nobody was told of
 
-	cancelled uint64 // generation whose cancel is the last entry; zero if there is none, or nobody was told of it
-	ended     bool   // the last entry is a cancel
-	over      bool   // nothing comes any more
+	cancelled generations // that were cancelled, whatever came after it; without those that nobody was told of
+	ended     bool        // the last entry is a cancel
+	over      bool        // nothing comes any more
 
 	series
 }
@@ -122,7 +124,7 @@ func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 		return is, !was.pending || was.paused
 	case o.Kind == Fire:
 		fits := was.last == o.Sequence && !was.wild || was.wild && o.Sequence > was.last && !told[o.Sequence]
-		is := state{last: o.Sequence, begun: true}
+		is := state{last: o.Sequence, begun: true, cancelled: was.cancelled}
 		if is.series = was.fired(o); is.left() {
 			is.pending, is.wild = true, true // the next round, of which nobody was told
 		}
@@ -137,11 +139,23 @@ func (was state) after(o Op, told map[uint64]bool) (state, bool) {
 	if o.again(was) {
 		return was, true
 	}
-	is := state{last: max(was.last, o.Sequence), begun: true, pending: o.Kind != Cancel, ended: o.Kind == Cancel}
+	is := state{
+		last: max(was.last, o.Sequence), begun: true, pending: o.Kind != Cancel, ended: o.Kind == Cancel,
+		cancelled: was.cancelled,
+	}
 	is.wild = is.pending && o.Sequence == 0
 	if o.Kind == Cancel && was.pending && !was.wild {
-		is.cancelled = was.last
+		is.cancelled = was.cancelled.with(was.last)
 	}
 	is.series = was.changed(o)
 	return is, fits && (o.Sequence == 0 || o.Sequence > was.last)
 }
+
+// generations are some, in a form that can be compared.
+type generations string
+
+func (g generations) has(one uint64) bool {
+	return strings.Contains(string(g), fmt.Sprintf("<%d>", one))
+}
+
+func (g generations) with(one uint64) generations { return g + generations(fmt.Sprintf("<%d>", one)) }

@@ -72,8 +72,12 @@ var explained = map[string]struct {
 	"it and what it moved fire":                 {[]Op{set, unanswered(Set, 1, 5), op(Fire, 0, 3, 6, 30), fire}, false},
 	"a set without an answer is told otherwise": {[]Op{unanswered(Set, -1, 2), set, op(Fire, 0, 1, 2, 3)}, true},
 
-	"cancelled again by a broker":               {[]Op{set, op(Cancel, 1, 2, 5, 6), asked(1, 10)}, true},
-	"asked first":                               {[]Op{set, asked(1, 5), asked(1, 10)}, true},
+	"cancelled again by a broker": {[]Op{set, op(Cancel, 1, 2, 5, 6), asked(1, 10)}, true},
+	"and set anew": {
+		[]Op{set, op(Cancel, 1, 2, 2, 3), op(Set, -1, 3, 4, 5), asked(1, 10), op(Fire, 0, 3, 6, 30)}, true},
+	"replaced, and called cancelled": {
+		[]Op{set, op(Set, -1, 3, 4, 5), asked(1, 10), op(Fire, 0, 3, 6, 30)}, false},
+	"asked first": {[]Op{set, asked(1, 5), asked(1, 10)}, true},
 	"cancelled again, and another stands there": {[]Op{set, op(Set, 1, 2, 5, 6), asked(1, 10), asked(2, 12)}, false},
 	"cancelled again after it has fired":        {[]Op{set, fire, asked(1, 30)}, false},
 
