@@ -59,11 +59,26 @@ func (c *checker) judgeRound(t *timed, g uint64, s *sent, e Event) {
 		if o.Timer.Body != e.ID || o.Timer.Every == 0 {
 			continue
 		}
-		if after := time.Duration(e.Due - e.Accepted); after < time.Duration(e.Round)*o.Timer.Every ||
-			after%o.Timer.Every != 0 {
+		soonest := time.Duration(e.Round) * o.Timer.Every
+		if t.resumed(g) {
+			soonest = o.Timer.Every
+		}
+		if after := time.Duration(e.Due - e.Accepted); after < soonest || after%o.Timer.Every != 0 {
 			c.violate(WrongDue, s.ID, "round %d is due %s after it was set, which is no time of its table", e.Round, after)
 		}
 	}
+}
+
+// resumed reports whether a series may have gone on, before a generation, at the next time of its table from then on:
+// after a pause, or under another table. If a round was moved and came early, that may be the time of that round.
+func (t *timed) resumed(g uint64) bool {
+	for _, o := range t.ops {
+		again := o.Timer.Kind == linear.Retime || o.Timer.Kind == linear.Move && o.Delay == 0
+		if again && o.Timer.Result != linear.Refused && o.Sequence <= g { // no sequence: nobody was told
+			return true
+		}
+	}
+	return false
 }
 
 // judgeBesides holds what came besides a series against what was asked for: each once.

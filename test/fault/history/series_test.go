@@ -89,11 +89,21 @@ func TestSeriesRaced(t *testing.T) {
 			return e
 		}
 	}
+	early := change("t0-3.0", 3, func(e *Event) { e.Due -= int64(time.Second); e.Stored, e.At = e.Due+ms, e.Due+ms })
+	retimed := func(e []Event) []Event {
+		return append(early(e), Event{At: start, Op: Timer, ID: "t0-3", Target: "orders.timers", Sequence: 13,
+			Timer: &TimerOp{Kind: linear.Retime, Expects: linear.Standing, Result: linear.Unknown, Call: start}})
+	}
+	dueElsewhere := func(v Violation) bool { return v.Kind == WrongDue }
+	if r := Check(retimed(recurring())); slices.ContainsFunc(r.Violations, dueElsewhere) {
+		t.Errorf("a round under another table comes at a time of an earlier one: %v", r.Violations)
+	}
 	for name, tt := range map[string]struct {
 		change func([]Event) []Event
 		want   Kind
 	}{
 		"the first round does not come":       {drop("t0-3.0", 1), NoOrder},
+		"the last comes at another's time":    {early, WrongDue},
 		"the second does not":                 {drop("t0-3.0", 2), NoOrder},
 		"the last does not":                   {drop("t0-3.0", 3), NoOrder},
 		"what was asked for besides does not": {drop("t0-3.0", 0), Lost},
