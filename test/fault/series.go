@@ -18,8 +18,8 @@ import (
 	"delaybroker/test/linear"
 )
 
-// rounds is how many rounds a series of a player has, one each every.
-const rounds, every = 4, time.Second
+// rounds is how many rounds a series of a player has, one each every, or each retimed under another table.
+const rounds, every, retimed = 4, time.Second, 2 * time.Second
 
 // playSeries sets a series, and lets up to two clients at it about when a round is due, half of the rounds. No round is
 // left out that was missed, so each must come, unless somebody stops the series.
@@ -115,7 +115,7 @@ func (r *round) askSeries(verb timer.Verb, kind linear.Kind, expects int64, wait
 	case timer.Move:
 		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
 	case timer.Retime:
-		asked["every"], asked["rounds"], asked["missed"] = (2 * every).String(), rounds, "all"
+		asked["every"], asked["rounds"], asked["missed"] = retimed.String(), rounds, "all"
 	}
 	return r.request(e, verb, asked)
 }

@@ -197,10 +197,16 @@ func (w *world) inject(f fault) error {
 func (w *world) finish() error {
 	close(w.stop)
 	w.publishing.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), w.plan.rest()+2*bound)
+	ctx, cancel := context.WithTimeout(context.Background(), w.plan.rest()+2*bound+rounds*retimed)
 	defer cancel()
 	if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 		return err
+	}
+	if w.plan.players > 0 && !w.plan.races { // a round that is due soon has no marker in a lane
+		time.Sleep(rounds * retimed)
+		if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
+			return err
+		}
 	}
 	time.Sleep(time.Second) // for copies
 	if err := w.readTarget(ctx); err != nil {
