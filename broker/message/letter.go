@@ -43,7 +43,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	l.ID = f.id()
 	l.Accepted = f.moment(HeaderAccepted, required)
 	l.Due = f.moment(HeaderDue, required)
-	l.Mode = Mode(f.text(HeaderDeliver))
+	l.Mode = f.mode()
 	l.Expires = f.moment(HeaderExpires, optional)
 	l.TTL = f.ttl()
 	l.MsgID = f.text(HeaderMsgID)

@@ -83,6 +83,7 @@ func TestLetterOfAnother(t *testing.T) {
 		{"a bad expiry", "Delay-Expires", []string{"soon"}, message.BadInternal, "Delay-Expires"},
 		{"no attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
 		{"a negative hop", "Delay-Hop", []string{"-1"}, message.BadInternal, "Delay-Hop"},
+		{"a mode that is none", "Delay-Deliver", []string{"twice"}, message.BadInternal, "Delay-Deliver"},
 		{"a newer format", "Delay-Format", []string{"5"}, message.NewerFormat, "format 5"},
 	} {
 		h := wire(t, good)
@@ -124,6 +125,7 @@ func FuzzLetter(f *testing.F) {
 	f.Add([]byte(block(lines...)), "delaydead.undelivered.x")
 	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never",
 		"Delay-Deliver: core")...)), "delaydead.expired.orders.x")
+	f.Add([]byte(block(append(lines, "Delay-Deliver: core\rx")...)), "delaydead.expired.x") // nats.go writes "core x"
 	for i, how := range poison.Ways {
 		f.Add([]byte(block(append(lines, how.Write(poison.Headers[i%len(poison.Headers)]))...)), "delaydead.bad_time.5s.x")
 	}

@@ -2,6 +2,7 @@ package message
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (p Policy) parseInternal(r Request, s split, targetProblem *Problem) (Reque
 		Target:       r.Target,
 		Accepted:     f.moment(HeaderAccepted, required),
 		Due:          f.moment(HeaderDue, required),
-		Mode:         Mode(f.text(HeaderDeliver)),
+		Mode:         f.mode(),
 		Expires:      f.moment(HeaderExpires, optional),
 		TTL:          f.ttl(),
 		MsgID:        f.text(HeaderMsgID),
@@ -202,6 +203,15 @@ func (f *fields) moment(name string, needed bool) time.Time {
 		f.refuse(name, excerpt(v))
 	}
 	return t
+}
+
+// mode may be missing, where the client left it open.
+func (f *fields) mode() Mode {
+	v := Mode(f.text(HeaderDeliver))
+	if v != "" && !slices.Contains(Modes(), v) {
+		f.refuse(HeaderDeliver, excerpt(string(v)))
+	}
+	return v
 }
 
 // ttl reads the result of parseTTL, which goes to the target unchanged.

@@ -269,6 +269,7 @@ func TestBadInternal(t *testing.T) {
 		"Delay-Retry-At":      {"soon"},
 		"Delay-First-Failure": {"soon"},
 		"Delay-Last-Failure":  {"soon"},
+		"Delay-Deliver":       {"twice", "Core", "core x"},
 	}
 	check := func(name string, h message.Header) {
 		t.Helper()
