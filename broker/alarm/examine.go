@@ -111,16 +111,15 @@ func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, la
 	if err != nil {
 		return Sight{}, err
 	}
-	see := Sight{In: m.Incoming(s.Name())}
-	see.Found = timer.Found{
-		LastSeq: max(last.LastSeq, m.Sequence), Sequence: m.Sequence, At: m.Time, Entry: s.Policy.ParseTimer(see.In),
-	}
+	var see Sight
+	see.Found, see.In = s.Entries().Found(m)
+	see.Found.LastSeq = max(last.LastSeq, m.Sequence)
 	return see, nil
 }
 
 // known reads the first entry of a subject from a sequence on, where there is one.
 func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
-	m, ok, err := s.next(ctx, subject, from)
+	m, ok, err := s.Entries().Next(ctx, subject, from)
 	if err == nil && !ok {
 		err = errDeposed
 	}

@@ -20,7 +20,7 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 	var before uint64 // the entry before, if that stays
 	rounds := false
 	for !what.Alone {
-		m, ok, err := s.next(ctx, subject, from)
+		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
 			return err
@@ -48,18 +48,6 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 	return s.removeEntry(ctx, what.Entry)
 }
 
-// next reads the first entry of a subject from a sequence on. Ok is false where the leader knows of none.
-func (s *Stream) next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
-	m, err = s.API.Next(ctx, s.Name(), from, subject)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return m, false, nil
-	case err == nil && (m.Subject != subject || m.Sequence < from):
-		err = errDeposed
-	}
-	return m, err == nil, err
-}
-
 // stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;
 // or a round that has fired, or the next. Before is the entry before it, if that stays.
 func (s *Stream) stays(
@@ -74,7 +62,7 @@ func (s *Stream) stays(
 		round && m.Sequence == generation:
 		return false, round, nil
 	}
-	next, ok, err := s.next(ctx, m.Subject, m.Sequence+1)
+	next, ok, err := s.Entries().Next(ctx, m.Subject, m.Sequence+1)
 	if err != nil || !ok {
 		return !round, round, err
 	}

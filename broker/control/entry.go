@@ -54,25 +54,23 @@ func LastEntry(
 	return found, in, nil
 }
 
-// entryBehind reads the first entry of a timer's subject behind a sequence. It finds none where the stream's leader, or
-// one that was deposed and does not know it, has none.
-func entryBehind(
-	ctx context.Context, from Entries, subject string, sequence uint64,
-) (found timer.Found, in message.Incoming, err error) {
-	stream := from.Policy.Names.TimersStream()
-	m, err := from.API.Next(ctx, stream, sequence+1, subject)
+// Next reads the first entry of a timer's subject from a sequence on. Ok is false where the stream's leader, or one
+// that was deposed and does not know it, has none.
+func (e Entries) Next(ctx context.Context, subject string, from uint64) (m jsapi.Message, ok bool, err error) {
+	m, err = e.API.Next(ctx, e.Policy.Names.TimersStream(), from, subject)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return timer.Found{None: true}, in, nil
-	case err != nil:
-		return found, in, err
-	case m.Subject != subject || m.Sequence <= sequence:
-		return found, in, ErrLeader
+		return m, false, nil
+	case err == nil && (m.Subject != subject || m.Sequence < from):
+		err = ErrLeader
 	}
-	in = m.Incoming(stream)
-	return timer.Found{
-		LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: from.Policy.ParseTimer(in),
-	}, in, nil
+	return m, err == nil, err
+}
+
+// Found is an entry that was read with Next.
+func (e Entries) Found(m jsapi.Message) (timer.Found, message.Incoming) {
+	in := m.Incoming(e.Policy.Names.TimersStream())
+	return timer.Found{LastSeq: m.Sequence, Sequence: m.Sequence, At: m.Time, Entry: e.Policy.ParseTimer(in)}, in
 }
 
 // look reads the last entry of the subject from the leader or, where another client has put something over what tells
@@ -89,11 +87,14 @@ func (a *attempt) look(ctx context.Context) (err error) {
 	if err != nil || !known || a.found.None || a.found.Sequence <= about || a.tells(a.found.Entry) {
 		return err
 	}
-	behind, in, err := entryBehind(ctx, a.Entries(), a.subject, about)
-	if err == nil && !behind.None && a.tells(behind.Entry) {
+	m, ok, err := a.Entries().Next(ctx, a.subject, about+1)
+	if !ok {
+		return err
+	}
+	if behind, in := a.Entries().Found(m); a.tells(behind.Entry) {
 		a.found, a.in = behind, in
 	}
-	return err
+	return nil
 }
 
 // tells reports whether an entry decides the wish, whatever was put over it.
