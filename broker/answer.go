@@ -66,6 +66,9 @@ type question struct {
 	Asked
 }
 
+// Instance is the name under which this instance answers.
+func (b *Broker) Instance() string { return b.id }
+
 // Answer is what this instance reports of itself.
 func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 

@@ -18,6 +18,7 @@ import (
 
 // Engine is what the page needs of a broker.
 type Engine interface {
+	Instance() string
 	Status() broker.Status
 	AnswerOf(broker.Status) broker.Answer
 	Targets() []figures.TargetAnswer

@@ -35,6 +35,8 @@ func (still) Status() broker.Status {
 	}}
 }
 
+func (still) Instance() string { return "west" }
+
 func (still) AnswerOf(broker.Status) broker.Answer {
 	return broker.Answer{
 		Instance: "west", Ready: true, Totals: &figures.Totals{Delivered: 10},

@@ -32,7 +32,7 @@ func (p *Page) together(span string, now time.Time, members []inspect.Member) hi
 	if span == historyDay {
 		s = p.cfg.History.Day(now)
 	}
-	own := p.own().Instance
+	own := p.cfg.Engine.Instance()
 	for _, m := range members {
 		if m.Proven && m.History != nil && m.Instance != own {
 			s.Add(*m.History)
@@ -99,7 +99,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if span != historyHour && span != historyDay {
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
 	}
-	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.own().Instance})
+	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ type Targets struct {
 
 // targets shows what is delivered to targets, what they refuse, and what is paused.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) (any, error) {
-	members, err := i.Fleet(ctx, broker.Asked{Targets: true, Except: p.own().Instance})
+	members, err := i.Fleet(ctx, broker.Asked{Targets: true, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 
 // flows adds up what the instances deliver.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
-	said, own := [][]figures.TargetAnswer{p.cfg.Engine.Targets()}, p.own().Instance
+	said, own := [][]figures.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {
 		switch {
 		case m.Instance == own: // known better

@@ -46,7 +46,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	}
 	by := seat{open: p.cfg.Open}
 	defer by.close()
-	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour, Except: p.own().Instance})
+	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
 	w.others = members
 	w.look(ctx, &by)
 	past := w.lastHour(time.Now(), members)

@@ -64,7 +64,7 @@ func (p *Page) produce(ctx context.Context) {
 	tick := time.NewTicker(stateEvery)
 	defer tick.Stop()
 	var step, left time.Time
-	self := p.own().Instance
+	self := p.cfg.Engine.Instance()
 	w.frame(time.Now(), nil, "")
 	for {
 		now := time.Now()
@@ -90,9 +90,6 @@ func (p *Page) produce(ctx context.Context) {
 		}
 	}
 }
-
-// own is what this instance says of itself.
-func (p *Page) own() broker.Answer { return p.cfg.Engine.AnswerOf(p.cfg.Engine.Status()) }
 
 // frame sends how it is.
 func (w *watch) frame(now time.Time, others []inspect.Member, trouble string) {
@@ -177,7 +174,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 	if err != nil {
 		return // the frames say so
 	}
-	own := w.own()
+	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
 	w.mu.Lock()
 	wrote := dead(own, w.others)
 	w.mu.Unlock()
