@@ -150,16 +150,12 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	return f.estimate(ctx, strata[large:])
 }
 
-// slot is where a message of a lane belongs. Ok is false for what does not wait for a target.
-func (f *forecast) slot(l Lane, in message.Incoming) (slot int, ok bool) {
-	switch r, problem, ok := f.reader.pending(l, in); {
-	case !ok:
-		return 0, false
-	case problem != nil:
-		return f.slots.unreadable(), true
-	default:
-		return f.slots.of(r.When()), true
+// slot is where a message belongs, with the problem that it has.
+func (f *forecast) slot(r message.Request, problem *message.Problem) int {
+	if problem != nil {
+		return f.slots.unreadable()
 	}
+	return f.slots.of(r.When())
 }
 
 // result turns the tally into what is told.

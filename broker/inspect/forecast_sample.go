@@ -132,22 +132,16 @@ func (f *forecast) class(s *sample, l Lane, in message.Incoming) {
 	if f.look.Target != "" && told && !message.Match(f.look.Target, a.Target) {
 		return
 	}
-	slot, ok := f.slot(l, in)
+	r, problem, ok := f.reader.pending(l, in)
 	switch direct := l.Kind == layout.Level && a.Form == message.FormLevel; {
 	case !ok && l.Kind == layout.Level: // markers, which are not counted
 	case !ok:
 		s.none++
 	case !direct:
-		s.further[slot]++
-	case f.leavesOnTime(l, in):
+		s.further[f.slot(r, problem)]++
+	case problem == nil && r.When().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
 		s.onTime++
 	default:
-		s.direct[slot]++
+		s.direct[f.slot(r, problem)]++
 	}
-}
-
-// leavesOnTime reports whether a message is due when it leaves its level.
-func (f *forecast) leavesOnTime(l Lane, in message.Incoming) bool {
-	r, problem := f.reader.policy.Parse(in)
-	return problem == nil && r.When().Equal(in.At.Add(l.spec.Delay))
 }

@@ -129,10 +129,11 @@ func (f *forecast) read(ctx context.Context, s *stratum) error {
 			f.tally[slot].number--
 			n--
 		}
-		slot, ok := f.slot(s.Lane, incoming(s.Stream, m))
+		r, problem, ok := f.reader.pending(s.Lane, incoming(s.Stream, m))
 		if !ok {
 			continue
 		}
+		slot := f.slot(r, problem)
 		n++
 		if f.tally[slot].number++; s.Kind == layout.Timers {
 			latest[m.Subject] = slot
