@@ -288,13 +288,20 @@ func (m moveTo) wish(all bool) (w control.Wish, err error) {
 	return w, nil
 }
 
+// bulk is what to do with all timers that match, from the first page on.
+func (o manyTimers) bulk(b control.Bulk) (control.Bulk, error) {
+	var err error
+	b.Filter, err = o.filter()
+	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
+	return b, err
+}
+
 // manyTimers goes through all timers that match, page by page.
 func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) error {
-	var err error
-	if b.Filter, err = o.filter(); err != nil {
+	b, err := o.bulk(b)
+	if err != nil {
 		return err
 	}
-	b.DryRun, b.Page.Limit = o.dryRun, control.MostLimit
 	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
 		return a.changeTimers(ctx, timers, b)
 	})
@@ -302,29 +309,23 @@ func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) erro
 
 // moveMany shifts all timers that match. If some recur, that takes the secret of the brokers.
 func (a *app) moveMany(cmd *cobra.Command, o manyTimers, by time.Duration) error {
-	b := control.Bulk{Verb: timer.Move, By: by}
-	if o.dryRun {
-		return a.manyTimers(cmd.Context(), o, b)
-	}
-	var err error
-	if b.Filter, err = o.filter(); err != nil {
+	b, err := o.bulk(control.Bulk{Verb: timer.Move, By: by})
+	if err != nil {
 		return err
 	}
 	recurs := false
 	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
-		for _, err := range timers.Recurs(ctx, b.Filter) {
-			recurs = err == nil
-			return inspect.Cause(ctx, usageOf(err))
+		if !b.DryRun {
+			for _, err := range timers.Recurs(ctx, b.Filter) {
+				recurs = err == nil
+				return inspect.Cause(ctx, usageOf(err))
+			}
 		}
-		return nil
+		return a.changeTimers(ctx, timers, b)
 	})
-	switch {
-	case err != nil:
+	if err != nil || !recurs {
 		return err
-	case !recurs:
-		return a.manyTimers(cmd.Context(), o, b)
 	}
-	b.Page.Limit = control.MostLimit
 	return a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error {
 		return a.changeTimers(ctx, timers, b)
 	})
