@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	random "math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,22 +90,26 @@ func (p *player) play() {
 	due := time.Now().Add(wait)
 	g := r.publish(linear.Set, 0, wait)
 	for range 2 {
-		moved := make([]uint64, 1+p.rand.IntN(3))
-		var racing sync.WaitGroup
-		for i := range moved {
-			at := due.Add(time.Duration(p.rand.IntN(11)-5) * time.Millisecond)
-			choice := p.rand.IntN(8)
-			racing.Go(func() {
-				time.Sleep(time.Until(at))
-				moved[i] = r.one(choice, g)
-			})
-		}
-		racing.Wait()
+		g = p.race(1+p.rand.IntN(3), due, g, 8, r.one)
 		due = time.Now().Add(30 * time.Millisecond)
-		for _, m := range moved {
-			g = max(g, m)
-		}
 	}
+}
+
+// race lets some clients at a timer within milliseconds of when it is due. Each makes one of some choices about the
+// generation. It returns the latest generation that anybody was told of.
+func (p *player) race(clients int, due time.Time, g uint64, choices int, one func(choice int, g uint64) uint64) uint64 {
+	told := make([]uint64, clients)
+	var racing sync.WaitGroup
+	for i := range told {
+		at := due.Add(time.Duration(p.rand.IntN(11)-5) * time.Millisecond)
+		choice := p.rand.IntN(choices)
+		racing.Go(func() {
+			time.Sleep(time.Until(at))
+			told[i] = one(choice, g)
+		})
+	}
+	racing.Wait()
+	return max(g, slices.Max(told))
 }
 
 // one makes one request about a generation, and returns the new one that it was told of.
@@ -126,11 +131,11 @@ func (r *round) one(choice int, g uint64) uint64 {
 	case 4:
 		r.publish(linear.Set, 0, soon)
 	case 5:
-		r.ask(timer.Cancel, g, 0)
+		r.ask(timer.Cancel, linear.Cancel, expects, 0)
 	case 6:
-		return r.ask(timer.Move, g, soon)
+		return r.ask(timer.Move, linear.Set, expects, soon)
 	case 7:
-		r.ask(timer.Fire, g, 0)
+		r.ask(timer.Fire, linear.Set, expects, 0)
 	}
 	return 0
 }
@@ -229,14 +234,17 @@ func (r *round) look(e history.Event, word string) (linear.Result, uint64) {
 }
 
 // ask lets a broker do it. What the broker says is final, unless it says that it does not know.
-func (r *round) ask(verb timer.Verb, g uint64, wait time.Duration) uint64 {
-	e := r.begin(linear.Set, int64(g), wait)
-	asked := map[string]any{"generation": g}
+func (r *round) ask(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
+	e := r.begin(kind, expects, wait)
+	asked := map[string]any{}
+	if expects > 0 {
+		asked["generation"] = expects
+	}
 	switch verb {
-	case timer.Cancel:
-		e.Timer.Kind = linear.Cancel
 	case timer.Move:
 		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
+	case timer.Retime:
+		asked["every"], asked["rounds"], asked["missed"] = retimed.String(), rounds, "all"
 	}
 	return r.request(e, verb, asked)
 }

@@ -4,9 +4,7 @@ package fault
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,20 +31,7 @@ func (p *player) playSeries() {
 			time.Sleep(time.Until(due.Add(every / 2)))
 			continue
 		}
-		told := make([]uint64, 1+p.rand.IntN(2))
-		var racing sync.WaitGroup
-		for i := range told {
-			at := due.Add(time.Duration(p.rand.IntN(11)-5) * time.Millisecond)
-			choice := p.rand.IntN(11)
-			racing.Go(func() {
-				time.Sleep(time.Until(at))
-				told[i] = r.change(choice, g)
-			})
-		}
-		racing.Wait()
-		for _, t := range told {
-			g = max(g, t)
-		}
+		g = p.race(1+p.rand.IntN(2), due, g, 11, r.change)
 	}
 	if r.paused {
 		r.stop()
@@ -68,24 +53,24 @@ func (r *round) change(choice int, g uint64) uint64 {
 			r.publish(linear.Cancel, expects, 0)
 		}
 	case 2:
-		r.askSeries(timer.Cancel, linear.Cancel, expects, 0)
+		r.ask(timer.Cancel, linear.Cancel, expects, 0)
 	case 3:
 		return r.setSeries(linear.Whatever)
 	case 4, 5:
 		r.mu.Lock()
 		r.paused = true
 		r.mu.Unlock()
-		r.askSeries(timer.Pause, linear.Pause, linear.Standing, 0)
+		r.ask(timer.Pause, linear.Pause, linear.Standing, 0)
 		time.Sleep(every / 2)
-		return r.askSeries(timer.Resume, linear.Move, linear.Standing, 0)
+		return r.ask(timer.Resume, linear.Move, linear.Standing, 0)
 	case 6:
-		return r.askSeries(timer.Move, linear.Move, expects, soon)
+		return r.ask(timer.Move, linear.Move, expects, soon)
 	case 7:
-		return r.askSeries(timer.Move, linear.Move, linear.Standing, soon)
+		return r.ask(timer.Move, linear.Move, linear.Standing, soon)
 	case 8:
-		return r.askSeries(timer.Retime, linear.Retime, linear.Standing, 0)
+		return r.ask(timer.Retime, linear.Retime, linear.Standing, 0)
 	default:
-		r.askSeries(timer.Fire, history.Besides, linear.Standing, 0)
+		r.ask(timer.Fire, history.Besides, linear.Standing, 0)
 	}
 	return 0
 }
@@ -102,22 +87,6 @@ func recur(h nats.Header, of *history.TimerOp) {
 	h.Set(message.HeaderEvery, of.Every.String())
 	h.Set(message.HeaderRounds, strconv.Itoa(of.Rounds))
 	h.Set(message.HeaderMissed, "all")
-}
-
-// askSeries lets a broker do it.
-func (r *round) askSeries(verb timer.Verb, kind linear.Kind, expects int64, wait time.Duration) uint64 {
-	e := r.begin(kind, expects, wait)
-	asked := map[string]any{}
-	if expects > 0 {
-		asked["generation"] = expects
-	}
-	switch verb {
-	case timer.Move:
-		asked["for"] = fmt.Sprintf("%dms", wait.Milliseconds())
-	case timer.Retime:
-		asked["every"], asked["rounds"], asked["missed"] = retimed.String(), rounds, "all"
-	}
-	return r.request(e, verb, asked)
 }
 
 // stop cancels what may be paused, or it would stay for ever, as soon as there is an answer. However often that is
