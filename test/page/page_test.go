@@ -177,6 +177,7 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Resume")
 	b.until(`document.querySelector("#done")?.textContent.startsWith("resumed: due ")`)
 	b.press("dialog", "Done")
+	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`) // the row is shown anew, with its link
 	b.run(chromedp.Click(`tbody tr a`, chromedp.ByQuery))
 	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin, round 1")`)
 }
