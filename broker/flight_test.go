@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/conf"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // TestFlightCost compares the bytes that are accounted for a message with those that it takes on the heap while it is
@@ -33,7 +34,7 @@ func TestFlightCost(t *testing.T) {
 		const count = 1000
 		all := newFlights(nil)
 		kept := make([]*flight, 0, count)
-		before := heap()
+		before := natstest.Heap()
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
 			f := all.take(s, lane.Mark{})
@@ -44,7 +45,7 @@ func TestFlightCost(t *testing.T) {
 			f.sent = &publish{kind: hop, as: &f.request, subject: names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}
-		took := heap() - before + count*delivery
+		took := natstest.Heap() - before + count*delivery
 		if took > all.bytes {
 			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d",
 				tt.body, tt.headers, took/count, all.bytes/count)
@@ -85,12 +86,4 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 		Sequence: seq, Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
 		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
 	}
-}
-
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

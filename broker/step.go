@@ -95,7 +95,7 @@ const (
 	renew                    // the same publish under another id
 	fire                     // to the target
 	arrive                   // it has arrived elsewhere: let it go
-	examine                  // of a timer: read what is true of it, or of the round before
+	examine                  // of a timer: read what is true of it, or of the rounds before
 	claim                    // of a timer: store that it fires
 	claimed                  // of a timer: that is stored
 	remove                   // of a timer: remove its entry

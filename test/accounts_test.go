@@ -93,7 +93,7 @@ func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err
 	if err != nil {
 		return err // an import without its export
 	}
-	bubble(t, *opts, func(_ *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, *opts, func(_ *testing.T, s *natstest.Server) {
 		err = scene(&stage{Server: s, modes: modes})
 	})
 	return err

@@ -146,7 +146,7 @@ func TestResentOnce(t *testing.T) {
 			}}},
 		},
 	}
-	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		c := newClient(t, s)
 		c.publish("delayin.0s.orders.expire", "body")
@@ -189,7 +189,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		NoAuthUser: "broker",
 		Users:      []*server.User{{Username: "broker", Password: "b"}, letterReader("orders"), letterReader("payments")},
 	}
-	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, impatient(t))
 		operator := newClient(t, s)
 		captured := operator.subscribe("payments.>")

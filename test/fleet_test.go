@@ -21,7 +21,7 @@ import (
 // An operator who asks all instances learns what each has done, and, where it was asked for, what it did lately: to the
 // message, in the step in which that was. What a stranger answers is not proven.
 func TestFleetTellsWhatItDid(t *testing.T) {
-	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
 		startBroker(t, s, cfg)
 		other := cfg
@@ -76,7 +76,7 @@ func learned(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspe
 // TestFleetTellsWhatTargetsTook: asked for it, each instance says what it delivered to each target, and how much of it
 // in a second of the last ten. All together say what was delivered, to the message.
 func TestFleetTellsWhatTargetsTook(t *testing.T) {
-	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{
 			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
 			Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}, {Pattern: "idle", Value: 1}},
@@ -124,7 +124,7 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 // TestTargetsCountWhatTotalsDo: a stream that should acknowledge and is silent three times in a row has refused once,
 // here as in all other figures.
 func TestTargetsCountWhatTotalsDo(t *testing.T) {
-	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func asTenants(t *testing.T, cfg broker.Config, more []string, f func(t *testing
 			u.Permissions.Publish.Allow = append(u.Permissions.Publish.Allow, more...)
 		}
 	}
-	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = ladder(t, "1s 3s 5s 1m"), 3
 		startBroker(t, s, cfg, natstest.Everything())
 		as := func(name, password string) *client {

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -25,14 +24,6 @@ import (
 	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
-
-// bubble runs f under fake time, on a server with these options and JetStream.
-func bubble(t *testing.T, opts server.Options, f func(t *testing.T, s *natstest.Server)) {
-	t.Helper()
-	opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) { f(t, natstest.RunWith(t, opts)) })
-}
 
 // proxy passes JetStream API requests on to the server, except those that take answers itself. A broker with the API
 // prefix "X.API" sends its requests here.
@@ -48,9 +39,7 @@ func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Flush(); err != nil { // or the first request may find nobody
-		t.Fatal(err)
-	}
+	natstest.Flush(t, api) // or the first request may find nobody
 }
 
 // mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
@@ -286,12 +275,7 @@ func (c *client) subscribe(subject string) *inbox {
 	}); err != nil {
 		c.t.Fatalf("subscribe %s: %v", subject, err)
 	}
-	// Not Flush: see natstest.DropTimers.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := c.nc.FlushWithContext(ctx); err != nil {
-		c.t.Fatalf("flush: %v", err)
-	}
+	natstest.Flush(c.t, c.nc)
 	return in
 }
 

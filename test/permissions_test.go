@@ -93,7 +93,7 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 // try runs the scene of the role in a bubble, without some of the lines.
 func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
-	bubble(t, opts, func(t *testing.T, on *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, on *natstest.Server) {
 		s := &stage{Server: on, role: r, maxOwners: 2}
 		s.all = s.Connect(natstest.Everything())
 		s.js = s.JetStream(s.all)

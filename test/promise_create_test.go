@@ -47,7 +47,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
 				c := asAll(t, s, "1s 5s 1m")
 				in := c.subscribe("orders.>")
 				log := newCountingLog()
@@ -80,7 +80,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 	}{{"DELAY_5s", true}, {"DELAY_OWNERS", false}} {
 		t.Run(tt.gone, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
 				c := asAll(t, s, "1s 5s 1m")
 				c.remove(tt.gone)
 				log := newCountingLog()

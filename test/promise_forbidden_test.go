@@ -27,7 +27,7 @@ func secretTargets() server.Options {
 // reports it asynchronously. That counts as a refusal in every mode, and not as a core subscriber without a reply.
 func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
-	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))
 		secret, open := c.subscribe("secret.>"), c.subscribe("open.>")
@@ -64,7 +64,7 @@ func TestForbiddenToTheBroker(t *testing.T) {
 // a refusal. The refusal still counts.
 func TestForbiddenAndHeardLate(t *testing.T) {
 	t.Parallel()
-	bubble(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })
 		startBroker(t, s, broker.Config{Attempts: 1}, nats.UserInfo("broker", "b"), slow)
 		c := connected(t, s.Connect(nats.UserInfo("client", "c")))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
@@ -124,9 +125,7 @@ func TestStreamRecreated(t *testing.T) {
 // does. The server then uses some sequences again.
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := t.TempDir(), t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.Run(t, dir)
+	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m")})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")

@@ -440,7 +440,7 @@ func TestWithoutAJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
 				c := newClient(t, s)
 				c.target(tt.theirs, "mine.>")
 				log := newCountingLog()

@@ -20,7 +20,7 @@ import (
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
-	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"headers.ok"}})
 		p := &poisoner{client: newClient(t, s), raw: dialRaw(t, s), dead: make(map[string]int), start: time.Now()}
 		p.target("ORDERS", "orders.>")

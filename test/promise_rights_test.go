@@ -55,7 +55,7 @@ func (r revocation) try(t *testing.T) {
 			{Username: "client", Password: "c"},
 		}
 	}
-	bubble(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{Users: users()}, func(t *testing.T, s *natstest.Server) {
 		log := newCountingLog()
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
 			nats.UserInfo("broker", "b"))

@@ -201,7 +201,7 @@ func (c *client) checkWithin(stream string, count int, latest time.Time) {
 // meanwhile.
 func TestStorageOfServerFull(t *testing.T) {
 	t.Parallel()
-	bubble(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
 		first := startBroker(t, s, broker.Config{Log: quiet})
 		c := newClient(t, s)
 		c.target("ORDERS", "orders.>")

@@ -246,9 +246,7 @@ func TestOldestDueFirst(t *testing.T) {
 // failed disk. The log stays short, and the broker continues when JetStream is back.
 func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.Run(t, dir)
+	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		log := newCountingLog()
 		owners := &doubting{}
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m 10m"), Leaser: owners, Log: slog.New(log)})

@@ -21,7 +21,7 @@ import (
 func TestForbiddenTargets(t *testing.T) {
 	t.Parallel()
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
-	bubble(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
 		few := ladder(t, "1s 5s")
 		startBroker(t, s, broker.Config{Ladder: few, HeaderTargets: []string{">", "*", "*.>"}})
 		startBroker(t, s, broker.Config{Ladder: few, Prefix: "narrow",

@@ -277,7 +277,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 // TestLargeSeries: a set that leaves just room enough fires round after round: the headers that are added do not grow.
 func TestLargeSeries(t *testing.T) {
 	t.Parallel()
-	bubble(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, timersOn(t))
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")

@@ -31,7 +31,7 @@ func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
 		for name, prefix := range prefixes {
 			startBroker(t, s, broker.Config{Prefix: prefix, Ladder: ladder(t, "1s 1m")},
 				nats.UserInfo(name+"-broker", name[:1]+"b"), nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
@@ -147,7 +147,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 func TestRefusalIsSilence(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 1m")}, natstest.Everything())
 		said := make(chan error, 1)
 		nc := s.Connect(nats.UserInfo("orders", "o"), nats.CustomInboxPrefix("_INBOX_orders"),
@@ -186,7 +186,7 @@ func TestAnswersGoAnywhere(t *testing.T) {
 		"permissions/isolated-accounts.conf": "own payments.held",
 	} {
 		opts := natstest.Options(t, file)
-		bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+		natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 			brokers := [][]nats.Option{{natstest.Everything()}}
 			if file != tenantsConf {
 				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")},

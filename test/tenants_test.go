@@ -20,7 +20,7 @@ import (
 func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
-	bubble(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
 		admin := connected(t, s.Connect(natstest.Everything()))
 		all := admin.subscribe(">")

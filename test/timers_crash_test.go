@@ -543,7 +543,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 // cancelled: nothing of it is stored elsewhere first.
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
-	bubble(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, timersOn(t))
 		c := newClient(t, s)
 		in := c.subscribe("orders.>")

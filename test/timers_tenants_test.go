@@ -89,7 +89,7 @@ func TestTenantsTimersApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
 				stage := &stage{Server: s, modes: "auto"}
 				if file == accountsConf {
 					stop, err := stage.provisionAndRun()

@@ -43,7 +43,7 @@ no_auth_user: all
 			if err != nil {
 				t.Fatal(err)
 			}
-			bubble(t, *opts, func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
 				cfg, user := broker.Config{Ladder: ladder(t, "1s 10s"), MaxOwners: 3}, nats.UserInfo(as, "a")
 				startBroker(t, s, cfg, user).stop()
 				c := newClient(t, s)

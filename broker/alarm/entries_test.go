@@ -194,9 +194,7 @@ func TestLookAtADeposedLeader(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Flush(t, nc)
 		e.API.API = "OLD"
 		if see, err := e.Look(t.Context(), subject, 1); !errors.Is(err, errDeposed) {
 			t.Errorf("it sees %+v, %v; want no answer", see.Found, err)

@@ -130,19 +130,13 @@ func TestUnanswered(t *testing.T) {
 // TestForbidden: a server that does not let a user publish answers nothing; the error says what it said.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "all",
-			Users: []*server.User{
-				{Username: "all", Password: "all"},
-				{Username: "orders", Password: "orders", Permissions: &server.Permissions{
-					Publish:   &server.SubjectPermission{Allow: []string{"delay.*.orders.>", "delayin.*.orders.>"}},
-					Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
-				}},
-			},
-		})
+	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
+		{Username: "all", Password: "all"},
+		{Username: "orders", Password: "orders", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: []string{"delay.*.orders.>", "delayin.*.orders.>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		}},
+	}}, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s")})
 		c, _ := newClient(t, s, client.Config{}, nats.UserInfo("orders", "orders"))
 		r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil)

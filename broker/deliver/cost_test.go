@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -23,7 +22,7 @@ func TestDeliveryCost(t *testing.T) {
 				seen := k.subscribe("silent", nil)
 				large := string(make([]byte, 4<<10))
 				results := &count{}
-				before := heap()
+				before := natstest.Heap()
 				for range tt.count {
 					k.Deliver(Message{
 						Target: "silent", Mode: message.ModeStream, Size: tt.size,
@@ -31,7 +30,7 @@ func TestDeliveryCost(t *testing.T) {
 					}, func(Result) { results.add() })
 				}
 				synctest.Wait()
-				took := (heap() - before) / tt.count
+				took := (natstest.Heap() - before) / tt.count
 				if seen.get() != tt.sent || results.get() != 0 {
 					t.Fatalf("%d sent, %d with a result; want %d, none", seen.get(), results.get(), tt.sent)
 				}
@@ -42,12 +41,4 @@ func TestDeliveryCost(t *testing.T) {
 			})
 		})
 	}
-}
-
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

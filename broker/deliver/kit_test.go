@@ -77,11 +77,7 @@ func (k *kit) subscribe(subject string, act func(*nats.Msg)) *count {
 	}); err != nil {
 		k.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := k.nc.FlushWithContext(ctx); err != nil {
-		k.t.Fatal(err)
-	}
+	natstest.Flush(k.t, k.nc)
 	return n
 }
 

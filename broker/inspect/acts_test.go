@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels"
+	"delaybroker/test/natstest"
 )
 
 // This file is what may happen in a scene.
@@ -124,9 +125,7 @@ func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	}); err != nil {
 		sc.t.Fatal(err)
 	}
-	if err := api.Flush(); err != nil { // or the first question may find nobody
-		sc.t.Fatal(err)
-	}
+	natstest.Flush(sc.t, api) // or the first question may find nobody
 }
 
 // leaderless takes the leader from a stream, as far as one can tell from outside.

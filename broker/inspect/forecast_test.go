@@ -41,11 +41,7 @@ func store(t *testing.T, i *Inspector, all ...*nats.Msg) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := i.Conn.FlushWithContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Flush(t, i.Conn)
 	synctest.Wait()
 }
 

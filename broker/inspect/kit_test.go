@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -19,16 +18,9 @@ const tried = "tried"
 // bubble runs f under fake time with a server that has a user without bounds, and one with these rights.
 func bubble(t *testing.T, rights server.Permissions, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
-	dir := t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		f(t, natstest.RunWith(t, server.Options{
-			DontListen: true, JetStream: true, StoreDir: dir, NoAuthUser: "all",
-			Users: []*server.User{
-				{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &rights},
-			},
-		}))
-	})
+	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
+		{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &rights},
+	}}, f)
 }
 
 // denied are the rights to everything but some subjects to publish on.

@@ -44,14 +44,12 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 		if opts.ServerName == "" {
 			opts.ServerName = EmbeddedName // one replica is what there is, and how it syncs is known
 		}
-		opts.DontListen, opts.JetStream, opts.StoreDir = true, true, t.TempDir()
 		opts.NoAuthUser = "all"
 		opts.Users = []*server.User{
 			{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &s.rights},
 		}
-		natstest.DropTimers()
-		synctest.Test(t, func(t *testing.T) {
-			sc := &scene{t: t, server: natstest.RunWith(t, opts), cfg: with(t, "", "1s 5s 5m")}
+		natstest.BubbleWith(t, opts, func(t *testing.T, server *natstest.Server) {
+			sc := &scene{t: t, server: server, cfg: with(t, "", "1s 5s 5m")}
 			sc.cfg.RetryLadder = ladder(t, "1s 30s")
 			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
 			sc.host = Host{Version: "1", Client: nats.Version, Memory: Memory{Runtime: NoLimit}, Sync: &Sync{Every: time.Second}}

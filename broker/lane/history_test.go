@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -110,9 +111,7 @@ func TestHistoryCutBack(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
 			dir, old := t.TempDir(), t.TempDir()
-			natstest.DropTimers()
-			synctest.Test(t, func(t *testing.T) {
-				s := natstest.Run(t, dir)
+			natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 				r := newRig(t, s)
 				o := r.read(s.Connect(), 0)
 				r.publish(1, 5)
@@ -150,9 +149,7 @@ func TestHistoryCutBack(t *testing.T) {
 // hear that it is another, or it purges by a cursor of the old one.
 func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 	dir, old := t.TempDir(), t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.Run(t, dir)
+	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		s.Stop()
 		copyDir(t, old, dir)

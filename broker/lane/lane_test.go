@@ -74,11 +74,7 @@ func (r *rig) burst(from, to int) {
 			r.t.Fatalf("publish: %v", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := r.nc.FlushWithContext(ctx); err != nil {
-		r.t.Fatalf("flush: %v", err)
-	}
+	natstest.Flush(r.t, r.nc)
 }
 
 func (r *rig) purge(opts ...jetstream.StreamPurgeOpt) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -95,9 +96,7 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 // of those that the previous owner had committed.
 func TestFromCutBack(t *testing.T) {
 	dir, old := t.TempDir(), t.TempDir()
-	natstest.DropTimers()
-	synctest.Test(t, func(t *testing.T) {
-		s := natstest.Run(t, dir)
+	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.publish(1, 5)
 		s.Stop()

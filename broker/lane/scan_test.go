@@ -123,11 +123,7 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := tap.FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Flush(t, tap)
 		if got, err := r.scanned(r.scan()); err != nil || !slices.Equal(got, []uint64{1, 2, 3, 4, 5, 6}) {
 			t.Errorf("got %v and %v, want 1 to 6", got, err)
 		}

@@ -22,11 +22,7 @@ func TestSilentJetStream(t *testing.T) {
 		if _, err := nc.Subscribe("silent.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := nc.FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Flush(t, nc)
 		js, err := jetstream.NewWithAPIPrefix(nc, "silent")
 		if err != nil {
 			t.Fatal(err)

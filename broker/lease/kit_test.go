@@ -55,11 +55,7 @@ func (m *muted) option(t *testing.T, s *natstest.Server) option {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := nc.FlushWithContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Flush(t, nc)
 	return func(c *SharedConfig) { c.APIPrefix = "mutable" }
 }
 

@@ -96,7 +96,7 @@ func TestForgedAnswers(t *testing.T) {
 		b.Publish(to("x"), time.Second, others.once)
 		b.Publish(to("x"), time.Second, l.once)
 		b.Publish(to("x"), time.Second, others.once)
-		flush(t, b.nc)
+		natstest.Flush(t, b.nc)
 		before, mine, after := <-seen, <-seen, <-seen
 		forger := s.Connect()
 		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21],
@@ -121,7 +121,7 @@ func TestForgedAnswers(t *testing.T) {
 		for _, token := range tokens {
 			_ = forger.Publish(b.inbox+token, []byte("forged "+token))
 		}
-		flush(t, forger)
+		natstest.Flush(t, forger)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := l.all; len(got) != 1 || got[0] != ErrTimeout.Error() {

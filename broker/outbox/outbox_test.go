@@ -82,16 +82,7 @@ func respond(t *testing.T, s *natstest.Server, subject string, f nats.MsgHandler
 	if _, err := nc.Subscribe(subject, f); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, nc)
-}
-
-func flush(t *testing.T, nc *nats.Conn) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := nc.FlushWithContext(ctx); err != nil {
-		t.Fatalf("flush: %v", err)
-	}
+	natstest.Flush(t, nc)
 }
 
 func to(subject string) *nats.Msg { return &nats.Msg{Subject: subject} }

@@ -13,6 +13,7 @@
 package natstest
 
 import (
+	"context"
 	"net"
 	"os"
 	"runtime"
@@ -41,9 +42,23 @@ func init() {
 // Bubble runs f under fake time with a server of its own, which it stops afterwards.
 func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
 	t.Helper()
-	dir := t.TempDir() // rule 3
+	BubbleWith(t, server.Options{}, f)
+}
+
+// BubbleWith is Bubble with a server of these options, on a directory of its own if they name none. A handler of f that
+// is still at work when f returns ends before anything is closed: it must not fail on a closed connection.
+func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Server)) {
+	t.Helper()
+	opts.DontListen, opts.JetStream = true, true // rule 2
+	if opts.StoreDir == "" {
+		opts.StoreDir = t.TempDir() // rule 3
+	}
 	DropTimers()
-	synctest.Test(t, func(t *testing.T) { f(t, Run(t, dir)) })
+	synctest.Test(t, func(t *testing.T) {
+		s := RunWith(t, opts)
+		defer synctest.Wait()
+		f(t, s)
+	})
 }
 
 // DropTimers empties nats.go's pool of timers. Each reconnect takes one out and puts it back, and a bubble that gets
@@ -51,6 +66,17 @@ func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
 func DropTimers() {
 	runtime.GC() // what is in a sync.Pool survives one collection
 	runtime.GC()
+}
+
+// Flush waits until the server has taken what was sent on a connection. It is not nc.Flush, which takes a timer out of
+// the pool of DropTimers, and so ends the program now and then where bubbles run at the same time.
+func Flush(t testing.TB, nc *nats.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := nc.FlushWithContext(ctx); err != nil {
+		t.Fatalf("flush: %v", err)
+	}
 }
 
 // Server is a server in this process that can be stopped and started again on its data.
