@@ -172,9 +172,12 @@ func (w *worker) lookOn() {
 
 // lookAt reads what is true of a timer.
 func (w *worker) lookAt(f *flight) {
-	subject, generation := f.timer.Subject, f.timer.Generation
+	subject, generation, look := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
+	if f.timer.FirstLook() {
+		look = w.timers.stream.LookAtRound
+	}
 	w.ask(func(ctx context.Context) event {
-		see, err := w.timers.stream.Look(ctx, subject, generation)
+		see, err := look(ctx, subject, generation)
 		return examined{f, see, err}
 	})
 }
@@ -222,7 +225,7 @@ func (e examined) takeIn(w *worker, m moment) {
 		hop := f.request.Hop
 		f.request, f.problem, f.Data = entry.Request, entry.Problem, e.see.In.Data
 		f.request.Hop = hop
-		f.timer.Succeeds(entry)
+		f.timer.Read(e.see)
 	case alarm.Deliver:
 		if !w.take(f, m) {
 			return

@@ -32,6 +32,7 @@ type Alarm struct {
 	Follows uint64 // of a series: the generation that has fired with its entry, and may be on its way; zero for none
 	Later   bool   // of a series: there were rounds before it, which must be settled first
 	alone   bool   // of a series: nothing is left before its entry
+	unread  bool   // of a round's marker: nothing of its subject was read yet
 	ends    ending
 	Left    int // of a series: occurrences that are left out with what is to be stored
 
@@ -60,6 +61,20 @@ const (
 
 // Succeeds takes from an alarm's own entry what it says of the rounds before.
 func (a *Alarm) Succeeds(e message.Entry) { a.Follows, a.Later = e.Follows(), e.Replaced > 0 }
+
+// Read takes from an alarm's own entry, which was read because its marker is due, what it says of the rounds before.
+func (a *Alarm) Read(see Sight) {
+	if a.Succeeds(see.Found.Entry); see.Alone {
+		a.BeforeSettled(true)
+	}
+}
+
+// FirstLook reports whether it is a round of which nothing was read yet. It does so once.
+func (a *Alarm) FirstLook() bool {
+	first := a.unread
+	a.unread = false
+	return first
+}
 
 // BeforeSettled notes that the rounds before are settled, and whether nothing is left of what came before: then there
 // is nothing to remove but its own entry.

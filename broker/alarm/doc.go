@@ -32,8 +32,10 @@
 //     the last entry of the subject.
 //   - What was put over a firing by who expects nothing changes nothing for the firing (Stream.Look).
 //   - Entries are removed from the oldest to the last, each after the answer for the one before; the firings of others
-//     stay. A round goes alone where nothing was left before it when it fired, and what its marker would remove is left
-//     to the round before: each question less counts, since all rounds of a minute may be due at once.
+//     stay.
+//   - All rounds of a minute may be due at once, so each question less counts: one tells of a round that is due what its
+//     entry says and that nothing is left before it (LookAtRound), it goes alone then, and what its marker would remove
+//     is left to the round before.
 //   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be,
 //     they are removed all the same.
 //   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -138,6 +140,47 @@ func TestLook(t *testing.T) {
 				}
 				if settled := strings.Contains(words, "gone:1"); see.Found.Settled != settled {
 					t.Errorf("the round before is settled: %t, want %t", see.Found.Settled, settled)
+				}
+			})
+		})
+	}
+}
+
+// TestLookAtRound: a round whose entry is the first of its subject is seen with one question, which tells that nothing is
+// left before it; whatever stands over it. Of any other it sees what Look does.
+func TestLookAtRound(t *testing.T) {
+	t.Parallel()
+	for words, alone := range map[string]bool{ // of the entry that is called own
+		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
+		"every own:1 gone:1 round:2": true, "every own:1 gone:1 cancel": true, "every own:1 cancel": false,
+		"own gone:1": false, "own round:1 gone:1": false,
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				e := newEntries(t, s)
+				before, _, _ := strings.Cut(words, "own")
+				generation := uint64(strings.Count(before, " ") + 1)
+				e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
+				want, err := e.Look(t.Context(), subject, generation)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var asked atomic.Int64
+				nc := s.Connect()
+				if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.>", func(*nats.Msg) { asked.Add(1) }); err != nil {
+					t.Fatal(err)
+				}
+				natstest.Flush(t, nc)
+				see, err := e.LookAtRound(t.Context(), subject, generation)
+				if err != nil || see.Alone != alone {
+					t.Errorf("it sees %+v, %v; want that it is alone: %t", see.Found, err, alone)
+				}
+				synctest.Wait()
+				if n := asked.Load(); alone && (n != 1 || see.Found.Sequence != generation || see.In.Sequence != generation) {
+					t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see.Found)
+				} else if !alone && see.Found.Sequence != want.Found.Sequence {
+					t.Errorf("it sees %+v, want %+v", see.Found, want.Found)
 				}
 			})
 		})

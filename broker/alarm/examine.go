@@ -15,6 +15,7 @@ import (
 type Sight struct {
 	Found timer.Found
 	In    message.Incoming // as it is stored
+	Alone bool             // it was the first of its subject, and is the generation's own: see LookAtRound
 }
 
 // Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
@@ -44,6 +45,20 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 		return over, nil // it is settled, and a crash came before its removal
 	}
 	return behind, err
+}
+
+// LookAtRound is Look for a round that is due, and of which nothing was read yet. Its own entry is mostly the first of
+// its subject. That tells besides that the rounds before are settled, and is one question instead of two: all rounds of
+// a minute may be due at once. What may have been put over it is not asked for. If there is something, the stream
+// refuses the firing, and Look finds it then.
+func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (Sight, error) {
+	m, ok, err := s.Entries().Next(ctx, subject, 1)
+	if err != nil || !ok || m.Sequence != generation {
+		return s.Look(ctx, subject, generation)
+	}
+	see := Sight{Alone: true}
+	see.Found, see.In = s.Entries().Found(m)
+	return see, nil
 }
 
 // ofRound is what is true of a round that the next one says has fired: that entry stays when the round is settled, and

@@ -61,7 +61,7 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 	}
 	return &Alarm{
 		Subject:    s.Policy.Names.TimerOf(r),
-		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
+		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt, unread: r.Series > 0,
 	}
 }
 
