@@ -79,6 +79,13 @@ func Flush(t testing.TB, nc *nats.Conn) {
 	}
 }
 
+// Request is nc.RequestMsg without a timer of that pool.
+func Request(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return nc.RequestMsgWithContext(ctx, m)
+}
+
 // Server is a server in this process that can be stopped and started again on its data.
 type Server struct {
 	t       testing.TB
