@@ -33,7 +33,8 @@ func TestEmbeddedShares(t *testing.T) {
 		c.publish("delay.1s.orders.x", fmt.Sprint(i))
 		time.Sleep(100 * time.Millisecond)
 	}
-	time.Sleep(3 * time.Second)
+	in.await(80)
+	time.Sleep(time.Second) // for copies
 	if got := len(in.all()); got != 80 {
 		t.Errorf("%d deliveries of 80 messages", got)
 	}

@@ -150,7 +150,8 @@ func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000)) // a busy machine must not be what fails
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000), // a busy machine must not be what fails
+		jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}

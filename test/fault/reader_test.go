@@ -173,7 +173,8 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range count {
-			if _, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x")); err != nil {
+			_, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x"), jetstream.WithStallWait(patience))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

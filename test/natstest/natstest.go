@@ -187,10 +187,14 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// JetStream is a connection's JetStream.
+// JetStream is a connection's JetStream. In real time it waits longer for answers than it does by itself.
 func (s *Server) JetStream(nc *nats.Conn) jetstream.JetStream {
 	s.t.Helper()
-	js, err := jetstream.New(nc)
+	var opts []jetstream.JetStreamOpt
+	if !s.opts.DontListen {
+		opts = append(opts, jetstream.WithDefaultTimeout(Patience))
+	}
+	js, err := jetstream.New(nc, opts...)
 	if err != nil {
 		s.t.Fatalf("JetStream: %v", err)
 	}
