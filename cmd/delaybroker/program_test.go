@@ -150,8 +150,7 @@ func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000), // a busy machine must not be what fails
-		jetstream.WithDefaultTimeout(patience))
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000)) // a busy machine must not be what fails
 	if err != nil {
 		t.Fatal(err)
 	}
