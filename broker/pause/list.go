@@ -91,13 +91,16 @@ func (l *List) Present() []Pause {
 
 // Of is the pause for which what is due for a target waits, and its state, or Over if there is none: the oldest whose
 // pattern matches. So all that waits for a target is in one lane, in the order in which it became due, also where
-// patterns overlap. Own is the pause in whose lane the message waited, if it did; that one is over for it.
+// patterns overlap. Own is the pause in whose lane the message waited, if it did; that one is over for it. So are the
+// older ones that are resumed: what waits there became due later. If it waited there again, what is resumed together
+// could go from one lane to the other and back, behind what was due later.
 func (l *List) Of(target, own string) (id string, state State) {
 	if l == nil {
 		return "", Over
 	}
-	for _, p := range l.Pauses {
-		if p.State != Over && p.ID != own && message.Match(p.Pattern, target) {
+	released := slices.IndexFunc(l.Pauses, func(p Pause) bool { return p.ID == own })
+	for i, p := range l.Pauses {
+		if p.State != Over && i != released && (p.State == Paused || i > released) && message.Match(p.Pattern, target) {
 			return p.ID, p.State
 		}
 	}
