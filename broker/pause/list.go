@@ -186,15 +186,19 @@ func (l *List) next(now time.Time) *List {
 		return next
 	}
 	next.Version = max(next.Version, l.Version+1)
-	over := 0
-	for _, p := range slices.Backward(l.Pauses) {
+	var ended []Pause // the last first
+	for _, p := range l.Pauses {
 		if p.State == Over {
-			if over++; over > mostOver || now.Sub(p.Changed) > keepOver {
-				continue
-			}
+			ended = append(ended, p)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b Pause) int { return b.Changed.Compare(a.Changed) })
+	ended = ended[:min(len(ended), mostOver)]
+	for _, p := range l.Pauses {
+		if p.State == Over && (now.Sub(p.Changed) > keepOver || !slices.Contains(ended, p)) {
+			continue
 		}
 		next.Pauses = append(next.Pauses, p)
 	}
-	slices.Reverse(next.Pauses)
 	return next
 }
