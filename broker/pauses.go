@@ -196,8 +196,8 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	return all, again
 }
 
-// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until its turn is
-// over and others wait for theirs.
+// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until it has had
+// its turn and others wait for theirs.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()

@@ -38,7 +38,7 @@ func TestOldestMatchingPauseHolds(t *testing.T) {
 	}{
 		{"orders.x", "", first, Resuming, true},
 		{"orders.x", first, second, Paused, true}, // on its way out, it meets the other pause
-		{"orders.x", second, "", Over, true}, // on its way out, it does not go back to one that is resumed
+		{"orders.x", second, "", Over, true},      // on its way out, it does not go back to one that is resumed
 		{"orders.x.y", "", second, Paused, true},
 		{"orders.x.y", second, "", Over, true},
 		{"mail.x", "", "", Over, false},
