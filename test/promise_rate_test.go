@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRateAfterTheServerWasAway: the server is away for ten seconds, in which 100 messages had their turns at the rate of
-// a target. When it is back they come at the rate, in order, before those whose turns come later.
+// TestRateAfterTheServerWasAway: the server is away for ten seconds, in which 100 messages had their turns at the rate
+// of a target. When it is back they come at that rate, in order, before those whose turns come later.
 func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood = 10, 200
