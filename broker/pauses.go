@@ -139,7 +139,7 @@ func (l *pauseLanes) run(ctx context.Context) error {
 		if len(all) > 0 {
 			// The one after that which was drained last: one that cannot go on holds up no other for long.
 			l.last = all[(slices.Index(all, l.last)+1)%len(all)]
-			if err := l.drain(ctx, l.last, len(all) > 1); err != nil {
+			if err := l.drain(ctx, l.last); err != nil {
 				return err
 			}
 			again = 0
@@ -181,9 +181,10 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 			if local.Sub(l.swept[p.ID]) < every {
 				continue
 			}
-			l.swept[p.ID] = local
 			if _, err := l.pauses.First(ctx, p.ID); err == nil {
 				all = append(all, p.ID)
+			} else {
+				l.swept[p.ID] = local
 			}
 		}
 	}
@@ -195,14 +196,12 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	return all, again
 }
 
-// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until it was the
-// turn of others.
-func (l *pauseLanes) drain(ctx context.Context, id string, others bool) error {
+// drain works the lane of one pause until it is empty and the pause over, until it is paused again, or until it has had
+// its turn and others wait for theirs.
+func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
-	if others {
-		working, stop = context.WithTimeout(ctx, drainTurn)
-	}
 	defer stop()
+	began := time.Now()
 	spec := l.lane
 	spec.Name = id
 	w := l.newWorker(l.shared, spec, l.lease, timer.Cursor{}, l.room, l.counts, func() {})
@@ -221,11 +220,20 @@ func (l *pauseLanes) drain(ctx context.Context, id string, others bool) error {
 		case err := <-ended:
 			return err
 		case local := <-glance.C:
-			if working.Err() == nil && l.drained(ctx, id, &closing, local) {
+			if working.Err() != nil {
+				continue
+			}
+			if l.drained(ctx, id, &closing, local) || local.Sub(began) >= drainTurn && l.othersWait(ctx, id, local) {
 				stop()
 			}
 		}
 	}
+}
+
+// othersWait reports whether another lane is to be drained than that of one pause.
+func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time) bool {
+	all, _ := l.toDrain(ctx, local)
+	return slices.ContainsFunc(all, func(other string) bool { return other != id })
 }
 
 // drained moves a pause on as far as its lane allows, and reports whether the lane needs no worker any more.

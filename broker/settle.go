@@ -311,6 +311,9 @@ func (w *worker) fire(f *flight, m moment) {
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))
 	}
+	if f.request.Paced != "" && f.tries == 0 {
+		d.Turn = local.Add(f.when().Sub(m.now))
+	}
 	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
 }
 

@@ -180,8 +180,9 @@ func TestHugeAndManyRequests(t *testing.T) {
 			}
 		}
 		const many = 500
-		answers, err := c.nc.SubscribeSync(c.nc.NewInbox())
-		if err != nil {
+		answers := make(chan *nats.Msg, many)
+		inbox := c.nc.NewInbox()
+		if _, err := c.nc.ChanSubscribe(inbox, answers); err != nil {
 			t.Fatal(err)
 		}
 		for i := range many {
@@ -189,18 +190,15 @@ func TestHugeAndManyRequests(t *testing.T) {
 			if i%2 > 0 {
 				m = newMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
 			}
-			m.Reply = answers.Subject
+			m.Reply = inbox
 			if err := c.nc.PublishMsg(m); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(time.Minute)
 		outcomes := make(map[string]int)
-		for {
-			m, err := answers.NextMsg(time.Second)
-			if err != nil {
-				break
-			}
+		for range len(answers) {
+			m := <-answers
 			var said control.Answer
 			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
 			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++

@@ -193,7 +193,5 @@ func forge(t *testing.T, s *natstest.Server) {
 	if _, err := nc.Subscribe("delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Flush(t, nc)
 }

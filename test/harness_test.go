@@ -285,9 +285,9 @@ func (in *inbox) all() []arrival {
 	return slices.Clone(in.msgs)
 }
 
-// await waits until this many messages have come, for at most half a minute.
+// await waits until this many messages have come, while that may be for a busy machine.
 func (in *inbox) await(count int) {
-	for end := time.Now().Add(30 * time.Second); len(in.all()) < count && time.Now().Before(end); {
+	for end := time.Now().Add(natstest.Patience); len(in.all()) < count && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
 }

@@ -34,3 +34,26 @@ func TestLinesFit(t *testing.T) {
 		}
 	}
 }
+
+// pooled finds the calls that take a timer out of nats.go's pool.
+var pooled = regexp.MustCompile(`\.(Flush\(\)|FlushTimeout\(|Request\(|RequestMsg\(|NextMsg\()`)
+
+// TestNoPooledTimersInBubbles: where bubbles run at the same time, one that is given another's timer ends the program,
+// now and then. See natstest.Flush.
+func TestNoPooledTimersInBubbles(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	for path, text := range readTree(t, "_test.go") {
+		if !strings.Contains(text, "natstest.Bubble") && !strings.Contains(text, "synctest.Test(") {
+			continue
+		}
+		looked++
+		text = strings.ReplaceAll(text, "natstest.Request(", "")
+		for _, call := range pooled.FindAllString(text, -1) {
+			t.Errorf("%s calls %s, which takes a timer out of nats.go's pool", path, call)
+		}
+	}
+	if looked < 50 {
+		t.Errorf("%d files have bubbles, want some more", looked)
+	}
+}

@@ -120,7 +120,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 	in := c.subscribe("orders.>")
 	link.set(true)
 	b := startBroker(t, hub, cfg(), nats.PingInterval(5*time.Second))
-	for end := time.Now().Add(15 * time.Second); streams(b) == ""; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(natstest.Patience); streams(b) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody takes over from the instance that cannot be reached")
 		}
@@ -134,7 +134,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 		}
 		return lanes
 	}
-	for end := time.Now().Add(15 * time.Second); len(twice()) > 0 ||
+	for end := time.Now().Add(natstest.Patience); len(twice()) > 0 ||
 		streams(a) == ""; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the link is back, and a owns %q, b %q", streams(a), streams(b))
@@ -144,7 +144,8 @@ func TestTwoOwnersEnd(t *testing.T) {
 		c.publish("delay.1s.orders.x", fmt.Sprint(i))
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(3 * time.Second)
+	in.await(30)
+	time.Sleep(time.Second) // for copies
 	if got := len(in.all()); got != 30 {
 		t.Errorf("%d deliveries of 30 messages", got)
 	}

@@ -24,7 +24,7 @@ func TestCommitOfAnOldLook(t *testing.T) {
 				return false
 			}
 			go func() {
-				answer, err := c.nc.Request("$JS.API."+question, m.Data, time.Second)
+				answer, err := natstest.Request(c.nc, &nats.Msg{Subject: "$JS.API." + question, Data: m.Data}, time.Second)
 				if err != nil {
 					t.Errorf("ask for the message: %v", err)
 					return

@@ -99,7 +99,7 @@ func (c *client) leaveBehind(lanes []string, size, most int) (healthy uint64) {
 			m.Header.Set(message.HeaderDeliver, "stream")
 		}
 		var err error
-		if last, err = c.js.PublishMsgAsync(m); err != nil {
+		if last, err = c.js.PublishMsgAsync(m, jetstream.WithStallWait(natstest.Patience)); err != nil {
 			c.t.Fatal(err)
 		}
 		left -= length

@@ -102,8 +102,12 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		checkPunctual(t, c.arrivals("MAIL"), others)
 		send(500, "delay.1s", false)
 		a.crash()
+		natstest.Flush(t, c.nc)
+		c.nc.Close() // nobody reconnects: see natstest.DropTimers
+		o.Conn.Close()
 		s.Restart(time.Second)
 		a = startBroker(t, s, broker.Config{})
+		c, o = newClient(t, s), operator(t, s)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := c.arrivals("ORDERS"); len(got) > 0 {

@@ -39,7 +39,7 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 				for i := range 100 {
 					c.publish("delay.10s.orders.x", fmt.Sprint(i))
 				}
-				before, err := c.nc.Request("$JS.API.STREAM.INFO.DELAY_10s", nil, time.Second)
+				before, err := natstest.Request(c.nc, &nats.Msg{Subject: "$JS.API.STREAM.INFO.DELAY_10s"}, time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}

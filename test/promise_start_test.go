@@ -68,7 +68,7 @@ func TestStartWithoutALeader(t *testing.T) {
 
 // withoutLeader returns the server's list of streams, with this one listed by name only.
 func withoutLeader(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
-	answer, err := nc.Request("$JS.API.STREAM.LIST", request, time.Second)
+	answer, err := natstest.Request(nc, &nats.Msg{Subject: "$JS.API.STREAM.LIST", Data: request}, time.Second)
 	if err != nil {
 		t.Errorf("list the streams: %v", err)
 		return nil

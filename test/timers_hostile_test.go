@@ -95,7 +95,8 @@ func TestHostileTimerSubjects(t *testing.T) {
 			}
 		}
 		for _, subject := range []string{"delaytimer.k..x", "delaytimer..orders.x", "delaytimer.k.orders.", "delaytimer.k."} {
-			if answer, err := c.nc.RequestMsg(newMsg(subject, "evil", "Delay-For", "1s"), time.Second); err == nil {
+			m := newMsg(subject, "evil", "Delay-For", "1s")
+			if answer, err := natstest.Request(c.nc, m, time.Second); err == nil {
 				t.Errorf("%s is answered %s", subject, answer.Data)
 			}
 		}

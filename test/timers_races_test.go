@@ -62,8 +62,8 @@ type racer struct {
 func race(t *testing.T, s *natstest.Server, n int) {
 	t.Helper()
 	const atOnce = 100
-	in := newClient(t, s).subscribe("orders.>")
-	c := newClient(t, s)
+	ear, c := newClient(t, s), newClient(t, s)
+	in := ear.subscribe("orders.>")
 	racers := make([]*racer, n)
 	var playing sync.WaitGroup
 	free := make(chan struct{}, atOnce)
@@ -82,6 +82,8 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	for end := time.Now().Add(natstest.Patience); pending(c, "DELAY_TIMERS") > 1 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
+	natstest.Flush(t, ear.nc)
+	time.Sleep(100 * time.Millisecond) // for the handler
 	for _, a := range in.all() {
 		id, err := message.ParseID(a.ID)
 		var i int

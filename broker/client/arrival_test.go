@@ -62,7 +62,7 @@ func TestArrival(t *testing.T) {
 		if late := a.Late(); late != 7*time.Second {
 			t.Errorf("in the stream: %s late, want the 7s of the outage", late)
 		}
-		plain, err := sub.NextMsg(time.Second)
+		plain, err := sub.NextMsgWithContext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

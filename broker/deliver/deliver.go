@@ -82,7 +82,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if turn, slow := d.groups.slow(dl); slow {
 		return Result{Outcome: Stalled, Turn: turn}, false
 	}
-	r, later := d.targets.pace(dl.target, dl.Paced, dl.Expires)
+	r, later := d.targets.pace(dl.target, dl.Message)
 	return r, !later
 }
 

@@ -28,6 +28,8 @@ type Message struct {
 	Size int
 	// Paced is the Pacer of the result that gave the message its present turn. Empty means that it has no turn.
 	Paced string
+	// Turn is when that turn is, by our clock. Zero if the message came in its turn already and was not answered.
+	Turn time.Time
 	// Owner is asked before the message is sent. With a nil Owner the message is always sent.
 	Owner Owner
 }

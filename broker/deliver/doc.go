@@ -86,7 +86,8 @@
 // target changes its group only once nothing of it waits.
 //
 // A target with a rate gives each message a turn. A message that has to wait for its turn is given back with the turn,
-// and waits in a lane. So nothing here grows with a backlog. Waiting messages are also given back when their owner
+// and waits in a lane. So nothing here grows with a backlog. When a message has missed its turn, all turns are given
+// anew, or what nothing could be sent for would come at once. Waiting messages are also given back when their owner
 // stops (Recall), and no message is sent that its owner may not deliver any more.
 //
 // # What was tried and rejected

@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
-const remember = 4096
+const (
+	// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
+	remember = 4096
+	// turnMissed is how long after its turn a message has missed it. A busy machine is late by less.
+	turnMissed = 250 * time.Millisecond
+)
 
 // targets are the subjects that are delivered to. They are guarded by the deliverer's lock.
 type targets struct {
@@ -34,6 +38,7 @@ type target struct {
 
 	interval time.Duration // between two messages; zero if the target has no rate
 	free     time.Time     // the next turn that nobody has
+	taken    time.Time     // when a message last came in its turn
 	rounds   int           // how often the turns were given anew
 	given    time.Time     // the last turn that was given before that
 }
@@ -80,28 +85,49 @@ func (all *targets) sweep() {
 	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them for each new target
 }
 
-// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later. Paced and
-// expires are those of the message.
+// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later.
 //
 // A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
 // stays in memory nor goes round in the retry lanes. When the message comes again, it names the deliverer that gave the
 // turn. A turn that another deliverer gave does not count, in another instance or before a restart: this deliverer does
 // not know which other turns that one gave.
-func (all *targets) pace(t *target, paced string, expires time.Time) (r Result, later bool) {
-	pacer := all.pacerOf(t)
-	if t.interval == 0 || paced == pacer {
+//
+// When nothing could be sent for a while, many messages have missed their turns, and would all come at once. So the
+// first of them has all turns given anew. The messages take new ones as they come: the earlier their old turn, the
+// earlier the new one.
+func (all *targets) pace(t *target, m Message) (r Result, later bool) {
+	if t.interval == 0 {
 		return Result{}, false
 	}
 	now := time.Now()
+	if m.Paced == all.pacerOf(t) {
+		if m.Turn.IsZero() || now.Sub(m.Turn) < turnMissed {
+			t.taken = now
+			return Result{}, false
+		}
+		t.anew(t.taken.Add(t.interval))
+	}
 	turn := now
 	if t.free.After(now) {
 		turn = t.free
 	}
-	if !expires.IsZero() && turn.After(expires) {
+	if !m.Expires.IsZero() && turn.After(m.Expires) {
 		return Result{Outcome: Expired}, true // the turn stays free
 	}
 	t.free = turn.Add(t.interval)
-	return Result{Outcome: Paced, Turn: turn, Pacer: pacer}, turn.After(now)
+	if later = turn.After(now); !later {
+		t.taken = now
+	}
+	return Result{Outcome: Paced, Turn: turn, Pacer: all.pacerOf(t)}, later
+}
+
+// anew takes back all turns that were given; the next is free from a time on.
+func (t *target) anew(free time.Time) {
+	if t.free.After(t.given) {
+		t.given = t.free
+	}
+	t.rounds++
+	t.free = free
 }
 
 // pacerOf is the name under which turns at a target are given now.
@@ -117,8 +143,7 @@ func (all *targets) pacerOf(t *target) string {
 func (all *targets) halt(halted func(target string) bool, now time.Time) {
 	for subject, t := range all.bySubject {
 		if t.free.After(now) && halted(subject) {
-			t.rounds++
-			t.given, t.free = t.free, time.Time{}
+			t.anew(time.Time{})
 		}
 	}
 }

@@ -23,8 +23,9 @@
 // their own.
 //
 // A message is parked for the oldest pause that matches its target. So all that waits for a target is in one lane, in
-// the order in which it became due, also where patterns overlap. What leaves the lane and is matched by another pause
-// is parked there, behind nothing that was due later.
+// the order in which it became due, also where patterns overlap. What leaves the lane and is matched by a younger pause
+// is parked there, behind nothing that was due later. By an older pause it is parked only if that is not resumed: what
+// has left the lanes of both goes out.
 //
 // # The life of a pause
 //

@@ -91,13 +91,16 @@ func (l *List) Present() []Pause {
 
 // Of is the pause for which what is due for a target waits, and its state, or Over if there is none: the oldest whose
 // pattern matches. So all that waits for a target is in one lane, in the order in which it became due, also where
-// patterns overlap. Own is the pause in whose lane the message waited, if it did; that one is over for it.
+// patterns overlap. Own is the pause in whose lane the message waited, if it did; that one is over for it. So are the
+// older ones that are resumed: what waits there became due later. If it waited there again, what is resumed together
+// could go from one lane to the other and back, behind what was due later.
 func (l *List) Of(target, own string) (id string, state State) {
 	if l == nil {
 		return "", Over
 	}
-	for _, p := range l.Pauses {
-		if p.State != Over && p.ID != own && message.Match(p.Pattern, target) {
+	released := slices.IndexFunc(l.Pauses, func(p Pause) bool { return p.ID == own })
+	for i, p := range l.Pauses {
+		if p.State != Over && i != released && (p.State == Paused || i > released) && message.Match(p.Pattern, target) {
 			return p.ID, p.State
 		}
 	}
@@ -183,15 +186,19 @@ func (l *List) next(now time.Time) *List {
 		return next
 	}
 	next.Version = max(next.Version, l.Version+1)
-	over := 0
-	for _, p := range slices.Backward(l.Pauses) {
+	var ended []Pause // the last first
+	for _, p := range l.Pauses {
 		if p.State == Over {
-			if over++; over > mostOver || now.Sub(p.Changed) > keepOver {
-				continue
-			}
+			ended = append(ended, p)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b Pause) int { return b.Changed.Compare(a.Changed) })
+	ended = ended[:min(len(ended), mostOver)]
+	for _, p := range l.Pauses {
+		if p.State == Over && (now.Sub(p.Changed) > keepOver || !slices.Contains(ended, p)) {
+			continue
 		}
 		next.Pauses = append(next.Pauses, p)
 	}
-	slices.Reverse(next.Pauses)
 	return next
 }

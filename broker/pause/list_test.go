@@ -38,7 +38,7 @@ func TestOldestMatchingPauseHolds(t *testing.T) {
 	}{
 		{"orders.x", "", first, Resuming, true},
 		{"orders.x", first, second, Paused, true}, // on its way out, it meets the other pause
-		{"orders.x", second, first, Resuming, true},
+		{"orders.x", second, "", Over, true},      // on its way out, it does not go back to one that is resumed
 		{"orders.x.y", "", second, Paused, true},
 		{"orders.x.y", second, "", Over, true},
 		{"mail.x", "", "", Over, false},
@@ -101,5 +101,32 @@ func TestListChanges(t *testing.T) {
 		if got, err := Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is the list %+v", bad, got)
 		}
+	}
+}
+
+// TestLastOverIsKept: the list still names the pause that ended last, however many that are younger ended before it.
+func TestLastOverIsKept(t *testing.T) {
+	now := time.Now()
+	l, err := (*List)(nil).Pause("first.>", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := l.Pauses[0].ID
+	for n := range mostOver {
+		if l, err = l.Pause(fmt.Sprint("other.", n), now); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+		l = l.Set(l.Pauses[len(l.Pauses)-1].ID, Over, now)
+	}
+	l = l.Set(first, Over, now.Add(time.Second))
+	if l, err = l.Pause("mail.>", now.Add(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if p, ok := l.Get(first); !ok || p.State != Over {
+		t.Errorf("the pause that ended a second ago: %+v, %v, want it named", p, ok)
+	}
+	if got := len(l.Pauses) - len(l.Present()); got != mostOver {
+		t.Errorf("%d are named that are over, want %d", got, mostOver)
 	}
 }

@@ -21,8 +21,8 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("got %v, want nil\n%s", err, stderr)
 	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("took %s, want 15s at most", took)
+	if took := time.Since(began); took > patience {
+		t.Errorf("took %s, want seconds", took)
 	}
 	for _, want := range []string{
 		"delay.1s.demo.stream.a", "delayin.4s250ms.demo.core.d", "delayat.", "all 7 arrived, 0 early", "delaybroker pub",

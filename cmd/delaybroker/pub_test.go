@@ -37,7 +37,7 @@ func TestPub(t *testing.T) {
 		t.Errorf("header: got %q, want %q", got, want)
 	}
 
-	at := time.Now().Add(700 * time.Millisecond).UTC().Truncate(time.Microsecond)
+	at := time.Now().Add(2 * time.Second).UTC().Truncate(time.Microsecond)
 	mustRunVerb(t, "from stdin", "pub", "orders.expire", "-", "--at", at.Format(time.RFC3339Nano))
 	m = wantMessage(t, sub, "from stdin")
 	due, err := time.Parse(time.RFC3339Nano, m.Header.Get("Delay-Due"))

@@ -45,16 +45,17 @@ func (o *operated) idOf(stream string, sequence uint64) message.ID {
 
 func TestWhereInItsFirstStream(t *testing.T) {
 	o := operateOn(t, server.Options{})
+	t.Setenv("DELAY_LEVELS", "1s 1h")
 	o.must("provision")
-	ack := o.publish("delay.5s.orders.expire", "")
+	ack := o.publish("delay.1h.orders.expire", "")
 	id := o.idOf(ack.Stream, ack.Sequence)
 	w := o.whereIs(id.String())
-	if w.Stream != "DELAY_5s" || w.Target != "orders.expire" ||
-		!w.Due.Equal(id.At.Add(5*time.Second)) || !w.Accepted.Equal(id.At) {
-		t.Errorf("got %+v, want DELAY_5s, orders.expire, due after 5s", w)
+	if w.Stream != "DELAY_1h" || w.Target != "orders.expire" ||
+		!w.Due.Equal(id.At.Add(time.Hour)) || !w.Accepted.Equal(id.At) {
+		t.Errorf("got %+v, want DELAY_1h, orders.expire, due after an hour", w)
 	}
 	out := o.must("where", id.String())
-	for _, want := range []string{"waiting, due in 4s", "DELAY_5s, sequence 1", "orders.expire"} {
+	for _, want := range []string{"waiting, due in 59m", "DELAY_1h, sequence 1", "orders.expire"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got no %q in\n%s", want, out)
 		}
@@ -75,6 +76,7 @@ func TestWhereOnItsWay(t *testing.T) {
 	}
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_ATTEMPTS", "2")
+	t.Setenv("DELAY_RETRY", "5s")       // time to see it wait
 	t.Setenv("DELAY_DELIVER", "stream") // a target without listeners refuses every delivery
 	o.serve()
 	o.publish("delay.8s.orders.expire", "")

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/figures"
 	"delaybroker/test/natstest"
 )
 
@@ -73,6 +75,7 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 	startOnHub(t, 1, leafAddress)
 
 	seen := newTally(t, nc, func(m *nats.Msg) string { return string(m.Data) })
+	published := 0
 	publish := func(what string, count int) {
 		t.Helper()
 		for i := range count {
@@ -81,7 +84,9 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(4 * time.Second)
+		published += count
+		seen.await(t, patience, published)
+		time.Sleep(time.Second) // for copies
 	}
 	publish("before", 5)
 	if n, d := seen.count("before"); n != 5 || d != 5 {
@@ -90,14 +95,50 @@ func TestTwoOwnersEndWithTheCut(t *testing.T) {
 	link.set(refusing)
 	startOnHub(t, 2, hubAddress)
 	publish("meanwhile", 5)
-	if n, _ := seen.count("meanwhile"); n != 5 {
-		t.Errorf("while the link was down, %d messages came of 5", n)
-	}
 	link.set(passing)
-	time.Sleep(10 * time.Second)
+	awaitOneOwner(t, nc)
 	publish("after", 20)
 	if n, d := seen.count("after"); n != 20 || d != 20 {
-		t.Errorf("10s after the link was back: %d messages came %d times, want 20 and 20", n, d)
+		t.Errorf("after the link was back: %d messages came %d times, want 20 and 20", n, d)
+	}
+}
+
+// awaitOneOwner waits until two instances answer, of which both own lanes, and none that the other owns.
+func awaitOneOwner(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	if err := await(patience, func() error {
+		answers, err := nc.SubscribeSync("delayctl.status." + nats.NewInbox()[len(nats.InboxPrefix):])
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answers.Unsubscribe() }() // fails only on a closed connection
+		if err := nc.PublishRequest("delayctl.status", answers.Subject, nil); err != nil {
+			return err
+		}
+		owners, lanes := make(map[string]string), make(map[string]int)
+		for {
+			m, err := answers.NextMsg(time.Second)
+			if err != nil {
+				break
+			}
+			var a figures.Answer
+			if err := json.Unmarshal(m.Data, &a); err != nil {
+				continue // nobody answers
+			}
+			for _, l := range a.Lanes {
+				if other, owned := owners[l.Stream]; owned {
+					return fmt.Errorf("%s and %s own %s", other, a.Instance, l.Stream)
+				}
+				owners[l.Stream] = a.Instance
+				lanes[a.Instance]++
+			}
+		}
+		if len(lanes) != 2 {
+			return fmt.Errorf("lanes are owned by %v, want two owners", lanes)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

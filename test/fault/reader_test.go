@@ -19,11 +19,11 @@ import (
 
 // TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads neither a lane nor the cluster and to which
 // the broker is not connected; only the consumer of the lane's reader is there. A message published then is late by
-// 2.5 s at most. The test allows a busy machine as much again; heartbeats of 5 s, which it is there to prevent, would
-// make it 12 s.
+// 2.5 s at most. The test allows a busy machine much more; heartbeats of 5 s, which it is there to prevent, would make
+// it up to 12 s, and a minute's, as elsewhere, far more.
 func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	t.Parallel()
-	const allowed = 6 * time.Second
+	const allowed = 10 * time.Second
 	levels := []string{"1s", "2s", "3s", "4s", "5s"}
 	dir, c, js := newClusterOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -173,7 +173,8 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range count {
-			if _, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x")); err != nil {
+			_, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x"), jetstream.WithStallWait(patience))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -79,6 +79,13 @@ func Flush(t testing.TB, nc *nats.Conn) {
 	}
 }
 
+// Request is nc.RequestMsg without a timer of that pool.
+func Request(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return nc.RequestMsgWithContext(ctx, m)
+}
+
 // Server is a server in this process that can be stopped and started again on its data.
 type Server struct {
 	t       testing.TB
@@ -180,10 +187,14 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// JetStream is a connection's JetStream.
+// JetStream is a connection's JetStream. In real time it waits longer for answers than it does by itself.
 func (s *Server) JetStream(nc *nats.Conn) jetstream.JetStream {
 	s.t.Helper()
-	js, err := jetstream.New(nc)
+	var opts []jetstream.JetStreamOpt
+	if !s.opts.DontListen {
+		opts = append(opts, jetstream.WithDefaultTimeout(Patience))
+	}
+	js, err := jetstream.New(nc, opts...)
 	if err != nil {
 		s.t.Fatalf("JetStream: %v", err)
 	}

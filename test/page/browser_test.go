@@ -210,9 +210,14 @@ func (b *tab) view(hash string) {
 // press presses the button with a text.
 func (b *tab) press(within, text string) {
 	b.t.Helper()
-	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((b) => b.textContent === %q)`, within+" button", text)
-	b.until(find + ` && !` + find + `.disabled`)
-	b.run(chromedp.Evaluate(find+`.click()`, nil))
+	b.click(fmt.Sprintf(`[...document.querySelectorAll(%q)].find((b) => b.textContent === %q && !b.disabled)`,
+		within+" button", text))
+}
+
+// click waits for an element and clicks on it, at once: the page may put another in its place at any time.
+func (b *tab) click(find string) {
+	b.t.Helper()
+	b.until(`((e) => e && (e.click(), true))(` + find + `)`)
 }
 
 // unlock gives the token, as a person does.

@@ -102,7 +102,7 @@ func findsTimer(t *testing.T, browser context.Context, c *scene) {
 	if hash := value[string](b, `location.hash`); !strings.Contains(hash, "key=order-1") {
 		t.Errorf("the search is not in the address: %s", hash)
 	}
-	b.run(chromedp.Click(`tbody tr a`, chromedp.ByQuery))
+	b.click(`document.querySelector("tbody tr a")`)
 	b.until(`document.querySelector("dl")?.textContent.includes("pending")`)
 }
 
@@ -178,7 +178,7 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#done")?.textContent.startsWith("resumed: due ")`)
 	b.press("dialog", "Done")
 	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`) // the row is shown anew, with its link
-	b.run(chromedp.Click(`tbody tr a`, chromedp.ByQuery))
+	b.click(`document.querySelector("tbody tr a")`)
 	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin, round 1")`)
 }
 
