@@ -50,8 +50,8 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 	})
 }
 
-// TestResumeLeavesWhatIsNotPaused: who resumes a series that is not paused, or has been resumed already, changes nothing:
-// a round that was moved stays where it is.
+// TestResumeLeavesWhatIsNotPaused: who resumes a series that is not paused, or has been resumed already, changes
+// nothing: a round that was moved stays where it is.
 func TestResumeLeavesWhatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
