@@ -91,7 +91,9 @@ func (w *worker) claim(f *flight, m moment) {
 	}
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
-		w.leftOut(f)
+		if !w.timers.stream.Tells(f.timer) {
+			w.leftOut(f) // otherwise once that is stored
+		}
 		w.remove(f)
 		return
 	}
@@ -250,6 +252,9 @@ func (w *worker) remove(f *flight) {
 
 func (e told) takeIn(w *worker, m moment) {
 	s := e.flight.timer.Told(alarm.Answer{Ack: e.ack, Err: e.err})
+	if s.Kind == alarm.Remove {
+		w.leftOut(e.flight)
+	}
 	w.apply(e.flight, timerStep(m, e.flight, s), m)
 }
 

@@ -83,6 +83,31 @@ func TestFiredStaysFired(t *testing.T) {
 	}
 }
 
+// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and its marker and the sweep have both found
+// that. Nothing is stored in its place but what tells of the end, once: so who has stored that counts it.
+func TestMissedLastRoundIsCountedOnce(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		second storeAnswer
+		want   uint64
+	}{
+		"told already":    {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
+		"no room to tell": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
+	} {
+		w := atWork(t, layout.Spec{Kind: layout.Timers, Stream: "DELAY_TIMERS"}, now)
+		w.timers.removing = removers // so that nothing is asked
+		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
+			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
+			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = alarm.Settled, 7, message.OutcomeMissed, 1
+			w.flights.underway++
+			told{f, answer}.takeIn(w, w.moment(now))
+		}
+		if got := w.shared.tally.Missed.Load(); got != tt.want {
+			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)
+		}
+	}
+}
+
 // TestLeftBehindByTheLeadersClock: a firing that was stored before the lane was ours is looked at, and a later one is
 // left to whoever is at it, whatever our own clock shows. Until the leader has told its time, all firings are earlier.
 func TestLeftBehindByTheLeadersClock(t *testing.T) {

@@ -144,7 +144,9 @@ func (a *Alarm) Told(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.Err == nil && answer.Ack.Code == jsapi.CodeWrongLast:
-		a.What = "" // somebody has set it anew or cancelled, or an earlier try of ours was stored: what is settled goes
+		// Somebody has set it anew or cancelled, or it is told already, by an earlier try or another alarm of ours, which
+		// counts what is left out: what is settled goes.
+		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:

@@ -122,6 +122,11 @@ func (k recurring) verbs() {
 	}
 	k.ask("pause again", "a", k.c.Pause)
 	k.ask("resume", "a", k.c.Resume)
+	resumed, _ := k.c.Timer(context.Background(), "a", "shop.a")
+	k.ask("resume again", "a", k.c.Resume)
+	if again, err := k.c.Timer(context.Background(), "a", "shop.a"); err != nil || again.Generation != resumed.Generation {
+		k.t.Errorf("resumed again, it is generation %d, %v, and was %d", again.Generation, err, resumed.Generation)
+	}
 	if _, err := k.c.In(context.Background(), "shop.once", time.Hour, nil, client.Key("once")); err != nil {
 		k.t.Error(err)
 	}

@@ -114,8 +114,8 @@ func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
 
-// anyGeneration is the word of a cancel that expected nothing. That of another one is the generation that it expected,
-// so that a client knows again what was done.
+// anyGeneration is the word of a cancel that expects nothing. That of another one is the generation that it expects.
+// Both are for people.
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
@@ -162,7 +162,8 @@ const (
 // A Timer is what the last message of its subject says.
 type Timer struct {
 	State State
-	// Generation is the one that this is about. It is zero where there is none, and after CancelAny.
+	// Generation is the one that this is about. It is zero where there is none, and after a cancel of whatever was there,
+	// such as CancelAny: what had fired by then arrives all the same.
 	Generation uint64
 	Due        time.Time // of one that is pending or fired
 	Body       []byte    // likewise
@@ -196,8 +197,7 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	case e.Kind == message.FiredEntry:
 		t.State = StateFired
 	case e.Kind == message.CancelEntry:
-		t = Timer{State: StateCancelled}
-		t.Generation, _ = strconv.ParseUint(nats.Header(in.Header).Get(message.HeaderCancel), 10, 64)
+		t = Timer{State: StateCancelled, Generation: e.Cancelled} // its word is anybody's
 	case e.Kind == message.OverEntry:
 		t = Timer{State: State(e.By), Generation: e.Generation}
 	case e.Problem != nil: // a bad set

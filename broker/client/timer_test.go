@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,37 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 			t.Errorf("%d are known, want all", len(cancelled))
 		}
 		t.Logf("%d of %d were cancelled", won, count)
+	})
+}
+
+// TestTimerTellsWhatWasCancelled: the generation of a timer that is cancelled is the one that the server has compared,
+// whoever cancelled it, and in whatever words. A cancel that expected nothing has cancelled none for certain.
+func TestTimerTellsWhatWasCancelled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c, nc := newClient(t, s, client.Config{})
+		for word, expects := range map[string]bool{
+			"paid": true, "paid twice": false, "1": false, "99999999999999999999": true, "any": true,
+		} {
+			r, err := c.In(t.Context(), "shop.a", time.Hour, nil, client.Key("k"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &nats.Msg{Subject: "delaytimer.k.shop.a", Header: nats.Header{"Delay-Cancel": {word}}}
+			want := uint64(0)
+			if expects {
+				want = r.Sequence
+				m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(want, 10))
+			}
+			if _, err := nc.RequestMsgWithContext(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Timer(t.Context(), "k", "shop.a")
+			if err != nil || got.State != client.StateCancelled || got.Generation != want {
+				t.Errorf("in the words %q it is %s, generation %d, %v; want %d", word, got.State, got.Generation, err, want)
+			}
+		}
 	})
 }
 

@@ -78,6 +78,9 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 			n.Round.Due = time.Time{}
 		}
 	default:
+		if paused {
+			return n, refusef(codeBad, "it is paused, and no round is due: resume it first, and move the round then")
+		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
 		}

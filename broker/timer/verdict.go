@@ -157,6 +157,8 @@ func (a Asked) standing(f Found, doubt Doubt) (Next, Answer) {
 		return Say, Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the next round stands there"}
 	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
 		return Say, Answer{Outcome: Paused, Generation: g}
+	case a.Verb == Resume && what == Pending && e.Request.Recurs != nil && (a.Generation == 0 || a.Generation == g):
+		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // its round stays where it was moved to
 	case a.Verb == Set && !a.Conditional && !doubt.Any,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:

@@ -60,11 +60,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 		from = r.Due // perhaps beyond rounds that would have followed
 	}
 	next, more := t.After(s.First, from)
-	missed := more && !now.Before(next) || now.Sub(r.Due) > lateBy
-	passed, left := next, more && t.Missed != All
-	if t.Missed != All && now.After(from) {
-		next, more = t.After(s.First, now)
-	}
+	missed := more && !now.Before(t.Round(s, r.Number+1, next).Due) || now.Sub(r.Due) > lateBy
 	d := Decision{Fire: !missed || t.Missed != Skip}
 	number := r.Number
 	if d.Fire {
@@ -75,8 +71,12 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if t.Rounds > 0 && number > t.Rounds {
 		return d
 	}
-	for ; left && !passed.After(now) && d.Left < mostCounted; d.Left++ {
-		passed, left = t.After(s.First, passed)
+	if missed && t.Missed != All {
+		passed, left := next, more
+		next, more = t.toCome(s, number, from, now)
+		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < mostCounted; d.Left++ {
+			passed, left = t.After(s.First, passed)
+		}
 	}
 	if !more {
 		return d
@@ -86,6 +86,19 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 		d.Wait = now.Add(catchUp)
 	}
 	return d
+}
+
+// toCome is the first planned time after one whose round, of a number, is still to come: by the jitter it may be due
+// although its time has passed.
+func (t Table) toCome(s Series, number int, after, now time.Time) (next time.Time, ok bool) {
+	if since := now.Add(-t.Jitter); since.After(after) {
+		after = since
+	}
+	next, ok = t.After(s.First, after)
+	if ok && !t.Round(s, number, next).Due.After(now) {
+		next, ok = t.After(s.First, now)
+	}
+	return next, ok
 }
 
 // Coming is a planned time, for people.

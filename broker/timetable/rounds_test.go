@@ -95,3 +95,42 @@ func TestJitter(t *testing.T) {
 		t.Errorf("only %d of 200 differ", len(seen))
 	}
 }
+
+// TestJitteredRoundIsInTime: a round is missed when the next is due, and not when that one is planned: by the jitter it
+// may be due just before. The next is the first that is still to come, by its jitter, too.
+func TestJitteredRoundIsInTime(t *testing.T) {
+	t.Parallel()
+	s := Series{ID: 7, First: at("2026-11-20T10:00:00Z")}
+	for _, missed := range []string{"skip", "one", "all"} {
+		table, err := Parse(Words{Every: "1s", Jitter: "999ms", Missed: missed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tight := 0
+		for n := 1; n < 2000; n++ {
+			planned := s.First.Add(time.Duration(n) * time.Second)
+			r, want := table.Round(s, n, planned), table.Round(s, n+1, planned.Add(time.Second))
+			now := r.Due.Add(20 * time.Millisecond)
+			if now.Before(want.Planned) || !now.Before(want.Due) {
+				continue
+			}
+			tight++
+			if d := table.Decide(s, r, now); !d.Fire || d.Next != want || d.Left != 0 {
+				t.Fatalf("%s: planned for %s and %s late: %+v, want %+v to follow", missed, r.Planned, now.Sub(r.Due), d, want)
+			}
+			if missed == "all" {
+				continue
+			}
+			late := now.Add(-time.Duration(90) * time.Second) // the one before is late by more than a minute and a half
+			r = Round{Number: n, Planned: late.Truncate(time.Second), Due: late}
+			d := table.Decide(s, r, now)
+			follows := table.Round(s, d.Next.Number, planned.Add(time.Second))
+			if now.Before(follows.Due) && d.Next != follows {
+				t.Fatalf("%s: after 90 s comes %+v, want %+v", missed, d.Next, follows)
+			}
+		}
+		if tight < 10 {
+			t.Errorf("%d rounds are due so close to the next, want some", tight)
+		}
+	}
+}

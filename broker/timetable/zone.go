@@ -2,6 +2,7 @@ package timetable
 
 import (
 	"math"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -10,7 +11,8 @@ import (
 // zones keeps the zones that were loaded: time.LoadLocation reads a file each time. There are some six hundred.
 var zones sync.Map // name → *time.Location
 
-// loadZone returns a zone by its name. The name comes from anybody: the zone of this machine is none.
+// loadZone returns a zone by its name. The name comes from anybody: the zone of this machine is none, and neither is
+// another way to its file, as in Europe/./Berlin: there is no end of those, and each that is kept takes memory.
 func loadZone(name string) (*time.Location, *Error) {
 	if name == "" {
 		return time.UTC, nil
@@ -18,7 +20,7 @@ func loadZone(name string) (*time.Location, *Error) {
 	if z, ok := zones.Load(name); ok {
 		return z.(*time.Location), nil
 	}
-	if strings.EqualFold(name, "Local") || len(name) > 64 {
+	if strings.EqualFold(name, "Local") || len(name) > 64 || path.Clean(name) != name {
 		return nil, noZone(name)
 	}
 	z, err := time.LoadLocation(name)

@@ -206,3 +206,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestZoneHasOneName: no other way to the file of a zone is a name of it. There is no end of those, and a zone that is
+// kept takes memory.
+func TestZoneHasOneName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Europe//Berlin", "Europe/./Berlin", "./Europe/Berlin", "Europe/.//./Berlin", "Local"} {
+		if z, err := loadZone(name); err == nil {
+			t.Errorf("%s is a zone: %s", name, z)
+		}
+		if _, kept := zones.Load(name); kept {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	if _, err := loadZone("Europe/Berlin"); err != nil {
+		t.Error(err)
+	}
+}

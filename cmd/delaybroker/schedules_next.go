@@ -49,7 +49,11 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 				if most := held.Of.Table.Rounds; most > 0 {
 					n = min(n, most-held.Round+1)
 				}
-				return a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n)
+				if err := a.showNext(held.Of.Table, held.Of.First, held.Of.Planned, n); err != nil {
+					return err
+				}
+				a.sayNextDiffers(s)
+				return nil
 			})
 		},
 	}
@@ -57,6 +61,18 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 	c.Flags().IntVarP(&n, "count", "n", 5, "how many")
 	targetFlag(c, &target)
 	return c
+}
+
+// sayNextDiffers says what is true besides of the times of a schedule's table.
+func (a *app) sayNextDiffers(s control.Standing) {
+	series, round := s.Entry.Request.RoundOf()
+	planned := s.Recurring().Of.Table.Round(series, round.Number, round.Planned)
+	switch {
+	case s.Recurring().Paused:
+		fmt.Fprintln(a.Err, "it is paused: until it is resumed, none of these comes")
+	case !round.Due.Equal(planned.Due):
+		fmt.Fprintf(a.Err, "the first of these was moved: it is due %s\n", inspect.Moment(round.Due))
+	}
 }
 
 // nextOf prints the times of a table that is only thought of, as if it were set now.

@@ -302,6 +302,10 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
+	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said, "it is paused") {
+		t.Errorf("next says %q, %v", said, err)
+	}
+	wantVerbError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
 	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
 	o.wantApplied(other, 5, []string{"it is paused"}, "--adopt")
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
@@ -321,7 +325,13 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantOutcome(t, o, 0, "pending", "schedules", "resume", "pulse")
 	wantMessage(t, sub, "tick")
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
+	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || said != "" {
+		t.Errorf("next says %q, %v", said, err)
+	}
 	wantOutcome(t, o, 0, "moved", "timers", "move", "nightly", "reports.run", "--in", "1h")
+	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || !strings.Contains(said, "was moved: it is") {
+		t.Errorf("next says %q, %v", said, err)
+	}
 	if got := o.must("timers", "move", "--all", "--target", "reports.>", "--by", "+1h"); !strings.Contains(got, "moved") ||
 		strings.Contains(got, "refused") {
 		t.Errorf("move --all prints %q", got)

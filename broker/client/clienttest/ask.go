@@ -58,6 +58,9 @@ func (f *Fake) do(verb, subject string) (outcome, refused string) {
 	next := message.Next{Round: round, Table: e.Request.Recurs.Table, First: series.First}
 	if outcome = "paused"; verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
+		if e.Kind == message.SetEntry {
+			return outcome, ""
+		}
 	} else if next.Round.Due = (time.Time{}); e.Kind == message.PausedEntry {
 		return outcome, ""
 	}

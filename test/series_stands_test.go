@@ -1,0 +1,75 @@
+package test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/timer"
+	"delaybroker/test/natstest"
+)
+
+// TestPausedSeriesIsNotMoved: no round is due until a series is resumed, so a paused one has none to be moved. It would
+// fire by the move.
+func TestPausedSeriesIsNotMoved(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controlsSeries(newClient(t, s))
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		time.Sleep(10 * time.Minute)
+		paused := c.do(wish(timer.Pause, "k", 0))
+		for name, set := range map[string]func(*control.Wish){
+			"later":   func(w *control.Wish) { w.By = 5 * time.Minute },
+			"earlier": func(w *control.Wish) { w.By = -5 * time.Minute },
+			"for":     func(w *control.Wish) { w.For = "10m" },
+			"until":   func(w *control.Wish) { w.Until = time.Now().Add(time.Minute) },
+		} {
+			w := wish(timer.Move, "k", 0)
+			set(&w)
+			a, err := c.timers.Do(t.Context(), w)
+			if refused := (*control.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "resume") {
+				t.Errorf("%s: it is %+v, %v", name, a, err)
+			}
+			time.Sleep(15 * time.Minute)
+			c.check(wish(timer.Get, "k", 0), timer.Paused, paused.Generation)
+		}
+		if got := in.all(); len(got) != 0 {
+			t.Errorf("while it was paused, there came %+v", got)
+		}
+		time.Sleep(time.Until(start.Add(90 * time.Minute)))
+		if a := c.do(wish(timer.Resume, "k", 0)); a.Outcome != timer.Pending {
+			t.Errorf("it is %+v", a)
+		}
+		time.Sleep(time.Hour)
+		in.rounds(t, g, start, 90*time.Minute, 2*time.Hour)
+	})
+}
+
+// TestResumeLeavesWhatIsNotPaused: who resumes a series that is not paused, or has been resumed already, changes
+// nothing: a round that was moved stays where it is.
+func TestResumeLeavesWhatIsNotPaused(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, timersOn(t))
+		c := controlsSeries(newClient(t, s))
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		time.Sleep(10 * time.Minute)
+		w := wish(timer.Move, "k", g)
+		w.For = "40m"
+		moved := c.do(w)
+		a := c.do(wish(timer.Resume, "k", 0))
+		if a.Outcome != timer.Pending || a.Generation != moved.Generation || !a.Due.Equal(moved.Due) {
+			t.Errorf("it is %+v, and was %+v", a, moved)
+		}
+		c.check(wish(timer.Resume, "k", g), timer.Conflict, moved.Generation)
+		time.Sleep(2 * time.Hour)
+		in.rounds(t, g, start, 50*time.Minute, 2*time.Hour)
+	})
+}
