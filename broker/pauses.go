@@ -131,8 +131,8 @@ func (b *Broker) newPauseLanes(
 func (l *pauseLanes) run(ctx context.Context) error {
 	l.pauses.owning.Store(true)
 	defer l.pauses.owning.Store(false)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	glance := time.NewTimer(0)
+	defer glance.Stop()
 	for {
 		changed := l.pauses.Changed()
 		all, again := l.toDrain(ctx, time.Now())
@@ -144,19 +144,26 @@ func (l *pauseLanes) run(ctx context.Context) error {
 			}
 			again = 0
 		}
-		timer.Reset(again)
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-l.lease.Done():
-				return nil
-			case <-l.lease.Beats():
-				continue
-			case <-changed:
-			case <-timer.C:
-			}
-			waiting = false
+		glance.Reset(again)
+		if !l.wait(ctx, changed, glance.C) {
+			return nil
+		}
+	}
+}
+
+// wait returns when the list of pauses has changed, or at the glance. It reports false when ctx or the lease has ended.
+func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, glance <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.lease.Done():
+			return false
+		case <-l.lease.Beats():
+		case <-changed:
+			return true
+		case <-glance:
+			return true
 		}
 	}
 }
@@ -199,10 +206,11 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 // turn of others.
 func (l *pauseLanes) drain(ctx context.Context, id string, others bool) error {
 	working, stop := context.WithCancel(ctx)
-	if others {
-		working, stop = context.WithTimeout(ctx, drainTurn)
-	}
 	defer stop()
+	if others {
+		turn := time.AfterFunc(drainTurn, stop)
+		defer turn.Stop()
+	}
 	spec := l.lane
 	spec.Name = id
 	w := l.newWorker(l.shared, spec, l.lease, timer.Cursor{}, l.room, l.counts, func() {})
