@@ -86,7 +86,7 @@ func (m *merge) run() error {
 			return nil
 		}
 		if err := m.readOne(s); err != nil {
-			return of(s.Stream, err)
+			return lookedThrough(s.Stream, err)
 		}
 	}
 	if len(m.read) > 0 || m.first() != nil {
