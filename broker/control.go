@@ -19,9 +19,9 @@ import (
 	"delaybroker/broker/provision"
 )
 
-// control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and schedules
-// of the configuration. It receives them until ctx ends. The returned function waits until those underway are answered;
-// meanwhile the lanes drain.
+// control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
+// schedules of the configuration. It receives them until ctx ends. The returned function waits until those underway are
+// answered; meanwhile the lanes drain.
 func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stream) (wait func()) {
 	cfg := b.cfg
 	timers := slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers })
