@@ -206,11 +206,10 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 // turn of others.
 func (l *pauseLanes) drain(ctx context.Context, id string, others bool) error {
 	working, stop := context.WithCancel(ctx)
-	defer stop()
 	if others {
-		turn := time.AfterFunc(drainTurn, stop)
-		defer turn.Stop()
+		working, stop = context.WithTimeout(ctx, drainTurn)
 	}
+	defer stop()
 	spec := l.lane
 	spec.Name = id
 	w := l.newWorker(l.shared, spec, l.lease, timer.Cursor{}, l.room, l.counts, func() {})
