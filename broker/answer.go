@@ -19,6 +19,8 @@ const (
 	answersWaiting = 16
 	// answerPause is the least time between two answers, so that an operator who asks all the time costs next to nothing.
 	answerPause = 5 * time.Millisecond
+	// morePause is the least time between two answers with more, which are some thirty kilobytes.
+	morePause = 200 * time.Millisecond
 )
 
 // Answer is what a running instance reports of itself.
@@ -57,10 +59,7 @@ func (a Asked) Header() nats.Header {
 	return h
 }
 
-// morePause is the least time between two answers with more, which are some thirty kilobytes.
-const morePause = 200 * time.Millisecond
-
-// a question of an operator.
+// question is one of an operator.
 type question struct {
 	reply string
 	Asked
@@ -116,14 +115,14 @@ func (b *Broker) answer(ctx context.Context) {
 			if err := b.tell(q); err != nil {
 				b.log.Debug("answering an operator", "err", err)
 			}
-			pause := answerPause
+			rest := answerPause
 			if q.Asked != (Asked{}) {
-				pause = morePause
+				rest = morePause
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(pause):
+			case <-time.After(rest):
 			}
 		}
 	}

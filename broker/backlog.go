@@ -61,14 +61,15 @@ func (b *backlog) together() bool { return b.member != nil }
 // holdBack is called while nothing can be sent. It opens the backlog, if it is closed, together with other lanes.
 func (b *backlog) holdBack() {
 	if !b.open {
-		b.begin(backlog{open: true, member: b.muster.Join(b.wake)})
+		b.become(backlog{open: true, member: b.muster.Join(b.wake)})
 	}
 	b.since = time.Time{}
 }
 
-func (b *backlog) begin(as backlog) {
-	as.muster, as.wake = b.muster, b.wake
-	*b = as
+// become opens or closes the backlog: nothing stays as it was but what it is made of.
+func (b *backlog) become(state backlog) {
+	state.muster, state.wake = b.muster, b.wake
+	*b = state
 }
 
 // gather reports whether a message that was just read must wait on the wheel until the backlog lets it be sent. Late is
@@ -79,7 +80,7 @@ func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local 
 	}
 	switch {
 	case !b.open:
-		b.begin(backlog{open: true, since: local, began: now})
+		b.become(backlog{open: true, since: local, began: now})
 	case !b.together() && level:
 		b.since = local // the lane makes progress
 	}
@@ -157,5 +158,5 @@ func (b *backlog) end() {
 	if b.together() {
 		b.member.Leave()
 	}
-	b.begin(backlog{})
+	b.become(backlog{})
 }

@@ -19,8 +19,9 @@ import (
 	"delaybroker/broker/provision"
 )
 
-// control answers requests about timers until ctx ends, with what the lanes use, and what else there is to ask for. The
-// returned function waits for those underway then, while the lanes drain, too.
+// control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
+// schedules of the configuration. It receives them until ctx ends. The returned function waits until those underway are
+// answered; meanwhile the lanes drain.
 func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stream) (wait func()) {
 	cfg := b.cfg
 	timers := slices.ContainsFunc(lanes, func(l layout.Spec) bool { return l.Kind == layout.Timers })

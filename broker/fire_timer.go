@@ -7,7 +7,6 @@ import (
 
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer"
 )
 
 // This file takes the steps of named timers that package alarm has decided on, and takes in the answers to them.
@@ -276,13 +275,4 @@ func (e removed) takeIn(w *worker, m moment) {
 	w.timers.removing--
 	w.removeOn()
 	w.apply(e.flight, timerStep(m, e.flight, e.flight.timer.AfterRemoval(e.err)), m)
-}
-
-// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
-func (b *Broker) readCursor(ctx context.Context, s *alarm.Stream) timer.Cursor {
-	c, err := s.ReadCursor(ctx)
-	if err != nil {
-		b.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
-	}
-	return c
 }

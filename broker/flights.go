@@ -12,12 +12,17 @@ import (
 )
 
 const (
-	// keysRetry is how soon a message that waits for these secrets is looked at again.
+	// keysRetry is how soon a message with a seal of an unknown key is looked at again.
 	keysRetry = time.Second
-	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait for these secrets. Further messages count
-	// as forged, and become dead letters: a client that forges seals must not fill the lane.
+	// unprovenMost and unprovenMostBytes bound the messages of a lane that wait until their key is known. Further messages
+	// count as forged, and become dead letters: a client that forges seals must not fill the lane.
 	unprovenMost      = 256
 	unprovenMostBytes = 1 << 20
+	// flightOverhead is the memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's
+	// record of it, what its headers were read into, and a publish that is underway.
+	flightOverhead = 2 << 10
+	// headerOverhead is that of each header that is passed on, besides its name and value.
+	headerOverhead = 96
 )
 
 // flights are the messages that a lane has in memory: each from being read to having arrived, in one of these places
@@ -147,13 +152,6 @@ func (f *flights) proven(fl *flight) {
 	f.unproven--
 	f.unprovenBytes -= fl.size
 }
-
-// The memory that a message takes besides its bytes, as TestFlightCost measures it: the lane's record of it, what its
-// headers were read into, and a publish that is underway.
-const (
-	flightOverhead = 2 << 10
-	headerOverhead = 96 // of each header that is passed on, besides its name and value
-)
 
 // cost is how many bytes a message takes while it is in memory. The allocator rounds up by a quarter at most.
 func cost(s lane.Stored) int {

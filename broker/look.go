@@ -14,11 +14,11 @@ const (
 	lookTimeout = 2 * time.Second
 	// lookRetry is how soon a look that failed is repeated.
 	lookRetry = time.Second
-	// lookUp is how long the loop sleeps at most while messages are in memory: after a machine was suspended, messages are
-	// late by no more than that.
-	lookUp = time.Minute
-	// lookAhead is how long before a message is due the leader is asked for its time, if the last proof is too old.
-	lookAhead = 50 * time.Millisecond
+	// longestSleep is how long the loop sleeps at most while messages are in memory: after a machine was suspended,
+	// messages are late by no more than that.
+	longestSleep = time.Minute
+	// askAhead is how long before a message is due the leader is asked for its time, if the last proof is too old.
+	askAhead = 50 * time.Millisecond
 )
 
 // leaderClock is the clock of a lane, and the looks that keep it proven. It belongs to the lane's loop.
@@ -47,10 +47,10 @@ func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time
 		w.look()
 	}
 	// The look begins before the last proof has lapsed, or firing would wait for the answer. A look serves the messages
-	// that are due within lookAhead.
-	if w.clock.Age(local)+left > leader.Trust-lookAhead {
-		if left > lookAhead {
-			return min(left-lookAhead, lookUp)
+	// that are due within askAhead.
+	if w.clock.Age(local)+left > leader.Trust-askAhead {
+		if left > askAhead {
+			return min(left-askAhead, longestSleep)
 		}
 		if retry := w.clock.retry.Sub(local); retry > 0 {
 			return retry

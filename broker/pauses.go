@@ -131,8 +131,8 @@ func (b *Broker) newPauseLanes(
 func (l *pauseLanes) run(ctx context.Context) error {
 	l.pauses.owning.Store(true)
 	defer l.pauses.owning.Store(false)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	glance := time.NewTimer(0)
+	defer glance.Stop()
 	for {
 		changed := l.pauses.Changed()
 		all, again := l.toDrain(ctx, time.Now())
@@ -144,19 +144,26 @@ func (l *pauseLanes) run(ctx context.Context) error {
 			}
 			again = 0
 		}
-		timer.Reset(again)
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-l.lease.Done():
-				return nil
-			case <-l.lease.Beats():
-				continue
-			case <-changed:
-			case <-timer.C:
-			}
-			waiting = false
+		glance.Reset(again)
+		if !l.wait(ctx, changed, glance.C) {
+			return nil
+		}
+	}
+}
+
+// wait returns when the list of pauses has changed, or at the glance. It reports false when ctx or the lease has ended.
+func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, glance <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.lease.Done():
+			return false
+		case <-l.lease.Beats():
+		case <-changed:
+			return true
+		case <-glance:
+			return true
 		}
 	}
 }

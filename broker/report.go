@@ -11,13 +11,14 @@ import (
 
 // This file has a worker's loop tell how it is, for Status.
 
-// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
-// to the leader of a lane that has 256 messages or more. When it was a minute, 256 of 10,000 messages were shown as
-// all.
-const countEvery = 5 * time.Second
-
-// timersEvery is the same for the timers, which others remove.
-const timersEvery = time.Minute
+const (
+	// countEvery is how old the count of a lane's messages may be while the lane is not being read. It costs one question
+	// to the leader of a lane that has 256 messages or more. A minute would be too old: an operator who has just published
+	// 10,000 messages would see the 256 that were read.
+	countEvery = 5 * time.Second
+	// timersEvery is the same for the timers, which others remove.
+	timersEvery = time.Minute
+)
 
 // report is called by the loop at the end of a pass.
 func (w *worker) report(local time.Time) {

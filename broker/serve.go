@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"delaybroker/broker/alarm"
 	"delaybroker/broker/budget"
 	"delaybroker/broker/figures"
 	"delaybroker/broker/lane"
@@ -78,6 +79,15 @@ func (b *Broker) serve(ctx context.Context, l layout.Spec, room *budget.Budget, 
 			b.log.Info("no longer the owner of a lane", "stream", l.Stream)
 		}
 	}
+}
+
+// readCursor reads the cursor of the timers' stream. Without a good one, reading begins with the first entry.
+func (b *Broker) readCursor(ctx context.Context, s *alarm.Stream) timer.Cursor {
+	c, err := s.ReadCursor(ctx)
+	if err != nil {
+		b.log.Warn("the cursor of the timers cannot be read, or somebody else wrote it; reading all timers anew", "err", err)
+	}
+	return c
 }
 
 // newWorker prepares a worker, and its reader, for a lane that is ours.

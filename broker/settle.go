@@ -26,9 +26,9 @@ const (
 	checkers = 16
 )
 
-// Deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of an
+// deliverer reaches targets. Deliver calls done exactly once, from any goroutine; Recall gives back the messages of an
 // owner that were not sent.
-type Deliverer interface {
+type deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)
 }
@@ -97,7 +97,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case fire:
 		w.fire(f, m)
 	case arrive:
-		if f.timer != nil && f.timer.Arrived(whither(f.sent)) {
+		if f.timer != nil && f.timer.Arrived(destination(f.sent)) {
 			w.remove(f)
 			return
 		}
@@ -107,8 +107,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// whither is where the message of a timer has arrived, by its last publish into one of our streams.
-func whither(sent *publish) alarm.Whither {
+// destination is where the message of a timer has arrived, by its last publish into one of our streams.
+func destination(sent *publish) alarm.Destination {
 	switch {
 	case sent == nil:
 		return alarm.Target

@@ -47,7 +47,7 @@ type instance struct {
 	keys      *provision.Keyring
 	jetstream *link.JetStream
 	write     *outbox.Outbox
-	deliver   Deliverer
+	deliver   deliverer
 	links     *link.States
 	muster    *muster.Muster
 	tally     *figures.Tally
@@ -100,7 +100,7 @@ type loop struct {
 	stopped atomic.Bool    // nothing more is sent
 }
 
-// event is an answer or a call to the loop: a value of one of the types below, or of those in settle.go.
+// event is an answer or a call to the loop: a value of one of the types that handle knows.
 type event any
 
 type (
@@ -141,14 +141,14 @@ func (w *worker) wake() { w.mail.Put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and leaves it ready for a successor.
 func (w *worker) run(ctx context.Context) error {
-	reading, stop := context.WithCancel(ctx)
+	ctxRead, stop := context.WithCancel(ctx)
 	defer w.flights.account.Close()
 	defer w.backlog.end()
 	defer w.timers.release()
 	defer w.wg.Wait()
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { w.reading.Run(reading) })
+	reader.Go(func() { w.reading.Run(ctxRead) })
 	w.turn(ctx)
 	close(w.gone)
 	stop()

@@ -132,19 +132,19 @@ func (a *Alarm) missed(last bool) {
 	}
 }
 
-// Whither is where a timer's message has arrived.
-type Whither int
+// Destination is where a timer's message has arrived.
+type Destination int
 
 // Where a message arrives.
 const (
-	Target    Whither = iota // or nowhere, because it was decided otherwise
-	Level                    // as a marker
-	RetryLane                // or that of a pause
+	Target    Destination = iota // or nowhere, because it was decided otherwise
+	Level                        // as a marker
+	RetryLane                    // or that of a pause
 	DeadLetters
 )
 
 // Arrived notes that the message has arrived elsewhere, and reports whether an entry is to be removed.
-func (a *Alarm) Arrived(at Whither) (remove bool) {
+func (a *Alarm) Arrived(at Destination) (remove bool) {
 	if at == DeadLetters && a.Stage < Fired { // it never was a timer
 		a.Entry = a.Generation
 	}

@@ -14,6 +14,9 @@ import (
 	"delaybroker/broker/timer"
 )
 
+// readPatience is how long the stream may take to answer before it is read anew from the first entry.
+const readPatience = 5 * time.Second
+
 // KeepCursor stores how far the timers' stream has been read, and waits for the answer. The cursor of an owner that has
 // lost the lane is lower than its successor's, and costs only time.
 func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
@@ -29,9 +32,6 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	}
 	return s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
 }
-
-// readPatience is how long the stream may take to answer before it is read anew from the first entry.
-const readPatience = 5 * time.Second
 
 // ReadCursor reads the cursor. It is zero if there is none.
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {

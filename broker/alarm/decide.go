@@ -9,12 +9,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs markers
-// only when it comes to rest.
-const armAfter = time.Second
-
-// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
-const OtherFlight = time.Second
+const (
+	// armAfter is how long a set waits in memory before its marker is sent: a key that is set again and again costs
+	// markers only when it comes to rest.
+	armAfter = time.Second
+	// OtherFlight is how soon a timer is looked at again that another message of this process is about to fire.
+	OtherFlight = time.Second
+)
 
 // Step is the next thing to do with a timer.
 type Step struct {

@@ -116,7 +116,7 @@ func TestArrivedEntry(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		alarm Alarm
-		at    Whither
+		at    Destination
 		want  Alarm
 	}{
 		{"the marker of a set was stored", Alarm{Generation: 7}, Level,

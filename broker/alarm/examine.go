@@ -40,9 +40,9 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	case e.Kind != message.FiredEntry:
 		return s.ofRound(ctx, behind, subject, generation)
 	}
-	over, err := s.behind(ctx, subject, behind.Found.Sequence, last)
-	if e := over.Found.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
-		return over, nil // it is settled, and a crash came before its removal
+	next, err := s.behind(ctx, subject, behind.Found.Sequence, last)
+	if e := next.Found.Entry; err == nil && e.Kind == message.OverEntry && e.Generation == generation {
+		return next, nil // it is settled, and a crash came before its removal
 	}
 	return behind, err
 }

@@ -16,10 +16,13 @@ import (
 // removes it, whatever a client has put over it. So does a round that has fired, with the entry that says so, which is
 // the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
 func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation uint64, what Removal) error {
+	if what.Alone {
+		return s.removeEntry(ctx, what.Entry)
+	}
 	from := uint64(1)
 	var before uint64 // the entry before, if that stays
-	rounds := false
-	for !what.Alone {
+	rounds := false   // one of those that stay is a round
+	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
@@ -45,7 +48,6 @@ func (s *Stream) RemoveEntries(ctx context.Context, subject string, generation u
 			return err
 		}
 	}
-	return s.removeEntry(ctx, what.Entry)
 }
 
 // stays reports whether an entry is the firing of another generation, or may be, and none that is known to be settled;

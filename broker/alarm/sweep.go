@@ -2,8 +2,6 @@ package alarm
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -156,8 +154,7 @@ func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	e := s.Policy.ParseTimer(in)
-	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Stage: Doubt, batch: b}
-	a.Size, _ = strconv.Atoi(strings.Join(m.Header["Nats-Msg-Size"], "")) // of the server; without, it counts as none
+	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the lane sees to it
 		return found, time.Time{}

@@ -44,7 +44,7 @@ func (d Delay) String() string {
 	return levels.FormatDuration(d.Duration)
 }
 
-// MarshalText and UnmarshalText make it a word in JSON.
+// MarshalText makes it a word in JSON.
 func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads what MarshalText writes.

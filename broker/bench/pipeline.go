@@ -119,10 +119,13 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 		case <-ctx.Done():
 			return nil
 		}
-		at, ok := ReadStamp(m.Data())
 		meta, err := m.Metadata()
-		if err != nil || !ok {
-			return fmt.Errorf("read the source: a message of %d bytes: %w", len(m.Data()), err)
+		if err != nil {
+			return fmt.Errorf("read the source: %w", err)
+		}
+		at, ok := ReadStamp(m.Data())
+		if !ok {
+			return fmt.Errorf("read the source: a message of %d bytes, and so without a stamp", len(m.Data()))
 		}
 		if wait := time.Until(at.Due.Add(-p.Offset)); wait > 0 {
 			select {

@@ -31,6 +31,8 @@ const (
 	maxSize       = 1 << 20
 	maxPublishers = 64
 	maxRounds     = 100
+	// stillDelay is longer than anybody publishes for.
+	stillDelay = 10 * time.Minute
 )
 
 // A Plan is what to run. Those fields that a scenario has no use for are zero.
@@ -121,9 +123,6 @@ func (p *Plan) Check() error {
 	}
 	return errors.Join(problems...)
 }
-
-// stillDelay is longer than anybody publishes for.
-const stillDelay = 10 * time.Minute
 
 // ahead is how long after the first publish everything is due, when that is one instant.
 func (p Plan) ahead() time.Duration {

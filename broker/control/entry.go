@@ -28,24 +28,23 @@ func LastEntry(
 	stream := from.Policy.Names.TimersStream()
 	m, err := from.API.Last(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
-		s, err := from.Sample(ctx, stream)
-		if err != nil {
-			return found, in, err
-		}
-		if !s.Quorate {
+		s, failed := from.Sample(ctx, stream)
+		switch {
+		case failed != nil:
+			return found, in, failed
+		case !s.Quorate:
 			return found, in, ErrLeader
 		}
 		found.LastSeq, found.Created = s.LastSeq, s.Created
 		if m, err = from.API.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
 			found.None = true
 			return found, in, nil
-		} else if err != nil {
-			return found, in, err
 		}
-	} else if err != nil {
-		return found, in, err
 	}
-	if m.Subject != subject {
+	switch {
+	case err != nil:
+		return found, in, err
+	case m.Subject != subject:
 		return found, in, ErrLeader
 	}
 	in = m.Incoming(stream)

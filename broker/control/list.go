@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -258,12 +257,11 @@ func (t *Timers) rowOf(s lane.Stored) Row {
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
-	r := Row{
+	return Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Why: answer.Why, Recurring: recurring(found.Entry), sequence: in.Sequence,
+		Became: answer.Became, Size: s.BodySize(), Why: answer.Why, Recurring: recurring(found.Entry),
+		sequence: in.Sequence,
 	}
-	r.Size, _ = strconv.Atoi(strings.Join(in.Header["Nats-Msg-Size"], "")) // of the server
-	return r
 }
 
 func (f Filter) takes(r Row) bool {

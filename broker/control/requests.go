@@ -12,6 +12,9 @@ import (
 	"delaybroker/levels"
 )
 
+// maxWord is the longest word of a client, in bytes.
+const maxWord = 128
+
 // asked is the body of a request. Which of its fields count depends on the subject; all may be left out.
 type asked struct {
 	// About one timer.
@@ -115,9 +118,6 @@ func (w *Wish) details(a asked, r request) (err error) {
 	}
 	return nil
 }
-
-// maxWord is the longest word of a client, in bytes.
-const maxWord = 128
 
 // when reads the time of a move.
 func (w *Wish) when(a asked, r request) (err error) {

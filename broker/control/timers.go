@@ -95,7 +95,7 @@ func (t *Timers) check(w Wish) *message.Problem {
 		return problem
 	}
 	p := t.Policy
-	p.Targets = nil // a timer to a target that is allowed no more can be cancelled; a set is checked by checked
+	p.Targets = nil // a timer to a target that is not allowed any more can be cancelled; setEntry checks a set itself
 	return p.CheckTarget(w.Target)
 }
 
@@ -115,7 +115,7 @@ type attempt struct {
 
 // run looks and publishes, until the answer is final or ctx ends. What needs no look is published first.
 func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
-	known := timer.Answer{Outcome: timer.Unknown, Generation: a.Generation, Why: "nothing was answered in time"}
+	known := unanswered(a.Generation)
 	if a.Verb == timer.Set || a.Verb == timer.Cancel && a.Generation > 0 {
 		if answer, done, err := a.ask(ctx, a.Generation); done {
 			return a.ended(answer, err)
@@ -143,7 +143,7 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			if done {
 				return a.ended(answer, err)
 			}
-			known = timer.Answer{Outcome: timer.Unknown, Generation: a.found.Sequence, Why: "nothing was answered in time"}
+			known = unanswered(a.found.Sequence)
 		default:
 			WaitToRetry(ctx)
 		}
@@ -152,6 +152,10 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 		return timer.Answer{}, fmt.Errorf("read the last entry of %s: %w", a.subject, last)
 	}
 	return known, nil
+}
+
+func unanswered(generation uint64) timer.Answer {
+	return timer.Answer{Outcome: timer.Unknown, Generation: generation, Why: "nothing was answered in time"}
 }
 
 // ended is the end of a publish that was answered. A refusal is final only if no other try is in doubt.
@@ -204,7 +208,7 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 			return answer, false, nil
 		}
 		a.nobody = 0 // it stands there still: of two leaders, one does not know that it is none
-	case ack.Code == 503 && ack.Stream == "":
+	case ack.Code == jsapi.CodeUnavailable && ack.Stream == "":
 		if a.nobody++; a.nobody >= untaken {
 			return timer.Answer{}, true, noStream()
 		}
@@ -241,7 +245,7 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
 	defer cancel()
 	answer, err := a.Publish(ctx, m)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return jsapi.Ack{Code: 503}, nil
+		return jsapi.Ack{Code: jsapi.CodeUnavailable}, nil
 	}
 	if err != nil {
 		return jsapi.Ack{}, err

@@ -2,10 +2,7 @@ package deadletter
 
 import (
 	"fmt"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
@@ -29,8 +26,7 @@ type Letter struct {
 func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
-		l.Data = nil
-		l.Size, _ = strconv.Atoi(nats.Header(m.Header).Get("Nats-Msg-Size")) // zero if a server does not say
+		l.Size, l.Data = m.BodySize(), nil
 	}
 	in := m.Incoming(stream)
 	in.BodyLeft, in.KeysRead = headersOnly, true

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"hash/maphash"
@@ -99,10 +100,7 @@ func (s *Service) receive(m *nats.Msg) {
 		}
 		return
 	}
-	about := m.Subject
-	if scheduler := m.Header.Get(hScheduler); scheduler != "" {
-		about = scheduler
-	}
+	about := cmp.Or(m.Header.Get(hScheduler), m.Subject)
 	queue := s.queues[maphash.String(s.seed, about)%uint64(len(s.queues))]
 	select {
 	case queue <- m:

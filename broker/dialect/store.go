@@ -245,7 +245,7 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bo
 		return ack{}, false
 	case !got.Refused():
 		return a.stored(got.Sequence), true
-	case got.Code == 503:
+	case got.Code == jsapi.CodeUnavailable:
 		return ack{}, false
 	case got.Code == jsapi.CodeWrongLast && a.Also[hLastSeq] == nil:
 		return ack{}, false // what stands there has changed: look again

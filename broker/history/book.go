@@ -61,10 +61,10 @@ func since(before, now uint64) uint64 {
 	return now - before
 }
 
-// Hour and Day read a ring: the steps that have ended before now.
+// Hour is the last hour, in steps of ten seconds: those that have ended before now.
 func (b *Book) Hour(now time.Time) Series { return b.read(&b.hour, now) }
 
-// Day is likewise.
+// Day is the last day, in steps of five minutes. The last step is the one that has begun.
 func (b *Book) Day(now time.Time) Series { return b.read(&b.day, now) }
 
 func (b *Book) read(r *ring, now time.Time) Series {

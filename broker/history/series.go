@@ -5,8 +5,12 @@ import "time"
 // Unknown stands for a step of which nothing is known: the instance did not run, or did not say.
 const Unknown = -1
 
-// mostInStep is the largest number that is believed of another instance, far above what one can count in five minutes.
-const mostInStep = 1 << 40
+const (
+	// mostInStep is the largest number that is believed of another instance, far above what one can count in five minutes.
+	mostInStep = 1 << 40
+	// maxBuckets bounds what another instance can make us keep.
+	maxBuckets = 64
+)
 
 // Series are steps of one length, the oldest first: what happened in each. All columns are equally long.
 type Series struct {
@@ -54,9 +58,6 @@ func (s *Series) Add(o Series) {
 		}
 	}
 }
-
-// maxBuckets bounds what another instance can make us keep.
-const maxBuckets = 64
 
 func plus(to *int64, n int64) {
 	if n < 0 || n > mostInStep {

@@ -18,6 +18,9 @@ const (
 	// CloseIt is what to do about it.
 	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
+
+	// mostDetail is how many characters of a probe's answer are repeated.
+	mostDetail = 300
 )
 
 func checkConnection(f Facts) []Finding {
@@ -86,9 +89,6 @@ var toReady = map[string]string{
 
 // embeddedStorage are the checks of /readyz that checkStorage repeats, with what to do.
 var embeddedStorage = []string{"disk", "store"}
-
-// mostDetail is how many characters of a probe's answer are repeated.
-const mostDetail = 300
 
 // FailingChecks are those of a probe that are not good, in words.
 func FailingChecks(checks []Check) []string {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func checkClocks(f Facts) []Finding {
 		return nil
 	}
 	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
-		return int(a.offset.Abs() - a.within - b.offset.Abs() + b.within)
+		return cmp.Compare(a.offset.Abs()-a.within, b.offset.Abs()-b.within)
 	})
 	const do = "synchronise both by NTP;" +
 		" the broker goes by the server's clock, those who compute a due time by their own"

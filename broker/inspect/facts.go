@@ -11,11 +11,12 @@ import (
 	"delaybroker/broker/layout"
 )
 
-// ownAPI is the root of the JetStream API of the own account.
-const ownAPI = "$JS.API"
+const (
+	// EmbeddedName is the name of the server that a broker embeds.
+	EmbeddedName = "delaybroker"
 
-// EmbeddedName is the name of the server that a broker embeds.
-const EmbeddedName = "delaybroker"
+	ownAPI = "$JS.API" // the root of the JetStream API of the own account
+)
 
 // Host is what is known on the host where a verb runs, without asking NATS.
 type Host struct {

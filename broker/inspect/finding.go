@@ -32,8 +32,8 @@ type Finding struct {
 	after []string
 }
 
-// checks are pure functions of the facts, in the order in which a person reads them. A check without
-// the facts that it needs says nothing: another check says why they are missing.
+// checks are pure functions of the facts, in the order in which a person reads them. A check without the facts that it
+// needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
 	checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,

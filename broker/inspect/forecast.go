@@ -132,22 +132,17 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 		return err
 	}
 	slices.SortFunc(strata, func(a, b *stratum) int { return cmp.Compare(a.headers, b.headers) })
-	large := slices.IndexFunc(strata, func(s *stratum) bool {
-		few := s.headers <= f.left
-		if few {
-			f.left -= s.headers
-		}
-		return !few
-	})
-	if large < 0 {
-		large = len(strata)
+	small := 0
+	for small < len(strata) && strata[small].headers <= f.left {
+		f.left -= strata[small].headers
+		small++
 	}
-	for _, s := range strata[:large] {
+	for _, s := range strata[:small] {
 		if err := f.read(ctx, s); err != nil {
 			return err
 		}
 	}
-	return f.estimate(ctx, strata[large:])
+	return f.estimate(ctx, strata[small:])
 }
 
 // slot is where a message belongs, with the problem that it has.

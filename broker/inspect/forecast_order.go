@@ -70,22 +70,22 @@ func (f *forecast) settle(ctx context.Context, orders []*order, most int) error 
 		}
 		most -= len(gaps)
 		f.all.Questions += len(gaps)
-		ask := func(ctx context.Context, n int) error { return f.ask(ctx, gaps[n]) }
-		if err := atOnce(ctx, len(gaps), ask); err != nil {
+		halve := func(ctx context.Context, n int) error { return f.halve(ctx, gaps[n]) }
+		if err := atOnce(ctx, len(gaps), halve); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask asks for the place in the middle of a gap. What comes and goes meanwhile must not turn the order around.
-func (f *forecast) ask(ctx context.Context, g gap) error {
+// halve asks for the place in the middle of a gap. What comes and goes meanwhile must not turn the order around.
+func (f *forecast) halve(ctx context.Context, g gap) error {
 	at := g.middle()
 	scan := f.scan(g.stratum)
 	scan.Since = g.cuts[at-1].Add(-g.spec.Delay)
 	n, err := scan.Count(ctx)
 	if err != nil {
-		return of(g.Stream, err)
+		return lookedThrough(g.Stream, err)
 	}
 	g.from[at], g.known[at] = min(max(n, g.from[g.high]), g.from[g.low]), true
 	return nil

@@ -38,7 +38,7 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 	}
 	for _, s := range strata {
 		if err := f.sample(ctx, s.Lane); err != nil {
-			return of(s.Stream, err)
+			return lookedThrough(s.Stream, err)
 		}
 		if s.ordered {
 			continue

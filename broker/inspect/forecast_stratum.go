@@ -105,7 +105,7 @@ func (f *forecast) count(ctx context.Context, strata []*stratum) error {
 			markers, err = f.markers(ctx, s)
 			s.messages -= min(markers, s.messages)
 		}
-		return of(s.Stream, err)
+		return lookedThrough(s.Stream, err)
 	})
 }
 
@@ -121,7 +121,7 @@ func (f *forecast) read(ctx context.Context, s *stratum) error {
 	latest := make(map[string]int) // slots of timers, by subject
 	for m, err := range f.scan(s).All(ctx) {
 		if err != nil {
-			return of(s.Stream, err)
+			return lookedThrough(s.Stream, err)
 		}
 		read++
 		if slot, stood := latest[m.Subject]; stood { // it was replaced, or is over
@@ -170,7 +170,8 @@ func incoming(stream string, m lane.Stored) message.Incoming {
 	return in
 }
 
-func of(stream string, err error) error {
+// lookedThrough is the error of a look through a stream; nil if there was none.
+func lookedThrough(stream string, err error) error {
 	if err != nil {
 		return fmt.Errorf("look through %s: %w", stream, err)
 	}

@@ -37,8 +37,8 @@ func (i *Inspector) configure() (err error) {
 	return err
 }
 
-// Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters].
-// How often a target may refuse is the broker's to say: a person's shell seldom has the setting.
+// Policy is what the broker grants. It knows the secrets of the streams after [Inspector.Letters]. How often a target
+// may refuse is the broker's to say: a person's shell seldom has the setting.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
 	p.Attempts = nil

@@ -5,10 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/layout"
@@ -89,7 +86,7 @@ func (m *merge) run() error {
 			return nil
 		}
 		if err := m.readOne(s); err != nil {
-			return of(s.Stream, err)
+			return lookedThrough(s.Stream, err)
 		}
 	}
 	if len(m.read) > 0 || m.first() != nil {
@@ -166,9 +163,8 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	}
 	w = Waiting{
 		ID: r.ID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
-		Sequence: stored.Sequence, Attempts: r.Attempts, place: r.When(),
+		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.When(),
 	}
-	w.Bytes, _ = strconv.Atoi(nats.Header(stored.Header).Get("Nats-Msg-Size"))
 	if problem != nil {
 		w.Problem, w.Due, w.place = string(problem.Code), time.Time{}, stored.At
 	}

@@ -90,7 +90,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	c.told.Allow(ProgressEvery)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
-			return Retrying{}, Cause(ctx, of(l.Stream, err))
+			return Retrying{}, Cause(ctx, lookedThrough(l.Stream, err))
 		}
 		if c.all.GoOn != "" {
 			break

@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -21,32 +20,32 @@ type head struct {
 	Records  int    `json:"k,omitempty"` // that follow
 	First    int64  `json:"a,omitempty"` // the earliest and the latest of them, unix nanoseconds
 	Last     int64  `json:"z,omitempty"`
-	Lost     *lost  `json:"lost,omitempty"` // what was dropped since the one before
+	Lost     *span  `json:"lost,omitempty"` // what was dropped since the one before
 	End      bool   `json:"end,omitempty"`  // a clean stop: nothing follows
 }
 
-// lost are records that were dropped.
-type lost struct {
+// span is a number of records, and of when they are.
+type span struct {
 	Records int   `json:"k"`
 	First   int64 `json:"a"` // the earliest and the latest of them, unix nanoseconds
 	Last    int64 `json:"z"`
 }
 
-// add joins another loss, or a record, to this one.
-func (l lost) add(more lost) lost {
+// add joins two spans.
+func (s span) add(more span) span {
 	switch {
 	case more.Records == 0:
-		return l
-	case l.Records == 0:
+		return s
+	case s.Records == 0:
 		return more
 	}
-	return lost{l.Records + more.Records, min(l.First, more.First), max(l.Last, more.Last)}
+	return span{s.Records + more.Records, min(s.First, more.First), max(s.Last, more.Last)}
 }
 
 // batch is records on their way into the stream.
 type batch struct {
 	lines []byte
-	span  lost      // how many there are, and of when
+	span  span
 	since time.Time // local; when the first was added
 }
 
@@ -66,9 +65,6 @@ func (b batch) body(h head, buffer []byte) []byte {
 	buffer = append(append(buffer, first...), '\n')
 	return append(buffer, b.lines...)
 }
-
-// errNewer is returned for a batch of a newer broker.
-var errNewer = errors.New("written by a newer broker")
 
 // parseHead reads the first line of a batch, and returns the others.
 func parseHead(body []byte) (h head, lines []byte, err error) {

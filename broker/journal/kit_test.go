@@ -83,7 +83,7 @@ func (k *kit) put(h head, records ...Record) {
 	var b batch
 	for _, r := range records {
 		at := r.At.UnixNano()
-		b.lines, b.span = r.append(b.lines), b.span.add(lost{1, at, at})
+		b.lines, b.span = r.append(b.lines), b.span.add(span{1, at, at})
 	}
 	k.store(b.body(h, nil))
 }

@@ -11,11 +11,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Record is how one message ended.
-type Record message.Ending
-
 // mostReason is how much of a reason is kept, in bytes.
 const mostReason = 256
+
+// Record is how one message ended.
+type Record message.Ending
 
 // Attempts is how many deliveries there were that the target answered.
 func (r Record) Attempts() int { return message.Ending(r).Attempts() }

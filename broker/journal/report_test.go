@@ -31,7 +31,7 @@ func ends(w wrote) wrote {
 // lossy says that records were dropped before it.
 func lossy() wrote {
 	w := mark(time.Minute, "a", 3)
-	w.Before, w.Lost = 1, &lost{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
+	w.Before, w.Lost = 1, &span{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
 	return w
 }
 

@@ -104,16 +104,16 @@ func (w *Writer) done(b batch) {
 }
 
 // takeLost is what the next batch has to say about records that were dropped.
-func (w *Writer) takeLost() lost {
+func (w *Writer) takeLost() span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	gone := w.lost
-	w.lost = lost{}
+	w.lost = span{}
 	return gone
 }
 
 // drop gives a batch up. The next one says so, and what this one would have said.
-func (w *Writer) drop(b batch, gone lost, err error) {
+func (w *Writer) drop(b batch, gone span, err error) {
 	w.mu.Lock()
 	w.lost = w.lost.add(gone).add(b.span)
 	w.mu.Unlock()

@@ -65,7 +65,7 @@ type Writer struct {
 	full    []batch    // wait to be stored, in their order
 	waiting int        // bytes of all of them
 	spare   []byte     // of a batch that was stored; nil if there is none
-	lost    lost       // since the last batch that says so
+	lost    span       // since the last batch that says so
 	ends    time.Time  // local; when a stop has to be done; zero before it is asked for
 	closed  bool       // nothing more is taken
 
@@ -94,7 +94,7 @@ func (w *Writer) Add(r Record) {
 	when := r.At.UnixNano()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := lost{1, when, when}
+	one := span{1, when, when}
 	if w.waiting >= w.cfg.Room || w.closed {
 		w.lost = w.lost.add(one)
 		w.cfg.Counts.Dropped.Add(1)

@@ -17,6 +17,9 @@ const (
 	CodeWrongLast    = 10071 // the last message of the subject is not the one that was expected
 	CodeLastInFlight = 10164 // that is not known yet: another message of the subject is being stored
 
+	// CodeUnavailable is the server's in place of one of JetStream's, where nobody listens.
+	CodeUnavailable = 503
+
 	codeAccountFull = 10002 // resource limits exceeded for account
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available
@@ -29,7 +32,7 @@ type Ack struct {
 	Sequence  uint64
 	Duplicate bool
 
-	// Code is the JetStream error code of a refusal, Description its text. Without responders, Code is 503.
+	// Code is the JetStream error code of a refusal, or CodeUnavailable, and Description its text.
 	Code        int
 	Description string
 }
@@ -59,7 +62,7 @@ const NobodyListens = "nobody listens on the subject"
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
-			return Ack{Code: 503, Description: NobodyListens}, true
+			return Ack{Code: CodeUnavailable, Description: NobodyListens}, true
 		}
 		return Ack{}, false
 	}

@@ -34,7 +34,7 @@ type Scan struct {
 	From        uint64    // the first sequence; zero for the beginning
 	Since       time.Time // the time of the first message, if From is zero
 	To          uint64    // the last sequence; zero for the end
-	HeadersOnly bool      // without bodies; Nats-Msg-Size is the size of the body
+	HeadersOnly bool      // without bodies: see Stored.BodySize
 	Batch       int       // messages in one batch, if the caller may want few; zero for a thousand
 	Last        bool      // only the last message of each subject; then there must be Filters, and no From and Since
 }

@@ -10,6 +10,11 @@ import (
 	"delaybroker/broker/message"
 )
 
+const (
+	ackPrefix  = "$JS.ACK."
+	sizeHeader = "Nats-Msg-Size"
+)
+
 // Stored is a message as its stream holds it.
 type Stored struct {
 	Sequence    uint64
@@ -32,7 +37,19 @@ func (s Stored) Incoming(stream string) message.Incoming {
 	}
 }
 
-const ackPrefix = "$JS.ACK."
+// BodySize is how many bytes the body of a message has that was read with its headers only. The server writes the size
+// behind the headers of the message, where a client may have written another.
+func (s Stored) BodySize() int {
+	sizes := s.Header[sizeHeader]
+	if len(sizes) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseUint(sizes[len(sizes)-1], 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
 
 // parseStored reads a message from our inbox as a stored one. Two things make it one. Its reply subject says where it
 // is stored. And its subject is not below the inbox: clients can publish to an inbox, but only the server delivers

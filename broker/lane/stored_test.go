@@ -111,3 +111,17 @@ func TestParseStored(t *testing.T) {
 		}
 	}
 }
+
+// TestBodySizeIsTheServers is not what a client has written in the server's place.
+func TestBodySizeIsTheServers(t *testing.T) {
+	for want, sizes := range map[int][]string{
+		0:   nil,
+		12:  {"12"},
+		250: {"99999999999999999999", "250"}, // the client's, and then the server's
+	} {
+		s := Stored{Header: map[string][]string{"Nats-Msg-Size": sizes}}
+		if got := s.BodySize(); got != want {
+			t.Errorf("of %q: got %d, want %d", sizes, got, want)
+		}
+	}
+}

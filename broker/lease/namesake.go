@@ -44,8 +44,7 @@ func (s *Shared) namesakes() {
 			s.logged.youngerNamesake = true
 		case i.Place != "":
 			s.log.Warn("another instance runs at the same place, by its host's name and address: a crash of this one is "+
-				"noticed after 5s only. "+
-				"Give each a DELAY_INSTANCE of its own", "instance", id, "place", i.Place)
+				"noticed after 5s only. Give each a DELAY_INSTANCE of its own", "instance", id, "place", i.Place)
 			s.self.place = ""
 		case !s.logged.elderNamesake:
 			s.logged.elderNamesake = true
@@ -53,9 +52,9 @@ func (s *Shared) namesakes() {
 			s.local.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
-				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; give each a name of its own, "+
-					"or none",
-					ErrNamesake, i.Name, id, time.Unix(0, i.Started).UTC().Format(time.RFC3339)))
+				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)
+				s.cfg.Fail(fmt.Errorf("%w, %q: %s is there since %s, and this one is the younger; "+
+					"give each a name of its own, or none", ErrNamesake, i.Name, id, since))
 			}
 		}
 	}

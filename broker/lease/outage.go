@@ -80,9 +80,8 @@ func (s *Shared) assume(now time.Time) {
 	share := shares(t, s.cfg.MaxOwners)
 	if _, ok := s.outage.logged.Allow(alertEvery); ok {
 		s.log.Error("the stream that instances meet in cannot be used: going on without it, by what instances say to each "+
-			"other. "+
-			"Messages may come twice, under one id, until it is back", "stream", s.store.Stream, "since", s.outage.since.UTC(),
-			"instances", len(t.Instances))
+			"other. Messages may come twice, under one id, until it is back",
+			"stream", s.store.Stream, "since", s.outage.since.UTC(), "instances", len(t.Instances))
 	}
 	s.grace.Store(&grace{since: s.at(now)})
 	var waiting []func()

@@ -76,9 +76,8 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
 		s.log.Warn("what is stored as the table of lanes is none that can be believed: the last good one is written back. "+
-			"A broker with "+
-			"another secret, or a client, has it put there", "stream", s.store.Stream, "sequence", sequence, "sealed", sealed,
-			"err", err)
+			"A broker with another secret, or a client, has it put there",
+			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }
 

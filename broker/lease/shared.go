@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -147,16 +148,12 @@ func NewShared(cfg SharedConfig) *Shared {
 	if cfg.Connected == nil {
 		cfg.Connected = cfg.Conn.IsConnected
 	}
-	name := cfg.Name
-	if name == "" {
-		name = cfg.Host
-	}
 	token := strings.Map(func(r rune) rune {
 		if r < '!' || r > '~' || strings.ContainsRune(".*>", r) {
 			return '-'
 		}
 		return r
-	}, name)
+	}, cmp.Or(cfg.Name, cfg.Host))
 	now := time.Now()
 	s := &Shared{
 		store: store{

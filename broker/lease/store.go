@@ -16,12 +16,8 @@ import (
 // storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
 const storeTimeout = 2 * time.Second
 
-// Error codes of nats-server's JetStream (server/errors.json).
-const (
-	codeWrongSequence = 10071
-	codeStreamFull    = 10077
-	codeConflict      = 10164 // another write of the same subject is in progress
-)
+// codeStreamFull is nats-server's (server/errors.json).
+const codeStreamFull = 10077
 
 // sealHeader carries the seal of our messages.
 const sealHeader = "Delay-Seal"
@@ -77,7 +73,7 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	switch ack, ok := jsapi.AckOf(answer, s.Stream); {
 	case !ok:
 		return 0, fmt.Errorf("write into %s: the answer is none of this stream: %.60q", s.Stream, answer.Data)
-	case ack.Code == codeWrongSequence, ack.Code == codeConflict:
+	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight:
 		return 0, errConflict
 	case ack.Refused():
 		return 0, fmt.Errorf("write into %s: %w", s.Stream, refusal{ack})

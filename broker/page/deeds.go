@@ -117,10 +117,11 @@ func (d deed) timerLine(a control.Answer) string {
 		line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
 		return d.when(line.flag("--generation", strconv.FormatUint(a.Generation, 10))).String()
 	}
+	name := d.Verb
 	if verb == timer.Cancel {
-		return shell{"schedules", "rm"}.word(d.Key).flag("--target", d.Target).String()
+		name = "rm"
 	}
-	return shell{"schedules", d.Verb}.word(d.Key).flag("--target", d.Target).String()
+	return shell{"schedules", name}.word(d.Key).flag("--target", d.Target).String()
 }
 
 // bulk is a deed for many timers, as far as it was planned.

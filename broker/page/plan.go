@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -135,7 +135,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := body.Decode(into)
 	if err == nil {
 		if _, more := body.Token(); more != io.EOF {
-			err = fmt.Errorf("one JSON object, and nothing behind it")
+			err = errors.New("one JSON object, and nothing behind it")
 		}
 	}
 	if err != nil {

@@ -82,12 +82,12 @@ func timerFilter(v url.Values, line shell) (control.Filter, shell, error) {
 		return f, line, err
 	}
 	line = line.flag("--target", t).flag("--key", f.Key)
-	for _, border := range []struct {
+	for _, due := range []struct {
 		flag string
 		at   time.Time
 	}{{"--due-from", f.DueFrom}, {"--due-to", f.DueTo}} {
-		if !border.at.IsZero() {
-			line = line.flag(border.flag, border.at.UTC().Format(time.RFC3339))
+		if !due.at.IsZero() {
+			line = line.flag(due.flag, due.at.UTC().Format(time.RFC3339))
 		}
 	}
 	return f, line, nil

@@ -120,7 +120,7 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	switch ack, ok := jsapi.AckOf(answer, stream); {
 	case !ok:
 		return 0, fmt.Errorf("write the list of pauses: the answer is none of %s: %.60q", stream, answer.Data)
-	case ack.Code == 503:
+	case ack.Code == jsapi.CodeUnavailable:
 		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
 	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight:
 		return 0, ErrConflict

@@ -13,7 +13,11 @@ import (
 	"delaybroker/levels"
 )
 
-const defaultAheadRead = 50_000
+const (
+	defaultAheadRead = 50_000
+	// mostAheadRows is how many buckets are all shown: of more, empty ones are left out.
+	mostAheadRows = 25
+)
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
@@ -100,8 +104,7 @@ func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) error {
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
-		const mostRows = 25 // with more, empty ones are left out
-		show := b.Messages > 0 || len(f.Buckets) <= mostRows
+		show := b.Messages > 0 || len(f.Buckets) <= mostAheadRows
 		if !show {
 			empty++
 		}

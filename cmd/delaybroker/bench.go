@@ -107,7 +107,11 @@ func (o *benchOptions) register(c *cobra.Command) {
 
 // read makes a plan of the arguments and flags.
 func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error) {
-	plan, err := bench.NewPlan(bench.Scenario(append(args, string(bench.Steady))[0]))
+	scenario := bench.Steady
+	if len(args) > 0 {
+		scenario = bench.Scenario(args[0])
+	}
+	plan, err := bench.NewPlan(scenario)
 	if err != nil {
 		return plan, err
 	}

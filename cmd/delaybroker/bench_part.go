@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -113,7 +114,7 @@ func (a *app) benchServer(stdin io.Reader) (err error) {
 		return err
 	}
 	if cfg.Embedded == nil {
-		return fmt.Errorf("bug: a server beside that of the settings")
+		return errors.New("bug: a server beside that of the settings")
 	}
 	dir, err := os.MkdirTemp("", "delaybroker-bench-")
 	if err != nil {

@@ -18,6 +18,16 @@ func checkTarget(target string) error {
 	return fmt.Errorf("%w: --target %q: tokens separated by dots; * for one token, > for the rest", errUsage, target)
 }
 
+// given is how many of some flags are given.
+func given(values ...string) (n int) {
+	for _, v := range values {
+		if v != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // period reads --since and --until. Durations count back from now; an empty value is the zero time.
 func period(since, until string, now time.Time) (from, to time.Time, err error) {
 	if from, err = pastTime("--since", since, now); err != nil {

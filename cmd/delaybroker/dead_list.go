@@ -64,12 +64,12 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	listed, matching := 0, 0
 	var all uint64 // of those that the server chooses
 	told := progress{app: a, rows: true}
-	progress := func(looked, of uint64) {
+	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(looked, of uint64) {
 		all = of
 		told.look(looked, of)
-	}
+	}}
 	var failed error
-	for l, err := range d.List(ctx, deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: progress}) {
+	for l, err := range d.List(ctx, q) {
 		if failed = err; err != nil {
 			break
 		}

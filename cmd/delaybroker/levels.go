@@ -13,6 +13,9 @@ import (
 	"delaybroker/cmd/terminal"
 )
 
+// standardWatch is for --watch without a duration.
+const standardWatch = "2s"
+
 // levelsOptions are the flags of levels.
 type levelsOptions struct {
 	every time.Duration // zero is once
@@ -48,9 +51,6 @@ in/s, out/s  messages that came and went since the last look, with --watch`,
 	c.Flags().BoolVar(&o.all, "all", false, "show idle lanes too")
 	return c
 }
-
-// standardWatch is for --watch without a duration.
-const standardWatch = "2s"
 
 // takeWatch accepts "--watch 1s" like "--watch=1s". The flag may stand without a value, so that cobra takes 1s for an
 // argument.

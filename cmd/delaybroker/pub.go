@@ -62,15 +62,9 @@ timers.`,
 
 // check finds wrong combinations of flags, which cobra does not check.
 func (o pubOptions) check() error {
-	given := 0
-	for _, text := range []string{o.when.in, o.when.at, o.when.level} {
-		if text != "" {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, given)
+	switch n := given(o.when.in, o.when.at, o.when.level); {
+	case n != 1:
+		return fmt.Errorf("%w: want one of --in, --at and --level, got %d", errUsage, n)
 	case o.count < 1 || o.count > maxCount:
 		return fmt.Errorf("%w: --count %d: want 1 to %d", errUsage, o.count, maxCount)
 	}

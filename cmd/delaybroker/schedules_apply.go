@@ -158,14 +158,13 @@ type diff struct {
 	set    string
 	dryRun bool
 	counts map[schedules.What]int
-	worst  map[string]bool // failed, unknown, left
-	broken error           // of the output
+	broken error // of the output
+
+	failed, unknown, left bool // something was not done: it failed, may have been done, or something stands in the way
 }
 
 func (a *app) newDiff(set string, dryRun bool) *diff {
-	return &diff{
-		app: a, set: set, dryRun: dryRun, counts: make(map[schedules.What]int), worst: make(map[string]bool),
-	}
+	return &diff{app: a, set: set, dryRun: dryRun, counts: make(map[schedules.What]int)}
 }
 
 // signs are those of the lines. What is as it should be has none, and is only counted.
@@ -178,11 +177,11 @@ func (d *diff) add(r schedules.Result) {
 	case r.Good():
 		d.counts[r.What]++
 	case r.Outcome == timer.Unknown:
-		d.worst["unknown"] = true
+		d.unknown = true
 	case r.Err == nil:
-		d.worst["left"] = true
+		d.left = true
 	default:
-		d.worst["failed"] = true
+		d.failed = true
 	}
 	if d.app.JSON {
 		d.broken = errors.Join(d.broken, d.app.PrintJSON(viewOfResult(r)))
@@ -251,11 +250,11 @@ func (d *diff) end() error {
 	switch {
 	case d.broken != nil:
 		return d.broken
-	case d.worst["unknown"]:
+	case d.unknown:
 		return logged{outcomeError{timer.Unknown}}
-	case d.worst["failed"]:
-		return fmt.Errorf("the schedules are not as the file has them")
-	case d.worst["left"]:
+	case d.failed:
+		return errors.New("the schedules are not as the file has them")
+	case d.left:
 		return logged{outcomeError{timer.Conflict}}
 	}
 	return nil

@@ -92,7 +92,7 @@ func (a *app) nextOf(o tableFlags, n int) error {
 	return a.showNext(table, start, start, n)
 }
 
-// A coming time is a line of next.
+// comingTime is a line of next.
 type comingTime struct {
 	At    time.Time `json:"at"`
 	Zone  string    `json:"zone"`

@@ -269,21 +269,21 @@ func (m moveTo) wish(all bool) (w control.Wish, err error) {
 	switch {
 	case all && (m.by == "" || m.in != "" || m.at != ""):
 		return w, fmt.Errorf("%w: --all goes with --by alone", errUsage)
-	case m.in != "" && m.at == "" && m.by == "":
+	case given(m.in, m.at, m.by) != 1:
+		return w, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
+	case m.in != "":
 		if _, err := levels.ParseDuration(m.in); err != nil {
 			return w, fmt.Errorf("%w: --in: %w", errUsage, err)
 		}
 		w.For = m.in
-	case m.at != "" && m.in == "" && m.by == "":
+	case m.at != "":
 		if w.Until, err = zoned("--at", m.at); err != nil {
 			return w, err
 		}
-	case m.by != "" && m.in == "" && m.at == "":
+	default:
 		if w.By, err = control.ParseShift(m.by); err != nil {
 			return w, fmt.Errorf("%w: --by: %w", errUsage, err)
 		}
-	default:
-		return w, fmt.Errorf("%w: want one of --in, --at and --by", errUsage)
 	}
 	return w, nil
 }
