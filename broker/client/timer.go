@@ -124,10 +124,10 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
 	// A cancel is one whatever its subject; a set with the same subject would be refused if it is none of a timer.
 	set := message.Header{message.HeaderFor: {"0s"}}
-	e := c.policy.ParseTimer(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
+	_, problem := c.policy.Parse(message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
-	case e.Problem != nil:
-		return refused(e.Problem)
+	case problem != nil:
+		return refused(problem)
 	case addr.Token != key || addr.Target != target:
 		return fmt.Errorf("%w: %q: a dot splits a subject", ErrBadKey, key)
 	}

@@ -20,10 +20,14 @@ func checkOwners(f Facts) []Finding {
 		if l.State == Newer { // see checkState
 			continue
 		}
-		if l.Owner != "" {
+		owner := l.Owner
+		if owner == "" && l.Error != "" && (l.State == Serving || l.State == Retiring) {
+			owner = OwnerUnknown // we may not ask, or had no answer
+		}
+		if owner != "" {
 			lanes++
 		}
-		switch l.Owner {
+		switch owner {
 		case OwnerNobody:
 			unread = append(unread, l.Stream)
 		case OwnerStopped:

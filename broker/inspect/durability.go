@@ -65,7 +65,7 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	}
 	add := func(state Severity, streams []string, do, format string) {
 		if len(streams) > 0 {
-			weak = append(weak, Weakness{state, fmt.Sprintf(format, few(streams)), do})
+			weak = append(weak, Weakness{state, fmt.Sprintf(format, d.naming(streams)), do})
 		}
 	}
 	add(Critical, memory, "recreate them with file storage, when empty",
@@ -88,6 +88,14 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 			"use 2.12.12, 2.14.3 or later"})
 	}
 	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
+}
+
+// naming names some of the streams, or says that it is all of them: a table is read on a screen.
+func (d Durability) naming(streams []string) string {
+	if len(streams) > 4 && len(streams) == len(d.Streams) {
+		return fmt.Sprintf("all %d streams", len(streams))
+	}
+	return few(streams)
 }
 
 // meaning describes streams that have from fewest to most replicas. Memory: some are in memory. Async: some acknowledge

@@ -71,6 +71,16 @@ var durabilities = []struct {
 		[]string{"1 replica of DELAY_1s"}, Warn,
 	},
 	{
+		"all of many", Durability{
+			Streams: []jetstream.StreamConfig{
+				stream("DELAY_1s", 1), stream("DELAY_2s", 1), stream("DELAY_3s", 1), stream("DELAY_5s", 1), stream("DELAY_7s", 1),
+			},
+			Version: "2.15.2",
+		},
+		"acknowledged means written to a file by one server (replicas 1, nats-server 2.15.2): " + keptByOne,
+		[]string{"1 replica of all 5 streams"}, Warn,
+	},
+	{
 		"three servers", Durability{Streams: threeReplicas(), Clustered: true, Version: "2.15.2"},
 		"acknowledged means written to a file by 2 of 3 servers at least (replicas 3, nats-server 2.15.2): " +
 			"kept with 1 of them lost; " + keptByMost,

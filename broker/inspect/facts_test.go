@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/natstest"
 )
@@ -59,6 +60,27 @@ func TestGatherGoesOn(t *testing.T) {
 		wantTook(t, began, 0)
 		f.finds(t, "rights", Warn, "doctor may not ask: $JS.API.INFO, delayctl.status; the broker can do without")
 		f.finds(t, "streams", Fine, "all 8 are there")
+	})
+}
+
+// TestLanesAreCountedUnasked: who may neither ask the instances nor list consumers, as the broker's own user with the
+// rights it needs, hears of as many lanes as there are, and that it is not known who reads them.
+func TestLanesAreCountedUnasked(t *testing.T) {
+	bubble(t, denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
+		cfg := with(t, "delay", "1s 5s")
+		made := provision(t, s, cfg)
+		js, err := jetstream.New(s.Connect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range made.Changes { // where there is a consumer, its stream's information says so to everybody
+			if _, err := js.CreateConsumer(t.Context(), c.Stream, jetstream.ConsumerConfig{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f := open(t, s, cfg, tried).Gather(t.Context(), Host{}, nil)
+		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; whether somebody reads ")
+		f.finds(t, "lanes", Fine, "is not known, as this user may not ask: nats: permissions violation")
 	})
 }
 

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ import (
 // stepTimeout is how long one question may take. A cluster without a meta leader, as after a crash of all its servers,
 // does not answer and forgets the question, so it is useless to wait longer.
 const stepTimeout = 5 * time.Second
+
+// codeStorageFull is JetStream's refusal of a stream that reserves more than there is.
+const codeStorageFull = 10047
 
 // Streams is the part of JetStream that provisioning needs.
 type Streams interface {
@@ -252,9 +256,22 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("create stream %s: %w", s.Stream, err)
+		return fmt.Errorf("create stream %s: %w", s.Stream, withReserve(err, s.Kind, s.MaxBytes))
 	}
 	return nil
+}
+
+// withReserve says which setting asks for the room that the server does not have: a stream reserves its bound in bytes.
+func withReserve(err error, kind Kind, bytes int64) error {
+	refused, ours := errors.AsType[*jetstream.APIError](err)
+	if !ours || refused.ErrorCode != codeStorageFull || bytes <= 0 {
+		return err
+	}
+	name, those := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
+	if kind == Journal {
+		name, those = "DELAY_JOURNAL_BYTES", ""
+	}
+	return fmt.Errorf("%w: it reserves %d bytes%s: lower %s, or give JetStream more room", err, bytes, those, name)
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {

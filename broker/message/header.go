@@ -193,6 +193,12 @@ func splitHeader(h Header, internal bool) (split, *Problem) {
 	return s, nil
 }
 
+// noSuchHeader names those that most want: which of them the writer meant, nobody can know.
+func noSuchHeader(name string) *Problem {
+	return Problemf(BadOption, "there is no header %s: leave it out, or write one of those in PROTOCOL.md, such as "+
+		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", name)
+}
+
 // Ours reports whether a header, in our spelling, is one of those that are read into a request and not passed on.
 func Ours(name string) bool { return canonical[name] != "" || name == headerNatsMsgID }
 

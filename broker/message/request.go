@@ -163,7 +163,7 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		return r, Problemf(BadOption, "%s is for named timers: only what has a key can be cancelled, or recurs", name)
 	}
 	if s.typo != "" {
-		return r, Problemf(BadOption, "there is no header %s: see the request headers, or leave it out", s.typo)
+		return r, noSuchHeader(s.typo)
 	}
 	due, problem := p.due(in, addr, s)
 	if problem == nil && addr.Form == FormTimer && s.recurs() {

@@ -91,8 +91,7 @@ func (p Policy) ScheduleEntry(s Schedule, client Header, body []byte, now time.T
 		}
 	}
 	if own.typo != "" {
-		return nil, Request{}, Problemf(BadOption,
-			"there is no header %s: see the request headers, or leave it out", own.typo)
+		return nil, Request{}, noSuchHeader(own.typo)
 	}
 	set(h, HeaderTarget, s.Target)
 	setTime(h, HeaderUntil, s.At)

@@ -2,6 +2,9 @@ package page
 
 import (
 	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
@@ -34,6 +37,15 @@ func (s *seat) close() {
 	}
 }
 
+// why is an error for who looks at the page. What the page's user may not do is settled by another user.
+func why(err error) string {
+	said := inspect.Printable(err.Error(), 300)
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		said += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
+	}
+	return said
+}
+
 // fleet asks all instances, or says why only this one is known.
 func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
@@ -43,7 +55,7 @@ func (s *seat) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, 
 	members, err := i.Fleet(ctx, more)
 	if err != nil {
 		s.close()
-		return members, "the other instances cannot be asked: " + inspect.Printable(err.Error(), 300)
+		return members, "the other instances cannot be asked: " + why(err)
 	}
 	return members, ""
 }

@@ -202,7 +202,7 @@ func (w *watch) look(ctx context.Context, by *seat) {
 func (w *watch) failed(by *seat, err error) {
 	by.close()
 	w.mu.Lock()
-	w.blind = "the streams cannot be looked at: " + inspect.Printable(err.Error(), 300)
+	w.blind = "the streams cannot be looked at: " + why(err)
 	w.mu.Unlock()
 }
 

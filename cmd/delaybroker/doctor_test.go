@@ -84,7 +84,7 @@ func TestDoctorFine(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.serve()
 	d := o.doctor()
-	d.want("durability", "warn", "1 replica of ", "DELAY_INTAKE", "power cut", "two minutes")
+	d.want("durability", "warn", "1 replica of all ", "power cut", "two minutes")
 	d.want("storage", "ok", "a trial was accepted")
 	d.want("clock", "ok", "")
 	d.want("versions", "ok", server.VERSION)

@@ -171,8 +171,12 @@ func (a *app) sayFolded(idle, hidden int) error {
 
 func cellsOf(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
-	if l.Instance != "" {
-		owner = string(l.Owner) + ": " + l.Instance
+	switch {
+	case l.Instance == "":
+	case l.Owner == "": // what is paused is nobody's to read, and looked after all the same
+		owner = l.Instance
+	default:
+		owner += ": " + l.Instance
 	}
 	return []any{
 		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), inspect.Seconds(l.Overdue),

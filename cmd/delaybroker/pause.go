@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -127,7 +128,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Least: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
 	for _, p := range all {
-		t.Add(p.Pattern, string(p.State), inspect.Moment(p.Since), *p.Waiting)
+		t.Add(p.Pattern, string(p.State), inspect.Moment(p.Since.Truncate(time.Second)), *p.Waiting)
 	}
 	t.Print()
 	return nil
@@ -136,7 +137,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 // sayPaused names what is paused below a table.
 func (a *app) sayPaused(all []inspect.Pause) error {
 	for _, p := range all {
-		said := "paused since " + inspect.Moment(p.Since)
+		said := "paused since " + inspect.Moment(p.Since.Truncate(time.Second))
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,9 @@ func TestPauseVerbs(t *testing.T) {
 	}
 }
 
+// fraction is one of a second in a time.
+var fraction = regexp.MustCompile(`T\d\d:\d\d:\d\d\.\d+Z`)
+
 // wantPauseShown wants all verbs to say that orders.> is paused, and where its message is.
 func (o *operated) wantPauseShown() {
 	t := o.t
@@ -74,6 +78,8 @@ func (o *operated) wantPauseShown() {
 	for _, words := range [][]string{{"pause"}, {"levels"}, {"retrying"}} {
 		if out := o.must(words...); !strings.Contains(out, "orders.>") {
 			t.Errorf("%s does not say that orders.> is paused:\n%s", words, out)
+		} else if fraction.MatchString(out) || strings.Contains(out, " : ") {
+			t.Errorf("%s shows fractions of a second, or an instance that does nothing:\n%s", words, out)
 		}
 	}
 	w := decode[inspect.Whereabouts](t, o.must("where", "DELAY_1s-1", "--json"))

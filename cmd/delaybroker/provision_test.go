@@ -37,6 +37,14 @@ func TestProvisionCreates(t *testing.T) {
 	}
 }
 
+// TestProvisionNamesTheReserve: a bound in bytes that the server cannot reserve is a refusal that says which setting
+// asks for the room.
+func TestProvisionNamesTheReserve(t *testing.T) {
+	operateOn(t, server.Options{JetStreamMaxStore: 1 << 20})
+	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")
+	wantVerbError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
+}
+
 func TestProvisionReportsDrift(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")

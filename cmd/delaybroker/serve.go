@@ -40,7 +40,11 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	settings.KeepWithin(settings.ReadMemory(), cfg.Broker.HoldBytes, cfg.Embedded != nil)
 	log := cfg.Log.Logger(stderr)
 	for _, u := range unknown {
-		log.Warn("this variable is no setting; see serve --help", "name", u.Name, "nearest", u.Nearest)
+		said := log.With("name", u.Name)
+		if u.Nearest != "" {
+			said = said.With("nearest", u.Nearest)
+		}
+		said.Warn("this variable is no setting; see serve --help")
 	}
 	build := readBuild()
 	p := process.Process{

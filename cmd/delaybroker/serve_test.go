@@ -122,7 +122,7 @@ func TestServeVerifies(t *testing.T) {
 	if !strings.Contains(got, want) {
 		t.Errorf("durability: got %q, want %q", got, want)
 	}
-	got, want = fmt.Sprint(r.log.await(t, "durability is weak")["what"]), "1 replica of DELAY_1s"
+	got, want = fmt.Sprint(r.log.await(t, "durability is weak")["what"]), "1 replica of all "
 	if !strings.Contains(got, want) {
 		t.Errorf("weak: got %q, want %q", got, want)
 	}
@@ -136,7 +136,10 @@ func TestServeWaitsForNATS(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "create")
 	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
 	r := start(t)
-	r.log.await(t, "cannot connect to NATS; trying on")
+	said := r.log.await(t, "cannot connect to NATS; trying on")
+	if got, want := said["servers"], fmt.Sprintf("nats://127.0.0.1:%d", port); got != want {
+		t.Errorf("servers: got %v, want %v", got, want)
+	}
 	wantProbe(t, httpAddr, "/healthz", 200)
 	wantProbe(t, httpAddr, "/readyz", 503)
 

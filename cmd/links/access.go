@@ -19,6 +19,22 @@ type Access struct {
 	Login   string // the settings to correct if the server refuses the user; empty for those of NATS
 }
 
+// servers are where it leads, for the log: without credentials.
+func (a Access) servers() string {
+	var all []string
+	for one := range strings.SplitSeq(a.URL, ",") {
+		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		server, err := inspect.WithoutUser(one)
+		if err != nil {
+			server = "(no URL)"
+		}
+		all = append(all, server)
+	}
+	return strings.Join(all, ",")
+}
+
 // At returns the access to another server as the same user.
 func (a Access) At(url string, more []nats.Option) Access {
 	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}

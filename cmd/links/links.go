@@ -85,6 +85,7 @@ func (d Dialer) options(name string) []nats.Option {
 	log := d.Log.With("link", name)
 	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
 	const unreachable = "cannot connect to NATS; trying on"
+	servers := d.For(name).servers()
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
@@ -101,7 +102,7 @@ func (d Dialer) options(name string) []nats.Option {
 			}
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			rare.Log(slog.LevelWarn, unreachable, "err", err)
+			rare.Log(slog.LevelWarn, unreachable, "servers", servers, "err", err)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			rare.Reset(unreachable)

@@ -117,6 +117,9 @@ func TestReadFileProblems(t *testing.T) {
 			t.Errorf("%q: got %v, want ErrFile", text, err)
 			continue
 		}
+		if strings.Contains(err.Error(), "what it replaced is gone") {
+			t.Errorf("%q: got %q: nothing is set yet", text, err)
+		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q: got %q, want %q in it", text, err, part)

@@ -104,11 +104,12 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 // judge finds what a broker would not understand. A schedule whose last round has been is none of it.
 func (r *reader) judge(s Schedule) {
 	s.Last = time.Time{}
-	e := s.entry(r.policy, "judge", r.now)
-	switch {
-	case e.Problem != nil:
-		r.refuse(s.Line, "%s: %s", s.Name, e.Problem.Sentence)
-	case e.Kind != message.SetEntry:
+	in := s.incoming(r.policy, "judge", r.now)
+	if _, problem := r.policy.Parse(in); problem != nil { // ParseTimer would say what it has replaced, and it is not set
+		r.refuse(s.Line, "%s: %s", s.Name, problem.Sentence)
+		return
+	}
+	if e := r.policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
 		r.refuse(s.Line, "%s: leave out the headers that the broker writes", s.Name)
 	}
 }
@@ -125,18 +126,18 @@ func (s Schedule) header(set string, first time.Time) message.Header {
 	return h
 }
 
-// entry is what a broker would read, if it were set now.
-func (s Schedule) entry(policy message.Policy, set string, now time.Time) message.Entry {
-	return policy.ParseTimer(message.Incoming{
+// incoming is what a broker would read, if it were set now.
+func (s Schedule) incoming(policy message.Policy, set string, now time.Time) message.Incoming {
+	return message.Incoming{
 		Stream: policy.Names.TimersStream(), Sequence: 1, At: now, Subject: policy.Names.Timer(s.Name, s.Target),
 		Header: s.header(set, s.First), Data: s.Body,
-	})
+	}
 }
 
 // request is what a broker reads of a schedule that was judged.
 func (s Schedule) request(set string, policy message.Policy, now time.Time) message.Request {
 	s.Last = time.Time{}
-	return s.entry(policy, set, now).Request
+	return policy.ParseTimer(s.incoming(policy, set, now)).Request
 }
 
 // over reports whether no round is left.

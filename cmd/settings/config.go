@@ -55,7 +55,7 @@ func (s settings) config(p *problems) Config {
 	c.Broker = s.brokerConfig(p, from, c.Embedded != nil)
 	if s.HTTPAddr != "off" {
 		c.HTTPAddr = s.HTTPAddr
-		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
+		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
 	}
 	c.Page = s.pageAccess(p)
 	c.Log.Format = p.oneOf("DELAY_LOG_FORMAT", s.LogFormat, "auto", "text", "json")

@@ -232,6 +232,8 @@ func TestProblemInWords(t *testing.T) {
 		{"DELAY_SECRET", "short",
 			`DELAY_SECRET: number 1 of 1 has 5 bytes; want at least 16: take the output of openssl rand -hex 16`},
 		{"DELAY_MAX_PENDING", "0", `DELAY_MAX_PENDING="0": want a whole number from 1, or none`},
+		{"DELAY_HTTP_ADDR", "127.0.0.1:99999", `DELAY_HTTP_ADDR="127.0.0.1:99999": want host:port,` +
+			` such as 127.0.0.1:8422 or :8422, with a port from 0 to 65535`},
 		{"DELAY_DELIVER", "maybe", `DELAY_DELIVER="maybe": delivery mode "maybe": want auto, stream, core or request`},
 		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},
 	} {

@@ -24,7 +24,7 @@ var bcrypted = regexp.MustCompile(`^\$2[abxy]\$\d{2}\$`)
 func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 	c := &embedded.Config{Dir: s.EmbeddedDir, User: s.EmbeddedUser, Password: s.EmbeddedPassword, File: s.EmbeddedConfig}
 	s.refuseExternal(p)
-	c.Host, c.Port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen)
+	c.Host, c.Port = p.address("DELAY_EMBEDDED_LISTEN", s.EmbeddedListen, "127.0.0.1:4222")
 	if s.EmbeddedSync == "always" {
 		c.SyncAlways = true
 	} else {

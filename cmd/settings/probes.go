@@ -21,7 +21,7 @@ func ReadProbes() (url string, err error) {
 	if s.HTTPAddr == "off" {
 		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "there is nobody to ask")
 	} else {
-		p.address("DELAY_HTTP_ADDR", s.HTTPAddr)
+		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
 	}
 	return probesAt(s.HTTPAddr), p.err()
 }

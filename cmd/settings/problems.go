@@ -166,14 +166,15 @@ func (p *problems) oneOf(name, value string, allowed ...string) string {
 	return value
 }
 
-// address checks host:port. The host may be empty (every interface) and the port 0 (any that is free).
-func (p *problems) address(name, value string) (host string, port int) {
+// address checks host:port, of which the example is one. The host may be empty (every interface) and the port 0 (any
+// that is free).
+func (p *problems) address(name, value, example string) (host string, port int) {
 	host, text, err := net.SplitHostPort(value)
 	if err == nil {
 		port, err = strconv.Atoi(text)
 	}
 	if err != nil || port < 0 || port > 65535 {
-		p.refuse(name, value, "want host:port, such as 127.0.0.1:8422 or :8422")
+		p.refuse(name, value, "want host:port, such as %s, with a port from 0 to 65535", example)
 	}
 	return host, port
 }
