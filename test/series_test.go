@@ -42,8 +42,8 @@ func (in *inbox) rounds(t *testing.T, series uint64, since time.Time, want ...ti
 	}
 }
 
-// TestRoundsAskOnce: a round asks JetStream once what is true of its timer, when its marker is due. JetStream answers such
-// questions one after the other, of all clients, and all rounds of a minute may be due at once.
+// TestRoundsAskOnce: a round asks JetStream once what is true of its timer, when its marker is due. JetStream answers
+// such questions one after the other, of all clients, and all rounds of a minute may be due at once.
 func TestRoundsAskOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

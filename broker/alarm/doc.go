@@ -33,9 +33,9 @@
 //   - What was put over a firing by who expects nothing changes nothing for the firing (Stream.Look).
 //   - Entries are removed from the oldest to the last, each after the answer for the one before; the firings of others
 //     stay.
-//   - All rounds of a minute may be due at once, so each question less counts: one tells of a round that is due what its
-//     entry says and that nothing is left before it (LookAtRound), it goes alone then, and what its marker would remove
-//     is left to the round before.
+//   - All rounds of a minute may be due at once, so each question less counts. One tells what the entry of a round says
+//     and that nothing is left before it (LookAtRound); then the entry goes alone. What its marker would remove is left
+//     to the round before.
 //   - Where somebody may ask what became of a timer, that is stored before its entries are removed. If it cannot be,
 //     they are removed all the same.
 //   - A pass of the sweep takes about a hundredth of the time, and has a bounded number of alarms in memory.

@@ -146,8 +146,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestLookAtRound: a round whose entry is the first of its subject is seen with one question, which tells that nothing is
-// left before it; whatever stands over it. Of any other it sees what Look does.
+// TestLookAtRound: a round whose entry is the first of its subject is seen with one question, which tells that nothing
+// is left before it; whatever stands over it. Of any other it sees what Look does.
 func TestLookAtRound(t *testing.T) {
 	t.Parallel()
 	for words, alone := range map[string]bool{ // of the entry that is called own
