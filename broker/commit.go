@@ -49,8 +49,9 @@ func (w *worker) committed(a commitAnswer, local time.Time) {
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
 // drain ends the work on a lane so that a successor repeats nothing. Reading has stopped; drain waits for the answers
-// that are outstanding, commits, waits for the commit, and removes the messages that arrived out of order above the
-// cursor. Only then may the lease go. Together that takes no longer than the grace period.
+// that are outstanding and for the removal of timers that have arrived, commits, waits for the commit, and removes the
+// messages that arrived out of order above the cursor. Only then may the lease go. Together that takes no longer than
+// the grace period.
 func (w *worker) drain() error {
 	w.stopped.Store(true)
 	w.shared.deliver.Recall(w)
@@ -58,9 +59,13 @@ func (w *worker) drain() error {
 	defer cancel()
 	answers := time.NewTimer(conf.AnswersWithin(w.shared.grace))
 	defer answers.Stop()
+	again := time.NewTicker(settleEvery)
+	defer again.Stop()
 	late := false
-	for (w.flights.underway > 0 || w.commits.running) && !late {
+	for (w.flights.underway > 0 || w.commits.running || len(w.timers.settling) > 0) && !late {
 		select {
+		case <-again.C:
+			w.settle()
 		case <-w.lease.Beats():
 		case <-w.mail.Bell():
 			w.takeMail(time.Now())
@@ -71,7 +76,8 @@ func (w *worker) drain() error {
 	}
 	var err error
 	if late {
-		err = fmt.Errorf("%w: %d publishes of %s outstanding", ErrGrace, w.flights.underway, w.lane.Stream)
+		err = fmt.Errorf("%w: of %s, %d publishes are not answered, and %d timers not removed", ErrGrace,
+			w.lane.Stream, w.flights.underway, len(w.timers.settling))
 	}
 	return errors.Join(err, w.lastCommit(ctx))
 }

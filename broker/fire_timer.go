@@ -18,6 +18,8 @@ const (
 	// loadShare is the part of its memory, one in so many, that a lane takes for bodies that are read when they are due:
 	// thousands of markers may be due at once.
 	loadShare = 4
+	// settleEvery is how soon a stop tries again to remove the entries of what has arrived.
+	settleEvery = 100 * time.Millisecond
 )
 
 // timerEvent is the answer to a step of a timer.
@@ -241,6 +243,9 @@ func (e examined) takeIn(w *worker, m moment) {
 // comes first.
 func (w *worker) remove(f *flight) {
 	t := w.timers
+	if f.timer.Again() {
+		t.settling[f] = true
+	}
 	if t.stream.Tells(f.timer) {
 		w.publish(t.stream.Name(), t.stream.Over(f.timer, f.request), func(a storeAnswer) { w.mail.Put(told{f, a}) })
 		return
@@ -254,7 +259,19 @@ func (e told) takeIn(w *worker, m moment) {
 	if s.Kind == alarm.Remove {
 		w.leftOut(e.flight)
 	}
+	if !e.flight.timer.Again() {
+		delete(w.timers.settling, e.flight)
+	}
 	w.apply(e.flight, timerStep(m, e.flight, s), m)
+}
+
+// settle removes the entries of those that have arrived, where that has failed and would be tried again later.
+func (w *worker) settle() {
+	for f := range w.timers.settling {
+		if w.flights.takeOff(f) {
+			w.remove(f)
+		}
+	}
 }
 
 // removeOn removes entries, of some timers at once.

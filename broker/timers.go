@@ -26,11 +26,15 @@ type timers struct {
 	looking, removing   int // questions to JetStream underway
 	unlooked, unremoved []*flight
 
+	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
+
 	sweep alarm.Sweep
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
-	t := &timers{stream: s, mine: make(map[*flight]uint64), began: time.Now()}
+	t := &timers{
+		stream: s, mine: make(map[*flight]uint64), settling: make(map[*flight]bool), began: time.Now(),
+	}
 	if lane {
 		t.latest = make(map[string]*flight)
 	}
@@ -97,6 +101,7 @@ func (w *worker) endTimer(f *flight) {
 		t.stream.Release(generation, f)
 		delete(t.mine, f)
 	}
+	delete(t.settling, f)
 	if t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)
 	}

@@ -38,8 +38,9 @@ type Alarm struct {
 
 	Removal
 
-	behind time.Time // local; since when the stream is said to end before the generation; zero when it is not
-	batch  *Batch    // of the sweep that has found it; nil if a lane has it
+	arrived bool      // elsewhere than in a level
+	behind  time.Time // local; since when the stream is said to end before the generation; zero when it is not
+	batch   *Batch    // of the sweep that has found it; nil if a lane has it
 }
 
 // Removal is what is to be done to a subject once its timer is settled.
@@ -166,9 +167,12 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	if a.ends == goesOn {
 		a.What = "" // there is no end to tell of
 	}
-	a.Stage = Settled
+	a.Stage, a.arrived = Settled, true
 	return true
 }
+
+// Again reports whether it has arrived, and whoever finds its entries would send it again.
+func (a *Alarm) Again() bool { return a.arrived && !a.Keep }
 
 // Swept reports whether only a sweep has found it.
 func (a *Alarm) Swept() bool { return a.batch != nil }

@@ -127,13 +127,13 @@ func TestArrivedEntry(t *testing.T) {
 			Alarm{Generation: 7, Stage: Doubt}},
 		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
 		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
-			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, What: message.OutcomeDead}}},
+			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: message.OutcomeDead}}},
 		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
-			Alarm{Stage: Settled, Removal: Removal{Entry: 9, What: message.OutcomeDelivered}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDelivered}}},
 		{"refused", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, RetryLane,
-			Alarm{Stage: Settled, Removal: Removal{Entry: 9, What: message.OutcomeRetrying}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeRetrying}}},
 		{"a dead letter", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, DeadLetters,
-			Alarm{Stage: Settled, Removal: Removal{Entry: 9, What: message.OutcomeDead}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: message.OutcomeDead}}},
 	} {
 		got := tt.alarm
 		if remove := got.Arrived(tt.at); got != tt.want || remove != (tt.want.Stage == Settled) {

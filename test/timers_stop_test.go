@@ -1,0 +1,83 @@
+package test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker"
+	"delaybroker/test/natstest"
+)
+
+// TestCleanStopSettlesTimers: a timer that was delivered is not sent again after a clean stop, although its entries
+// could not be removed until just before the end. If they cannot be removed at all, the stop says so.
+func TestCleanStopSettlesTimers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		headers []string
+		refused time.Duration // after the stop began
+		end     error
+	}{
+		"once":      {[]string{"Delay-For", "2s"}, time.Second, nil},
+		"recurring": {[]string{"Delay-Every", "1h", "Delay-For", "2s"}, time.Second, nil},
+		"never":     {[]string{"Delay-For", "2s"}, time.Minute, broker.ErrGrace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				cfg := timersOn(t)
+				refusing := refuseRemovals(t, s, &cfg)
+				b := startBroker(t, s, cfg)
+				c := newClient(t, s)
+				in := c.subscribe("orders.>")
+				c.publish("delaytimer.k.orders.x", "body", tt.headers...)
+				time.Sleep(1500 * time.Millisecond)
+				refusing.Store(true)
+				time.Sleep(700 * time.Millisecond) // it is delivered
+				time.AfterFunc(tt.refused, func() { refusing.Store(false) })
+				b.ended = true
+				b.cancel()
+				if err := <-b.done; !errors.Is(err, tt.end) {
+					t.Errorf("the stop ends with %v, want %v", err, tt.end)
+				}
+				b.close()
+				if tt.end != nil {
+					return
+				}
+				startBroker(t, s, cfg)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if n := len(in.all()); n != 1 {
+					t.Errorf("it came %d times, want once", n)
+				}
+			})
+		})
+	}
+}
+
+// refuseRemovals has JetStream refuse to remove single messages while the result is true. A test in which it refuses
+// none fails.
+func refuseRemovals(t *testing.T, s *natstest.Server, cfg *broker.Config) *atomic.Bool {
+	t.Helper()
+	refusing, refused := new(atomic.Bool), new(atomic.Int64)
+	proxy(t, s, func(question string, m *nats.Msg) bool {
+		if !refusing.Load() || !strings.HasPrefix(question, "STREAM.MSG.DELETE.") {
+			return false
+		}
+		refused.Add(1)
+		_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
+		return true
+	})
+	t.Cleanup(func() {
+		if refused.Load() == 0 {
+			t.Error("no removal was refused")
+		}
+	})
+	cfg.APIPrefix = "X.API"
+	return refusing
+}
