@@ -92,6 +92,8 @@ func (o Op) again(was state) bool {
 		return false
 	case o.Kind == Pause:
 		return was.paused && !was.wild && o.Sequence == was.last
+	case o.Kind == Move: // a resumption of what is not paused; a move has a sequence of its own
+		return was.pending && !was.paused && !was.wild && o.Sequence == was.last
 	case o.Kind != Cancel || o.Sequence != 0:
 		return false
 	}

@@ -74,6 +74,12 @@ func TestExplainSeries(t *testing.T) {
 		"resumed, and nothing comes": {[]Op{
 			every(0, 1, 0), first, paused, op(Move, 2, 3, 14, 15),
 		}, false},
+		"resumed, and was not paused": {[]Op{
+			every(0, 1, 0), op(Move, Standing, 1, 2, 3), first, second, third,
+		}, true},
+		"resumed, and is told of the pause": {[]Op{
+			every(0, 1, 0), first, paused, op(Move, 2, 2, 14, 15), round(2, 2, 15, 20), round(3, 4, 20, 30),
+		}, false},
 		"another table of a pause": {[]Op{
 			every(0, 1, 0), first, paused, op(Retime, 2, 3, 14, 15),
 		}, true},
