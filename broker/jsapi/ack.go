@@ -23,7 +23,8 @@ const (
 	codeAccountFull = 10002 // resource limits exceeded for account
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available
-	codeStorageFull = 10047 // insufficient storage resources available
+
+	CodeStorageFull = 10047 // insufficient storage resources available
 )
 
 // Ack is the answer of a stream, or of the server in its place, to a publish.
@@ -48,7 +49,7 @@ func (a Ack) Final() bool { return a.Refused() && a.Code != CodeInFlight && a.Co
 // reason.
 func (a Ack) NoRoom() bool {
 	switch a.Code {
-	case codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
+	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
 		return true
 	}
 	return false

@@ -18,9 +18,6 @@ import (
 // does not answer and forgets the question, so it is useless to wait longer.
 const stepTimeout = 5 * time.Second
 
-// codeStorageFull is JetStream's refusal of a stream that reserves more than there is.
-const codeStorageFull = 10047
-
 // Streams is the part of JetStream that provisioning needs.
 type Streams interface {
 	Conn() *nats.Conn
@@ -264,7 +261,7 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 // withReserve says which setting asks for the room that the server does not have: a stream reserves its bound in bytes.
 func withReserve(err error, kind Kind, bytes int64) error {
 	refused, ours := errors.AsType[*jetstream.APIError](err)
-	if !ours || refused.ErrorCode != codeStorageFull || bytes <= 0 {
+	if !ours || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
 		return err
 	}
 	name, those := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
