@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"time"
 
 	"delaybroker/broker/figures"
 	"delaybroker/broker/layout"
@@ -21,7 +20,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	var all []string
 	for _, p := range f.lanes.Paused {
-		all = append(all, fmt.Sprintf("%s since %s", p.Pattern, Moment(p.Since.Truncate(time.Second))))
+		all = append(all, fmt.Sprintf("%s since %s", p.Pattern, Second(p.Since)))
 	}
 	waiting := uint64(0)
 	for _, l := range f.lanes.Lanes {

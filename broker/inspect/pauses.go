@@ -46,7 +46,7 @@ type Pause struct {
 // words say how far it is.
 func (p Pause) words() string {
 	if p.State == pause.Paused {
-		return fmt.Sprintf("is paused since %s (%s)", Moment(p.Since.Truncate(time.Second)), p.Pattern)
+		return fmt.Sprintf("is paused since %s (%s)", Second(p.Since), p.Pattern)
 	}
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }

@@ -33,6 +33,9 @@ func Seconds(seconds float64) string {
 // Moment is a time for people.
 func Moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
+// Second is a time for people, to the second.
+func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }
+
 // Printable is what a stranger wrote, in one line, at most so many characters, and with nothing that a terminal would
 // act on.
 func Printable(s string, most int) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -128,7 +127,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Least: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
 	for _, p := range all {
-		t.Add(p.Pattern, string(p.State), inspect.Moment(p.Since.Truncate(time.Second)), *p.Waiting)
+		t.Add(p.Pattern, string(p.State), inspect.Second(p.Since), *p.Waiting)
 	}
 	t.Print()
 	return nil
@@ -137,7 +136,7 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 // sayPaused names what is paused below a table.
 func (a *app) sayPaused(all []inspect.Pause) error {
 	for _, p := range all {
-		said := "paused since " + inspect.Moment(p.Since.Truncate(time.Second))
+		said := "paused since " + inspect.Second(p.Since)
 		if p.State != pause.Paused {
 			said = "being resumed"
 		}
