@@ -18,15 +18,24 @@ func controlsSeries(c *client) *controlled {
 	return all
 }
 
+// everyHour is a broker with a series that has just been set.
+func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
+	c *controlled, in *inbox, start time.Time, generation uint64,
+) {
+	t.Helper()
+	startBroker(t, s, timersOn(t))
+	c = controlsSeries(newClient(t, s))
+	in = c.subscribe("orders.>")
+	start = time.Now()
+	headers = append([]string{"Delay-Every", "1h"}, headers...)
+	return c, in, start, c.publish("delaytimer.k.orders.x", "body", headers...).Sequence
+}
+
 // TestSeriesIsMoved: a move moves one round. The next is due by the table, and so are those that follow.
 func TestSeriesIsMoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
-		c := controlsSeries(newClient(t, s))
-		in := c.subscribe("orders.>")
-		start := time.Now()
-		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h", "X-Mine", "yes").Sequence
+		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
 		time.Sleep(90 * time.Minute)
 		second := c.last("delaytimer.k.orders.x").Sequence
 		w := wish(timer.Move, "k", second)
@@ -117,11 +126,7 @@ func TestSeriesIsPaused(t *testing.T) {
 func TestSeriesGetsAnotherTable(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
-		c := controlsSeries(newClient(t, s))
-		in := c.subscribe("orders.>")
-		start := time.Now()
-		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		c, in, start, g := everyHour(t, s)
 		time.Sleep(90 * time.Minute)
 		table, err := timetable.Parse(timetable.Words{Every: "25m"})
 		if err != nil {

@@ -16,11 +16,7 @@ import (
 func TestPausedSeriesIsNotMoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
-		c := controlsSeries(newClient(t, s))
-		in := c.subscribe("orders.>")
-		start := time.Now()
-		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		c, in, start, g := everyHour(t, s)
 		time.Sleep(10 * time.Minute)
 		paused := c.do(wish(timer.Pause, "k", 0))
 		for name, set := range map[string]func(*control.Wish){
@@ -55,11 +51,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 func TestResumeLeavesWhatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		startBroker(t, s, timersOn(t))
-		c := controlsSeries(newClient(t, s))
-		in := c.subscribe("orders.>")
-		start := time.Now()
-		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
+		c, in, start, g := everyHour(t, s)
 		time.Sleep(10 * time.Minute)
 		w := wish(timer.Move, "k", g)
 		w.For = "40m"
