@@ -475,7 +475,7 @@ func TestNothingOfOldLeader(t *testing.T) {
 		startBroker(t, s, timersOn(t))
 		c := controls(newClient(t, s))
 		var follow atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
 				return false
 			}
@@ -483,7 +483,7 @@ func TestNothingOfOldLeader(t *testing.T) {
 				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
 			return true
 		})
-		c.timers.API.API = "X.API"
+		c.timers.API.API = natstest.ProxyAPI
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, control.ErrLeader) {

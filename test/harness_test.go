@@ -25,38 +25,34 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// proxy passes JetStream API requests on to the server, except those that take answers itself. A broker with the API
-// prefix "X.API" sends its requests here.
-func proxy(t *testing.T, s *natstest.Server, take func(question string, m *nats.Msg) bool) {
-	t.Helper()
-	api := s.Connect(nats.Name("api"))
-	if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-		question := strings.TrimPrefix(m.Subject, "X.API.")
-		if !take(question, m) {
-			_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header,
-				Data: m.Data})
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	natstest.Flush(t, api) // or the first request may find nobody
-}
-
 // mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
 // test in which there is none fails.
 func mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
 	t.Helper()
-	silent, unanswered := new(atomic.Bool), new(atomic.Int64)
-	proxy(t, s, func(question string, _ *nats.Msg) bool {
-		return silent.Load() && strings.HasPrefix(question, begins) && unanswered.Add(1) > 0
+	return meddle(t, s, cfg, begins, func(*nats.Msg) {})
+}
+
+// meddle is mute with an answer to those requests.
+func meddle(
+	t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, answer func(m *nats.Msg),
+) *atomic.Bool {
+	t.Helper()
+	on, met := new(atomic.Bool), new(atomic.Int64)
+	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		if !on.Load() || !strings.HasPrefix(question, begins) {
+			return false
+		}
+		met.Add(1)
+		answer(m)
+		return true
 	})
 	t.Cleanup(func() {
-		if unanswered.Load() == 0 {
-			t.Errorf("no request that begins with %s went unanswered", begins)
+		if met.Load() == 0 {
+			t.Errorf("there was no request that begins with %s", begins)
 		}
 	})
-	cfg.APIPrefix = "X.API"
-	return silent
+	cfg.APIPrefix = natstest.ProxyAPI
+	return on
 }
 
 // instance is a running broker.

@@ -19,7 +19,7 @@ func TestCommitOfAnOldLook(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := newClient(t, s)
 		var armed atomic.Bool
-		proxy(t, s, func(question string, m *nats.Msg) bool {
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			if question != "STREAM.MSG.GET.DELAY_10s" || !armed.CompareAndSwap(true, false) {
 				return false
 			}
@@ -47,7 +47,7 @@ func TestCommitOfAnOldLook(t *testing.T) {
 			}()
 			return true
 		})
-		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
+		startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: natstest.ProxyAPI})
 		in := c.subscribe("orders.>")
 		c.many("delay.10s.orders.old", 50)
 		time.Sleep(9 * time.Second)

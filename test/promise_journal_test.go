@@ -472,14 +472,14 @@ func TestJournalDelaysNoStart(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				api := s.Connect(nats.Name("list"))
 				hidden := false
-				proxy(t, s, func(question string, m *nats.Msg) bool {
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 					if question != "STREAM.LIST" || !hidden {
 						return question == tt.silent
 					}
 					go func() { _ = m.Respond(withoutLeader(t, api, m.Data, journalStream)) }()
 					return true
 				})
-				cfg := broker.Config{Ladder: ladder(t, "1s 5s"), APIPrefix: "X.API"}
+				cfg := broker.Config{Ladder: ladder(t, "1s 5s"), APIPrefix: natstest.ProxyAPI}
 				if tt.silent == "" {
 					cfg.Journal = time.Hour
 				}

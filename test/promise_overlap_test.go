@@ -16,16 +16,25 @@ import (
 func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, by time.Duration) {
 	t.Helper()
 	late := s.Connect(nats.Name("late"))
-	proxy(t, s, func(question string, m *nats.Msg) bool {
+	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 		if !strings.HasPrefix(question, begins) {
 			return false
 		}
-		time.AfterFunc(by, func() {
-			_ = late.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
-		})
+		time.AfterFunc(by, func() { natstest.PassOn(late, question, m) })
 		return true
 	})
-	cfg.APIPrefix = "X.API"
+	cfg.APIPrefix = natstest.ProxyAPI
+}
+
+// numberToEach publishes a number to each of some targets, and waits a millisecond.
+func (c *client) numberToEach(n int, targets ...string) {
+	c.t.Helper()
+	for _, target := range targets {
+		if err := c.nc.Publish("delay.1s."+target, fmt.Appendf(nil, "%06d", n)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Millisecond)
 }
 
 // TestOverlappingPausesKeepTheOrder: two pauses that match the same target are resumed while a third drains, and the
@@ -45,15 +54,11 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 		}
 		const count = 600
 		for n := range count { // each lies between two of another pause
-			for _, target := range []string{"shop.mail", "other.x", "first.x"} {
-				if target == "first.x" && n >= 100 {
-					break
-				}
-				if err := c.nc.Publish("delay.1s."+target, fmt.Appendf(nil, "%06d", n)); err != nil {
-					t.Fatal(err)
-				}
+			targets := []string{"shop.mail", "other.x", "first.x"}
+			if n >= 100 {
+				targets = targets[:2]
 			}
-			time.Sleep(time.Millisecond)
+			c.numberToEach(n, targets...)
 		}
 		time.Sleep(time.Minute)
 		mustResume(t, o, "first.>")
@@ -81,12 +86,7 @@ func TestResumedIsNotHeldUpByALongLane(t *testing.T) {
 		}
 		const count = 600
 		for n := range count {
-			for _, target := range []string{"shop.x", "other.x"} {
-				if err := c.nc.Publish("delay.1s."+target, fmt.Appendf(nil, "%06d", n)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Millisecond)
+			c.numberToEach(n, "shop.x", "other.x")
 		}
 		c.publish("delay.1s.mail.x", "000000")
 		time.Sleep(time.Minute)

@@ -23,7 +23,7 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 				var past []byte   // an older answer of the leader
 				var until time.Time
 				lies := 0
-				proxy(t, s, func(question string, m *nats.Msg) bool {
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 					mu.Lock()
 					defer mu.Unlock()
 					if question != "STREAM.INFO.DELAY_10s" || !time.Now().Before(until) {
@@ -33,7 +33,7 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 					_ = m.Respond(past)
 					return true
 				})
-				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"})
+				startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: natstest.ProxyAPI})
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
 				for i := range 100 {

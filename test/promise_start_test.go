@@ -22,11 +22,11 @@ func TestStartWithoutALeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: "X.API"}
+				cfg := broker.Config{Ladder: ladder(t, "1s 10s 1m"), APIPrefix: natstest.ProxyAPI}
 				start := time.Now()
 				var hidden bool
 				api := s.Connect(nats.Name("list"))
-				proxy(t, s, func(question string, m *nats.Msg) bool {
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 					if question != "STREAM.LIST" || !hidden || time.Since(start) >= tt.away {
 						return false
 					}

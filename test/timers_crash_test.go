@@ -202,11 +202,11 @@ func TestTimerDeliveredAndNotRemoved(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				var passes atomic.Int64
 				passes.Store(1 << 60) // of the cursor, too
-				proxy(t, s, func(question string, m *nats.Msg) bool {
+				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 					return strings.HasPrefix(question, "STREAM.MSG.DELETE.DELAY_TIMERS") && passes.Add(-1) < 0
 				})
 				cfg := timersOn(t)
-				cfg.APIPrefix = "X.API"
+				cfg.APIPrefix = natstest.ProxyAPI
 				tt.change(&cfg)
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)

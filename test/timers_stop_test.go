@@ -2,8 +2,6 @@ package test
 
 import (
 	"errors"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +29,9 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				cfg := timersOn(t)
-				refusing := refuseRemovals(t, s, &cfg)
+				refusing := meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
+					_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
+				})
 				b := startBroker(t, s, cfg)
 				c := newClient(t, s)
 				in := c.subscribe("orders.>")
@@ -58,26 +58,4 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			})
 		})
 	}
-}
-
-// refuseRemovals has JetStream refuse to remove single messages while the result is true. A test in which it refuses
-// none fails.
-func refuseRemovals(t *testing.T, s *natstest.Server, cfg *broker.Config) *atomic.Bool {
-	t.Helper()
-	refusing, refused := new(atomic.Bool), new(atomic.Int64)
-	proxy(t, s, func(question string, m *nats.Msg) bool {
-		if !refusing.Load() || !strings.HasPrefix(question, "STREAM.MSG.DELETE.") {
-			return false
-		}
-		refused.Add(1)
-		_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
-		return true
-	})
-	t.Cleanup(func() {
-		if refused.Load() == 0 {
-			t.Error("no removal was refused")
-		}
-	})
-	cfg.APIPrefix = "X.API"
-	return refusing
 }

@@ -115,17 +115,8 @@ func (sc *scene) fill() {
 // proxy stands before the JetStream API, and leaves to take what it answers itself.
 func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	sc.t.Helper()
-	sc.cfg.APIPrefix = "X.API"
-	api := sc.server.Connect()
-	if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-		question := strings.TrimPrefix(m.Subject, "X.API.")
-		if !take(question, m) {
-			_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
-		}
-	}); err != nil {
-		sc.t.Fatal(err)
-	}
-	natstest.Flush(sc.t, api) // or the first question may find nobody
+	sc.cfg.APIPrefix = natstest.ProxyAPI
+	natstest.Proxy(sc.t, sc.server, take)
 }
 
 // leaderless takes the leader from a stream, as far as one can tell from outside.

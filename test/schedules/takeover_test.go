@@ -150,18 +150,10 @@ func TestTakeOverInTrouble(t *testing.T) {
 			sc.plan("a", sc.at(10*time.Minute), "orders.a")
 			sc.plan("b", sc.at(10*time.Minute), "orders.b")
 		})
-		api := s.Connect(nats.Name("api"))
 		var meddle atomic.Pointer[func(question string) (pass bool)]
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
-		if _, err := api.Subscribe("X.API.>", func(m *nats.Msg) {
-			question := strings.TrimPrefix(m.Subject, "X.API.")
-			if pass := *meddle.Load(); pass(question) {
-				_ = api.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		through := func(o *dialect.TakeOver) { o.API.API = "X.API" }
+		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
+		through := func(o *dialect.TakeOver) { o.API.API = natstest.ProxyAPI }
 		// It is interrupted before it deletes.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {

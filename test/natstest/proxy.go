@@ -1,0 +1,32 @@
+package natstest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ProxyAPI is the API prefix of who sends its JetStream requests to a Proxy.
+const ProxyAPI = "X.API"
+
+// Proxy passes JetStream API requests on to the server, except those that take answers itself.
+func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool) {
+	t.Helper()
+	api := s.Connect(nats.Name("api"))
+	if _, err := api.Subscribe(ProxyAPI+".>", func(m *nats.Msg) {
+		question := strings.TrimPrefix(m.Subject, ProxyAPI+".")
+		if !take(question, m) {
+			PassOn(api, question, m)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	Flush(t, api) // or the first request may find nobody
+}
+
+// PassOn asks the server's JetStream in the name of who sent a request to a Proxy. On a connection that is closed by
+// now, nobody waits for the answer.
+func PassOn(nc *nats.Conn, question string, m *nats.Msg) {
+	_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+}
