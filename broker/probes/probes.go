@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,10 +33,10 @@ type Engine interface {
 
 // Source is what the answers are made of.
 type Source struct {
-	Engine    Engine
-	Connected func() map[string]bool // by link
-	Storage   func() []inspect.Check // of the embedded server; nil without one
-	Stopping  <-chan struct{}        // closed when a stop was asked for
+	Engine   Engine
+	Down     func() map[string]string // the links that are not connected, each with the reason
+	Storage  func() []inspect.Check   // of the embedded server; nil without one
+	Stopping <-chan struct{}          // closed when a stop was asked for
 	// Durability is what an acknowledgement means, once that is known.
 	Durability *atomic.Pointer[string]
 	// Traces says how many spans were sent and dropped; nil where none are made.
@@ -114,14 +115,15 @@ func (s Source) checkServing(status figures.Status) inspect.Check {
 }
 
 func (s Source) checkLinks() inspect.Check {
-	var down []string
-	for name, up := range s.Connected() {
-		if !up {
-			down = append(down, name)
-		}
+	links := make(map[string][]string) // by reason
+	for name, reason := range s.Down() {
+		links[reason] = append(links[reason], name)
 	}
-	slices.Sort(down)
-	return checkNone("nats", "not connected", down)
+	var down []string
+	for _, reason := range slices.Sorted(maps.Keys(links)) {
+		down = append(down, reason+": "+strings.Join(slices.Sorted(slices.Values(links[reason])), " "))
+	}
+	return inspect.Check{Name: "nats", OK: len(down) == 0, Detail: strings.Join(down, "; ")}
 }
 
 func (s Source) checkStarted() inspect.Check {

@@ -47,8 +47,8 @@ func good() (state, Source) {
 		}},
 	}
 	h := Source{
-		Connected: func() map[string]bool { return map[string]bool{"read": true, "control": true} },
-		Stopping:  make(chan struct{}), Durability: new(atomic.Pointer[string]),
+		Down:     func() map[string]string { return nil },
+		Stopping: make(chan struct{}), Durability: new(atomic.Pointer[string]),
 	}
 	return s, h
 }
@@ -74,7 +74,7 @@ func TestProbes(t *testing.T) {
 		{"not started", func(s *state, _ *Source) { s.ready = make(chan struct{}) }, 200, 503,
 			"started: not all lanes are read yet"},
 		{"disconnected", func(_ *state, h *Source) {
-			h.Connected = func() map[string]bool { return map[string]bool{"read": true, "control": false} }
+			h.Down = func() map[string]string { return map[string]string{"control": "not connected"} }
 		}, 200, 503, "nats: not connected: control"},
 		{"lane lost", func(s *state, _ *Source) { s.status.Lanes[1].Live = false }, 200, 503,
 			"lanes: not read at the moment: DELAY_5s"},

@@ -31,7 +31,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // every interface
 	r := start(t)
 	defer r.stop(t)
-	r.log.await(t, "cannot connect to NATS; trying on")
+	r.log.await(t, "cannot connect to NATS; retrying")
 	mustRunVerb(t, "", "healthcheck")
 	parts := []string{
 		"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet",

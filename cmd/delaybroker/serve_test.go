@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,7 +138,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "create")
 	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
 	r := start(t)
-	said := r.log.await(t, "cannot connect to NATS; trying on")
+	said := r.log.await(t, "cannot connect to NATS; retrying")
 	if got, want := said["servers"], fmt.Sprintf("nats://127.0.0.1:%d", port); got != want {
 		t.Errorf("servers: got %v, want %v", got, want)
 	}
@@ -155,12 +157,12 @@ func TestServeWaitsForNATS(t *testing.T) {
 func TestServeStopsWithoutNATS(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	r := start(t)
-	r.log.await(t, "cannot connect to NATS; trying on")
+	r.log.await(t, "cannot connect to NATS; retrying")
 	r.stop(t)
 }
 
-// nats.go gives up on credentials that are refused twice. A broker without connections must not live on.
-func TestServeEndsWithItsConnection(t *testing.T) {
+// Credentials that the server rejects at the start are a mistake in the settings.
+func TestServeEndsWithRejectedCredentials(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
 	externalEnv(t, s.ClientURL())
 	t.Setenv("NATS_TOKEN", "wr0ng")
@@ -174,6 +176,58 @@ func TestServeEndsWithItsConnection(t *testing.T) {
 	}
 	if strings.Contains(r.log.String(), "wr0ng") {
 		t.Errorf("got the token in the log:\n%s", r.log)
+	}
+}
+
+// A password is rotated on the server first. The broker reports the rejection, and goes on with the password that its
+// context has now.
+func TestServeOutlivesRotatedPassword(t *testing.T) {
+	options := server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Users: []*server.User{
+			{Username: "broker", Password: "0ld"}, {Username: "orders", Password: "orders"},
+		},
+	}
+	s := startServer(t, options)
+	context := func(password string) string {
+		return fmt.Sprintf(`{"url": %q, "user": "broker", "password": %q}`, s.ClientURL(), password)
+	}
+	httpAddr, path := natstest.FreeAddress(t), writeFile(t, "broker.json", context("0ld"))
+	externalEnv(t, "")
+	t.Setenv("NATS_CONTEXT", path)
+	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
+	r := start(t)
+	r.log.await(t, "ready")
+
+	now := options
+	now.Port, now.JetStream, now.StoreDir = s.Addr().(*net.TCPAddr).Port, true, filepath.Dir(s.StoreDir())
+	now.Users = []*server.User{{Username: "broker", Password: "n3w"}, options.Users[1]}
+	if err := s.ReloadOptions(&now); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		r.log.await(t, "NATS rejects the credentials of this link; retrying with the credentials read again")
+	}
+	wantProbe(t, httpAddr, "/healthz", 200)
+	t.Setenv("NATS_CONTEXT", "")
+	wantVerbError(t, 1, []string{
+		"nats: NATS rejects its credentials: nats: authorization violation: control deliver read write",
+	}, "healthcheck", "--ready")
+
+	if err := os.WriteFile(path, []byte(context("n3w")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		r.log.await(t, "reconnected to NATS")
+	}
+	nc, js := connect(t, "nats://orders:orders@"+s.Addr().String())
+	sub := subscribe(t, nc, "orders.expire")
+	publish(t, js, "delay.1s.orders.expire", "42")
+	wantMessage(t, sub, "42")
+	r.stop(t)
+	for _, secret := range []string{"0ld", "n3w"} {
+		if strings.Contains(r.log.String(), secret) {
+			t.Errorf("got the password %q in the log:\n%s", secret, r.log)
+		}
 	}
 }
 

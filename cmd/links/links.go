@@ -27,14 +27,22 @@ const (
 	reconnectWait   = 250 * time.Millisecond
 	reconnectJitter = 250 * time.Millisecond // so that brokers do not come back to a restarted server all at once
 
+	// maxBackoff bounds the wait between two logins that the server rejects, before the jitter. A corrected user works
+	// again after this time.
+	maxBackoff = 5 * time.Second
+
+	// loginPoll is how often a first connection is checked for rejected credentials.
+	loginPoll = 500 * time.Millisecond
+
 	// remindEvery is how often the log says that the first connection is still waited for.
 	remindEvery = 10 * time.Second
 )
 
 // A link is one of the broker's connections, by its purpose.
 type link struct {
-	name string
-	conn *nats.Conn
+	name  string
+	conn  *nats.Conn
+	login *login
 }
 
 // A Set is the connections read, write, deliver and control, in this order.
@@ -52,8 +60,7 @@ type Dialer struct {
 	Version string            // of this program
 	// Patient means that a server which is not there yet is waited for. The embedded one is there.
 	Patient bool
-	// Lost is called when a link is closed for good. The server does so after it refused our credentials twice; our own
-	// close calls it too.
+	// Lost is called when a link is closed for good. Our own close calls it too.
 	Lost func(error)
 	Log  *slog.Logger
 }
@@ -62,13 +69,13 @@ type Dialer struct {
 func (d Dialer) Dial() (Set, error) {
 	var all Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
-		access := d.For(name)
-		nc, err := nats.Connect(access.URL, append(d.options(name), access.Options...)...)
+		access, login := d.For(name), new(login)
+		nc, err := nats.Connect(access.URL, append(d.options(name, login), access.Options...)...)
 		if err != nil {
 			all.Close()
 			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
 		}
-		all = append(all, link{name, nc})
+		all = append(all, link{name, nc, login})
 	}
 	return all, nil
 }
@@ -81,16 +88,19 @@ func (d Dialer) For(name string) Access {
 	return d.Access
 }
 
-func (d Dialer) options(name string) []nats.Option {
+func (d Dialer) options(name string, login *login) []nats.Option {
 	log := d.Log.With("link", name)
 	rare := ratelog.New(log) // each link tries several times a second, and a right may be missing for every message
-	const unreachable = "cannot connect to NATS; trying on"
+	const (
+		unreachable = "cannot connect to NATS; retrying"
+		rejected    = "NATS rejects the credentials of this link; retrying with the credentials read again"
+	)
 	servers := d.For(name).servers()
 	options := []nats.Option{
 		nats.Name(fmt.Sprintf("delaybroker %s %s", d.Version, name)),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(reconnectWait),
-		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.CustomReconnectDelay(login.delay),
+		nats.IgnoreAuthErrorAbort(), // a rejected login is retried: somebody may be rotating a password
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(pingsMissed),
 		nats.FlusherTimeout(writeTimeout),
@@ -102,13 +112,21 @@ func (d Dialer) options(name string) []nats.Option {
 			}
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			login.reset()
 			rare.Log(slog.LevelWarn, unreachable, "servers", servers, "err", err)
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
+			login.reset()
 			rare.Reset(unreachable)
+			rare.Reset(rejected)
 			log.Info("reconnected to NATS", "server", inspect.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if isRejection(err) {
+				login.reject(err)
+				rare.Log(slog.LevelError, rejected, "servers", servers, "err", err)
+				return
+			}
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				rare.Log(slog.LevelError,
 					"NATS refuses the broker a right: grant it to the broker's user, and work goes on by itself",
@@ -146,6 +164,8 @@ func reason(nc *nats.Conn) error {
 
 // Await returns when all links are connected, or with the cause of ctx. Nothing may be sent before: nats.go keeps what
 // is sent before the first connection, whatever the size of its buffer, and does not know the server's limits yet.
+//
+// Credentials that the server rejects before the first connection end it: they are a mistake in the settings.
 func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, link := range l {
 		if err := link.await(ctx, log); err != nil {
@@ -160,6 +180,9 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 	defer l.conn.RemoveStatusListener(listener)
 	remind := time.NewTicker(remindEvery)
 	defer remind.Stop()
+	poll := time.NewTicker(loginPoll)
+	defer poll.Stop()
+	rejections := 0 // in a row
 	for changed := listener; !l.conn.IsConnected(); {
 		select {
 		case <-ctx.Done():
@@ -168,6 +191,14 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 			if !open { // the link is closed, and ctx will end
 				changed = nil
 			}
+		case <-poll.C: // nats.go calls no handler for a first login that is rejected
+			err := l.conn.LastError()
+			if rejections++; !isRejection(err) {
+				rejections = 0
+			}
+			if rejections > 1 {
+				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", l.name, err)
+			}
 		case <-remind.C:
 			log.Warn("waiting for NATS", "link", l.name, "err", l.conn.LastError())
 		}
@@ -175,13 +206,15 @@ func (l link) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Connected says of each link whether it is up.
-func (l Set) Connected() map[string]bool {
-	up := make(map[string]bool, len(l))
+// Down returns, by name, why each link that is not connected is not.
+func (l Set) Down() map[string]string {
+	down := make(map[string]string)
 	for _, link := range l {
-		up[link.name] = link.conn.IsConnected()
+		if !link.conn.IsConnected() {
+			down[link.name] = link.login.problem()
+		}
 	}
-	return up
+	return down
 }
 
 // Close closes every link, as the last use of them.

@@ -115,7 +115,7 @@ func serveOver(t *testing.T, to string, network *silence, down chan<- time.Time)
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
-		nc, err := nats.Connect(to, append(append(d.options(name), nats.ClosedHandler(nil)), more...)...)
+		nc, err := nats.Connect(to, append(append(d.options(name, new(login)), nats.ClosedHandler(nil)), more...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

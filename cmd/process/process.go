@@ -101,7 +101,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	var durability atomic.Pointer[string]
 	if listener != nil {
 		source := probes.Source{
-			Engine: b, Connected: set.Connected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Engine: b, Down: set.Down, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
 		life.show(web, source, p.page(b, dialer, source))
@@ -109,7 +109,10 @@ func (p Process) Run(parent context.Context) (err error) {
 	}
 
 	if err := set.Await(ctx, log); err != nil {
-		return life.failure()
+		if ctx.Err() != nil {
+			return life.failure()
+		}
+		return err
 	}
 	return life.run(b, func() {
 		p.announce(ctx, b, set.ForBroker().Control, addressOf(listener), &durability)

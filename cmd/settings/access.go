@@ -32,12 +32,15 @@ func (s settings) access(p *problems, from fromContext) links.Access {
 	case s.NATSUser == "" && s.NATSPassword != "":
 		p.refuseSecret(from.named("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
-		a.Options = append(a.Options, nats.Token(s.NATSUser)) // as the CLI does
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSUser })) // as the CLI does
 	case s.NATSUser != "":
-		a.Options = append(a.Options, nats.UserInfo(s.NATSUser, s.NATSPassword))
+		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
+			now := s.latest(from)
+			return now.NATSUser, now.NATSPassword
+		}))
 	}
 	if s.NATSToken != "" {
-		a.Options = append(a.Options, nats.Token(s.NATSToken))
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.latest(from).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
 		p.refuse(from.named("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; leave one of them out")

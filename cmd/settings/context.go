@@ -67,6 +67,31 @@ func (s *settings) takeContext(p *problems, variable, fallback string) fromConte
 	return fromContext{c, variable}
 }
 
+// latest returns the settings with the user, password and token that the context has now. It is called for each login,
+// so that a rotated password needs no restart. A context that cannot be read leaves them as they were.
+func (s settings) latest(from fromContext) settings {
+	if s.NATSContext == "" {
+		return s
+	}
+	now, err := readContext(s.NATSContext)
+	if err != nil {
+		return s
+	}
+	for _, of := range []struct {
+		setting   *string
+		was, next string
+	}{
+		{&s.NATSUser, from.User, now.User},
+		{&s.NATSPassword, from.Password, now.Password},
+		{&s.NATSToken, from.Token, now.Token},
+	} {
+		if *of.setting == of.was { // otherwise the environment set it
+			*of.setting = of.next
+		}
+	}
+	return s
+}
+
 // readContext finds a context by its name, or by its path if that ends in .json.
 //
 // The library has no function that only reads: it connects. So it is given a dialer that never dials. A real connection

@@ -51,10 +51,11 @@ func TestContext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	user, password := options.UserInfo()
 	for _, test := range []struct{ name, got, want string }{
 		{"url", c.Access.URL, "nats://a:4222,nats://b:4222"},
-		{"user", options.User, "somebody"}, // the environment wins
-		{"password", options.Password, "s3cret"},
+		{"user", user, "somebody"}, // the environment wins
+		{"password", password, "s3cret"},
 		{"inbox", options.InboxPrefix, "_INBOX_me"},
 		{"domain", c.Broker.JSDomain, "hub"},
 	} {
@@ -94,6 +95,37 @@ func optionsOf(t *testing.T, a links.Access) nats.Options {
 	return options
 }
 
+func userOf(t *testing.T, a links.Access) string {
+	t.Helper()
+	handler := optionsOf(t, a).UserInfo
+	if handler == nil {
+		return ""
+	}
+	user, _ := handler()
+	return user
+}
+
+// A rotated password needs no restart, where the context is the place for it.
+func TestContextIsReadForEachLogin(t *testing.T) {
+	natstest.ClearEnv(t)
+	path := writeContext(t, `{"user": "me", "password": "0ld"}`)
+	t.Setenv("NATS_CONTEXT", path)
+	login := optionsOf(t, mustRead(t).Access).UserInfo
+	for _, test := range []struct{ context, want string }{
+		{`{"user": "me", "password": "0ld"}`, "me 0ld"},
+		{`{"user": "me", "password": "n3w"}`, "me n3w"},
+		{`{"user": "me", "passw`, "me 0ld"}, // being written
+	} {
+		if err := os.WriteFile(path, []byte(test.context), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		user, password := login()
+		if got := user + " " + password; got != test.want {
+			t.Errorf("%s: got %q, want %q", test.context, got, test.want)
+		}
+	}
+}
+
 // A link with a context takes all its settings from it: those of NATS_* are for another user.
 func TestLinkContexts(t *testing.T) {
 	natstest.ClearEnv(t)
@@ -110,13 +142,13 @@ func TestLinkContexts(t *testing.T) {
 	}
 	for _, test := range []struct{ name, got, want string }{
 		{"url of read", read.URL, "nats://a:4222,nats://b:4222"}, // without whom control is
-		{"user of read", optionsOf(t, read).User, "reader"},
+		{"user of read", userOf(t, read), "reader"},
 		{"inbox of read", optionsOf(t, read).InboxPrefix, "_INBOX_reader"},
 		{"url of deliver", deliver.URL, "nats://c:4222"},
-		{"user of deliver", optionsOf(t, deliver).User, ""},
-		{"token of deliver", optionsOf(t, deliver).Token, "t"},
+		{"user of deliver", userOf(t, deliver), ""},
+		{"token of deliver", optionsOf(t, deliver).TokenHandler(), "t"},
 		{"inbox of deliver", optionsOf(t, deliver).InboxPrefix, "_INBOX_all"},
-		{"user of the others", optionsOf(t, c.Access).User, "control"},
+		{"user of the others", userOf(t, c.Access), "control"},
 		{"inbox of the others", optionsOf(t, c.Access).InboxPrefix, "_INBOX_all"},
 	} {
 		if test.got != test.want {

@@ -85,7 +85,15 @@ type tab struct {
 // open opens a tab of a size and a scheme, and closes it when the case ends. Then nothing may have gone wrong.
 func open(t *testing.T, browser context.Context, base, hash string, width, height int64, scheme string) *tab {
 	t.Helper()
-	ctx, close := chromedp.NewContext(browser, chromedp.WithTargetID(newWindow(t, browser)))
+	id, _ := newWindow(t, browser)
+	return openIn(t, browser, id, base, hash, width, height, scheme)
+}
+
+func openIn(
+	t *testing.T, browser context.Context, id target.ID, base, hash string, width, height int64, scheme string,
+) *tab {
+	t.Helper()
+	ctx, close := chromedp.NewContext(browser, chromedp.WithTargetID(id))
 	ctx, cancel := context.WithTimeout(ctx, tabPatience)
 	b := &tab{t: t, ctx: ctx, base: base}
 	t.Cleanup(func() {
@@ -103,8 +111,9 @@ func open(t *testing.T, browser context.Context, base, hash string, width, heigh
 	return b
 }
 
-// newWindow makes a window whose storage is its own. Without a window of its own, today's Chromium refuses it.
-func newWindow(t *testing.T, browser context.Context) target.ID {
+// newWindow makes a window whose storage is its own, with one tab. Without a window of its own, today's Chromium refuses
+// it.
+func newWindow(t *testing.T, browser context.Context) (target.ID, cdp.BrowserContextID) {
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
 	apart, err := target.CreateBrowserContext().Do(ctx)
@@ -112,6 +121,20 @@ func newWindow(t *testing.T, browser context.Context) target.ID {
 		t.Fatal(err)
 	}
 	id, err := target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, apart
+}
+
+// newTab makes another tab of a window, in front of the others.
+func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) target.ID {
+	t.Helper()
+	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
+	id, err := target.CreateTarget("about:blank").WithBrowserContextID(window).Do(ctx)
+	if err == nil {
+		err = target.ActivateTarget(id).Do(ctx)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

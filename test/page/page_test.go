@@ -47,6 +47,7 @@ func TestPage(t *testing.T) {
 		"light and dark are switched": switchesScheme,
 		"screenshots are small":       screenshots,
 		"shell lines are real":        shellLines,
+		"eight tabs of one window":    manyTabs,
 	}
 	soon := c.subscribe("orders.soon")
 	t.Run("in a tab", func(t *testing.T) { // returns when all have
@@ -79,6 +80,19 @@ func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b.until(`/delivered [\d.]+/.test(document.querySelector(".plot").getAttribute("aria-label"))`)
 	b.view("#/lanes")
 	b.until(`document.querySelector("main table")?.textContent.includes("DELAY_INTAKE")`)
+}
+
+// manyTabs opens more tabs than a browser makes connections to a host. The first one is live again when it is in front.
+func manyTabs(t *testing.T, browser context.Context, c *scene) {
+	id, window := newWindow(t, browser)
+	first := openIn(t, browser, id, c.url, "#/", 1280, 900, "light")
+	for range 7 {
+		openIn(t, browser, newTab(t, browser, window), c.url, "#/", 1280, 900, "light")
+	}
+	before := value[string](first, `document.querySelector("#n-pending").textContent`)
+	first.run(page.BringToFront())
+	c.publish("delay.2h.orders.later", "{}", nil)
+	first.until(fmt.Sprintf(`document.querySelector("#n-pending").textContent !== %q`, before))
 }
 
 func showsFleet(t *testing.T, browser context.Context, c *scene) {

@@ -125,7 +125,7 @@ func (c *scene) serve(
 	durability.Store(&words)
 	ctx, cancel := context.WithCancel(context.Background())
 	source := probes.Source{
-		Engine: b, Connected: func() map[string]bool { return nil }, Stopping: ctx.Done(), Durability: &durability,
+		Engine: b, Down: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
 	}
 	p := page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability,

@@ -8,17 +8,34 @@ export function listen(f) {
   return () => listeners.delete(f);
 }
 
+// A hidden tab has no stream: a browser makes six connections to a host, and each stream holds one.
 export function connect(onlost) {
-  const events = new EventSource("api/events");
-  for (const kind of ["state", "history", "ahead"]) {
-    events.addEventListener(kind, (e) => {
-      now[kind] = JSON.parse(e.data);
-      onlost(false);
-      for (const f of listeners) f(kind, now[kind]);
-    });
-  }
-  events.onerror = () => {
-    onlost(true);
-    if (events.readyState === EventSource.CLOSED) setTimeout(() => connect(onlost), 5000); // it was refused: too many look
+  let events = null;
+  const follow = () => {
+    if (document.hidden) {
+      events?.close();
+      events = null;
+    } else {
+      events ??= open();
+    }
   };
+  const open = () => {
+    const stream = new EventSource("api/events");
+    for (const kind of ["state", "history", "ahead"]) {
+      stream.addEventListener(kind, (e) => {
+        now[kind] = JSON.parse(e.data);
+        onlost(false);
+        for (const f of listeners) f(kind, now[kind]);
+      });
+    }
+    stream.onerror = () => {
+      onlost(true);
+      if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
+      events = null; // too many viewers
+      setTimeout(follow, 5000);
+    };
+    return stream;
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
 }

@@ -1,0 +1,44 @@
+package links
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// login is the state of a link's login. nats.go reads files with credentials again for each attempt.
+type login struct {
+	rejection atomic.Pointer[error] // the server's answer to the last attempt; nil if it was not a rejection
+}
+
+// isRejection reports whether the server rejected a user's credentials.
+func isRejection(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
+}
+
+func (l *login) reject(err error) { l.rejection.Store(&err) }
+
+func (l *login) reset() { l.rejection.Store(nil) }
+
+// problem is the reason why a link is not connected, for people.
+func (l *login) problem() string {
+	if err := l.rejection.Load(); err != nil {
+		return "NATS rejects its credentials: " + (*err).Error()
+	}
+	return "not connected"
+}
+
+// delay is the time until the next attempt, after the given number of rounds through all servers. An unreachable server
+// is tried often: its return should not be noticed late. A login that was rejected backs off, since the server logs each
+// rejection.
+func (l *login) delay(rounds int) time.Duration {
+	wait := reconnectWait
+	if l.rejection.Load() != nil {
+		wait = min(wait<<min(rounds, 10), maxBackoff)
+	}
+	return wait + rand.N(reconnectJitter)
+}
