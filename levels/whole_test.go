@@ -1,10 +1,13 @@
 package levels_test
 
 import (
-	"slices"
-	"testing"
-
 	"delaybroker/levels"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
 )
 
 func TestWhole(t *testing.T) {
@@ -34,5 +37,39 @@ func TestWhole(t *testing.T) {
 	}
 	if got, want := levels.Whole(), names; !slices.Equal(got, want) {
 		t.Error("a second call gives another list")
+	}
+}
+
+// TestWholeIsDocumented reads the table of PROTOCOL.md and compares it with the list.
+func TestWholeIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../broker/message/PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, _ := strings.Cut(string(text), "### Plain durations")
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$")
+	run := regexp.MustCompile(`^(\d+)(?: to (\d+)(?: by (\d+))?)?$`)
+	number := func(text string, otherwise int) int {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	var documented []string
+	for _, match := range row.FindAllStringSubmatch(chapter, -1) {
+		for part := range strings.SplitSeq(match[2], ", ") {
+			m := run.FindStringSubmatch(part)
+			if m == nil {
+				t.Fatalf("cannot read %q", part)
+			}
+			from := number(m[1], 0)
+			for n := from; n <= number(m[2], from); n += number(m[3], 1) {
+				documented = append(documented, strconv.Itoa(n)+match[1])
+			}
+		}
+	}
+	if got, want := documented, levels.Whole(); !slices.Equal(got, want) {
+		t.Errorf("PROTOCOL.md has %d durations, want the %d of Whole", len(got), len(want))
 	}
 }

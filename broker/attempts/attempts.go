@@ -77,7 +77,7 @@ func ParseWaits(s string) (rules Waits, otherwise levels.Ladder, err error) {
 	return rules, otherwise, errors.Join(problems...)
 }
 
-// parseLadder writes doublings out.
+// parseLadder writes doublings out. Waits that become shorter are refused: a ladder would sort them silently.
 func parseLadder(list string) (levels.Ladder, error) {
 	words := message.Words(list)
 	var names []string
@@ -97,6 +97,14 @@ func parseLadder(list string) (levels.Ladder, error) {
 		}
 		for wait := 2 * from; wait < to; wait *= 2 {
 			names = append(names, plain(wait))
+		}
+	}
+	for at := 1; at < len(names); at++ {
+		before, bad := levels.ParseDuration(names[at-1])
+		after, worse := levels.ParseDuration(names[at])
+		if bad == nil && worse == nil && after < before {
+			return levels.Ladder{}, fmt.Errorf("%s after %s: write the waits from the shortest to the longest",
+				names[at], names[at-1])
 		}
 	}
 	return levels.Parse(strings.Join(names, " "))

@@ -66,6 +66,7 @@ func TestParseWaits(t *testing.T) {
 		"1s;5s":                         "2 defaults: keep one, and write the others as pattern=waits",
 		"a=;5s":                         "no level: write names",
 		"a=1s,1s":                       `levels "1s" and "1s" are equally long: keep one`,
+		"5s,1s":                         "1s after 5s: write the waits from the shortest to the longest",
 		"a=1s30ms":                      `write one number and unit`,
 	} {
 		rules, otherwise, err := ParseWaits(text)

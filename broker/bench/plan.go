@@ -108,7 +108,8 @@ func (p *Plan) Check() error {
 		within("publishers", p.Publishers, 1, maxPublishers)
 	}
 	if p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random) {
-		problems = append(problems, errors.New("delay: want a single one: all are due at one instant"))
+		problems = append(problems,
+			errors.New("delay: this scenario needs exactly one fixed delay: all messages are due at one instant"))
 	}
 	if p.Scenario.still() {
 		for _, d := range p.Delays {

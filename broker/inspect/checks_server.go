@@ -84,7 +84,8 @@ var sameAs = map[string][]string{
 
 // toReady is what to do about a failing check of /readyz, if doctor has nothing to add.
 var toReady = map[string]string{
-	"nats": "bring back the server: the broker connects by itself", "serving": "wait until it has stopped",
+	"nats":    "bring back the server, or correct the user that it rejects: the broker connects by itself",
+	"serving": "wait until it has stopped",
 }
 
 // embeddedStorage are the checks of /readyz that checkStorage repeats, with what to do.
@@ -109,6 +110,14 @@ func (p Probe) failing(name string) string {
 		}
 	}
 	return ""
+}
+
+func checkSettings(f Facts) []Finding {
+	var all []Finding
+	for _, name := range f.Host.Unknown {
+		all = append(all, verdict("settings", Warn, "correct the name, or remove the variable", "%s", name)...)
+	}
+	return all
 }
 
 func checkServer(f Facts) []Finding {

@@ -25,8 +25,9 @@ type Host struct {
 	Memory  Memory
 	Sync    *Sync // of the embedded server, if the settings want one
 	Probe   Probe
-	Exposed string // where the embedded server lets in whoever comes from another host; empty for nowhere
-	Login   string // what to set where the server does not accept the user; empty for the settings of NATS
+	Exposed string   // where the embedded server lets in whoever comes from another host; empty for nowhere
+	Unknown []string // variables that look like settings and are none, each with a sentence
+	Login   string   // what to set where the server does not accept the user; empty for the settings of NATS
 }
 
 // Probe is what a broker on this host says of itself over HTTP.

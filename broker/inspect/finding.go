@@ -35,15 +35,15 @@ type Finding struct {
 // checks are pure functions of the facts, in the order in which a person reads them. A check without the facts that it
 // needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
-	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
-	checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,
-	checkJournal,
+	checkConnection, checkReady, checkSettings, checkRights, checkServer, checkJetStream, checkStreams, checkDrift,
+	checkSeal, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters,
+	checkMemory, checkJournal,
 }
 
 // CheckNames are what findings are filed under.
 func CheckNames() []string {
 	return []string{
-		"connection", "ready", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
+		"connection", "ready", "settings", "rights", "versions", "JetStream", "streams", "drift", "seal", "storage",
 		"lanes", "targets", "clock", "paused", "durability", "dead letters", "memory",
 		"journal",
 	}

@@ -38,6 +38,9 @@ type DriftFound struct {
 func (i *Inspector) Provision(ctx context.Context) (Provisioned, error) {
 	want := i.wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}}
+	if err := layout.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
+		return done, err
+	}
 	_, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
 		return done, err

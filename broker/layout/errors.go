@@ -11,6 +11,8 @@ var (
 	ErrForbidden = errors.New("NATS refuses the user a right")
 	// ErrAway is returned when streams of ours have no leader that could describe them. Try again, or go on without.
 	ErrAway = errors.New("streams have no leader")
+	// ErrServerTooOld is returned when the server's streams keep no metadata. Upgrade nats-server.
+	ErrServerTooOld = errors.New("nats-server is too old")
 	// ErrForeignStream is returned when a stream has the name of one of ours but not its marks. Rename it, or choose
 	// another prefix.
 	ErrForeignStream = errors.New("a stream has our name but not our metadata")

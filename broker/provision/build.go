@@ -46,6 +46,8 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]layout.Spec, err
 	switch {
 	case maxPayload == 0: // no server has said anything yet
 		return nil, nats.ErrDisconnected
+	case layout.CheckServer(b.conn.ConnectedServerVersion()) != nil:
+		return nil, layout.CheckServer(b.conn.ConnectedServerVersion())
 	case maxPayload < leastPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
 			conf.ErrConfig, maxPayload, leastPayload, intakeReserve)

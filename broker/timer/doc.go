@@ -31,8 +31,8 @@
 //   - The cursor is an optimisation, the stream is the truth. Whatever is lost besides the stream makes a timer late,
 //     and never loses it: the sweep finds what is overdue.
 //   - The sweep looks at what is overdue by a minute, at a take-over and then as often as it costs a hundredth of a
-//     core: each minute up to 200,000 timers, each five minutes at a million, hourly at most. So arming anew what was
-//     in a level that somebody purged would gain minutes, for a pass through all timers and a second marker for each.
+//     core: each minute up to 200,000 timers, each five minutes at a million, and at least hourly. So to arm again what
+//     was in a level that somebody purged would gain minutes, for a pass through all timers and a second marker each.
 //
 // # Where it may crash
 //

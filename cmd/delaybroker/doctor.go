@@ -100,11 +100,18 @@ func (a *app) gather(ctx context.Context) (inspect.Facts, error) {
 	if err != nil {
 		return inspect.Facts{}, err
 	}
+	unknown, err := settings.Unknown()
+	if err != nil {
+		return inspect.Facts{}, err
+	}
 	build := readBuild()
 	host := inspect.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
 		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.Exposed(), Login: cfg.Access.Login,
 		Probe: probes.Look(ctx, cfg.Probes()),
+	}
+	for _, u := range unknown {
+		host.Unknown = append(host.Unknown, u.String())
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {

@@ -46,6 +46,7 @@ func exitCode(err error) int {
 	for _, lasting := range []error{
 		errUsage, settings.ErrConfig, errCritical,
 		broker.ErrConfig, broker.ErrDrift, layout.ErrMissingStreams, layout.ErrForeignStream,
+		layout.ErrServerTooOld,
 	} {
 		if errors.Is(err, lasting) {
 			return 2

@@ -111,6 +111,6 @@ func (a *app) warnOfNames() {
 		return
 	}
 	for _, u := range unknown {
-		fmt.Fprintln(a.Err, u)
+		fmt.Fprintln(a.Err, "delaybroker:", u)
 	}
 }

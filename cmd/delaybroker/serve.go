@@ -33,7 +33,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	cfg, err := settings.Read()
 	if err != nil {
 		for _, u := range unknown { // there is no log yet, and one of them may be the reason
-			fmt.Fprintln(stderr, u)
+			fmt.Fprintln(stderr, "delaybroker:", u)
 		}
 		return err
 	}

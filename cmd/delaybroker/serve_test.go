@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -227,6 +228,43 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	for _, secret := range []string{"0ld", "n3w"} {
 		if strings.Contains(r.log.String(), secret) {
 			t.Errorf("got the password %q in the log:\n%s", secret, r.log)
+		}
+	}
+}
+
+// A server whose streams keep no metadata is refused before the first stream is created.
+func TestServeRefusesOldServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answerPings(conn)
+		}
+	}()
+	externalEnv(t, "nats://"+l.Addr().String())
+	err = start(t).end(t)
+	if !errors.Is(err, layout.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
+		t.Errorf("got %v, want the version and what to do", err)
+	}
+	if got, want := exitCode(err), 2; got != want {
+		t.Errorf("exit code: got %d, want %d", got, want)
+	}
+}
+
+// answerPings acts a nats-server 2.9.10 to which nobody publishes.
+func answerPings(conn net.Conn) {
+	defer conn.Close()
+	fmt.Fprint(conn, `INFO {"server_id":"S","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}`+"\r\n")
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if lines.Text() == "PING" {
+			fmt.Fprint(conn, "PONG\r\n")
 		}
 	}
 }

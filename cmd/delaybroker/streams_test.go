@@ -95,6 +95,7 @@ func TestStreamsForNACK(t *testing.T) {
 			"maxMsgSize":    cfg.MaxMsgSize,
 			"replicas":      cfg.Replicas,
 			"allowDirect":   true,
+			"maxAge":        "0s",
 			"metadata":      cfg.Metadata,
 			"preventDelete": true,
 		}

@@ -33,8 +33,7 @@ func (l *login) problem() string {
 }
 
 // delay is the time until the next attempt, after the given number of rounds through all servers. An unreachable server
-// is tried often: its return should not be noticed late. A login that was rejected backs off, since the server logs each
-// rejection.
+// is tried often: its return should not be noticed late. A rejected login backs off: the server logs each rejection.
 func (l *login) delay(rounds int) time.Duration {
 	wait := reconnectWait
 	if l.rejection.Load() != nil {

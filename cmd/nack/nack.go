@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.yaml.in/yaml/v3"
@@ -43,13 +42,14 @@ type Spec struct {
 	PreventDelete bool `yaml:"preventDelete"`
 }
 
-// Limits are what a stream may hold; zero and empty for no limit.
+// Limits are what a stream may hold; zero and empty for no limit. MaxAge is always written: NACK's control loop would
+// make it a year otherwise.
 type Limits struct {
 	MaxMsgSize    int32  `yaml:"maxMsgSize"`
 	MaxPerSubject int64  `yaml:"maxMsgsPerSubject,omitempty"`
 	MaxMsgs       int64  `yaml:"maxMsgs,omitempty"`
 	MaxBytes      int64  `yaml:"maxBytes,omitempty"`
-	MaxAge        string `yaml:"maxAge,omitempty"`
+	MaxAge        string `yaml:"maxAge"`
 }
 
 // Of is the manifest of a stream.
@@ -64,7 +64,7 @@ func Of(c jetstream.StreamConfig) Stream {
 			Discard: discardName(c.Discard),
 			Limits: Limits{
 				MaxMsgSize: c.MaxMsgSize, MaxPerSubject: max(c.MaxMsgsPerSubject, 0),
-				MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: ageName(c.MaxAge),
+				MaxMsgs: max(c.MaxMsgs, 0), MaxBytes: max(c.MaxBytes, 0), MaxAge: c.MaxAge.String(),
 			},
 			Replicas: c.Replicas, DuplicateWindow: c.Duplicates.String(), AllowDirect: c.AllowDirect,
 			Metadata: c.Metadata, PreventDelete: true,
@@ -78,14 +78,6 @@ func discardName(d jetstream.DiscardPolicy) string {
 		return "new"
 	}
 	return "old"
-}
-
-// ageName is a limit of age as Go writes it, or empty for none.
-func ageName(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
 }
 
 // Print writes the manifests of streams, to be piped into kubectl apply -f -.

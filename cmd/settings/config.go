@@ -81,8 +81,8 @@ func (s settings) brokerConfig(p *problems, from fromContext, embedded bool) bro
 		JournalBytes:    p.bytes("DELAY_JOURNAL_BYTES", s.JournalBytes),
 		HoldBytes:       p.memory("DELAY_MEMORY", s.Memory, ReadMemory(), embedded),
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
-		Targets:         message.Words(s.Targets),
-		HeaderTargets:   message.Words(s.HeaderTargets),
+		Targets:         p.words("DELAY_TARGETS", s.Targets),
+		HeaderTargets:   p.words("DELAY_HEADER_TARGETS", s.HeaderTargets),
 		Schedules:       message.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
 		Secrets:         message.Words(s.Secret),
@@ -136,6 +136,17 @@ func (s settings) byTarget(p *problems, c *broker.Config) {
 			p.refuse(parse.name, parse.value, "%w", err)
 		}
 	}
+}
+
+// words splits a list. An empty word may be a name that somebody forgot to write, or a variable that is empty.
+func (p *problems) words(name, value string) []string {
+	for part := range strings.SplitSeq(value, ",") {
+		if value != "" && strings.TrimSpace(part) == "" {
+			p.refuse(name, value, "an empty word beside a comma; remove the comma, or write what is missing")
+			break
+		}
+	}
+	return message.Words(value)
 }
 
 // parseAttempts returns zero attempts, the default, if the text gives no number for all targets. A number that cannot

@@ -72,10 +72,10 @@ func Unknown() ([]UnknownName, error) {
 	return unknownNames(os.Environ(), known), nil
 }
 
-// String is the warning.
+// String is the warning, as a sentence.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
-		return fmt.Sprintf("delaybroker: %s is no setting; see serve --help", inspect.Printable(u.Name, 100))
+		return fmt.Sprintf("%s is no setting; see serve --help", inspect.Printable(u.Name, 100))
 	}
-	return fmt.Sprintf("delaybroker: %s is no setting, and not read; %s is", inspect.Printable(u.Name, 100), u.Nearest)
+	return fmt.Sprintf("%s is no setting, and not read; %s is", inspect.Printable(u.Name, 100), u.Nearest)
 }

@@ -111,8 +111,7 @@ func openIn(
 	return b
 }
 
-// newWindow makes a window whose storage is its own, with one tab. Without a window of its own, today's Chromium refuses
-// it.
+// newWindow makes a window with one tab, whose storage is its own. Chromium refuses a storage without a window.
 func newWindow(t *testing.T, browser context.Context) (target.ID, cdp.BrowserContextID) {
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
