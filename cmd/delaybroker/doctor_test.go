@@ -123,6 +123,12 @@ func TestDoctorNoConnection(t *testing.T) {
 	d.wantOnly("connection")
 }
 
+func TestDoctorNamesMisspeltSettings(t *testing.T) {
+	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
+	t.Setenv("DELAY_LEVEL", "1s")
+	(&operated{t: t}).doctor().want("settings", "warn", "DELAY_LEVEL is no setting, and not read; DELAY_LEVELS is")
+}
+
 func TestDoctorWrongPassword(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
 	externalEnv(t, s.ClientURL())
