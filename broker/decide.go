@@ -166,7 +166,7 @@ type storeAnswer struct {
 
 // refusal reports whether the stream has certainly not stored the message.
 func (a storeAnswer) refusal() bool {
-	return a.err == nil && a.ack.Final()
+	return a.err == nil && a.ack.Outcome().Final()
 }
 
 // afterStore decides when one of our streams has answered a publish, or the answer did not come. Without an answer the

@@ -176,17 +176,11 @@ func (w *worker) store(f *flight) {
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.underway++
 	w.shared.write.Publish(m, appendWait, func(answer *nats.Msg, err error) (again bool) {
-		a := storeAnswer{err: err}
-		switch {
-		case errors.Is(err, nats.ErrMaxPayload):
-			a = storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge, Description: err.Error()}, local: true}
-		case err == nil:
-			var ok bool
-			if a.ack, ok = jsapi.AckOf(answer, stream); !ok {
-				return true
-			}
+		r, ok := jsapi.ReplyOf(answer, err, stream)
+		if !ok {
+			return true
 		}
-		done(a)
+		done(storeAnswer{ack: r.Ack, err: r.Err, local: err != nil && r.Err == nil})
 		return false
 	})
 }

@@ -28,7 +28,8 @@ var floors = [][]string{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/budget", "broker/mailbox",
 		"broker/muster", "broker/history", "broker/timetable",
 	},
-	{"broker/jsapi", "broker/attempts", "broker/timer", "broker/client", "broker/client/clienttest"},
+	{"broker/jsapi", "broker/attempts", "broker/timer"},
+	{"broker/client", "broker/client/clienttest"},
 	{"broker/outbox", "broker/layout", "broker/lane", "broker/lease", "broker/pause"},
 	{
 		"broker/deliver", "broker/deadletter", "broker/journal", "broker/link", "broker/control", "broker/alarm",
@@ -222,7 +223,7 @@ func TestForeignImports(t *testing.T) {
 // engine.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
-	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/levels",
+	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi", "delaybroker/levels",
 		"delaybroker/broker/timetable", "github.com/netresearch/go-cron"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",

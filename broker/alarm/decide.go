@@ -96,7 +96,7 @@ func (a Answer) wins(generation uint64) bool {
 }
 
 // refusal reports whether the publish is certainly not stored.
-func (a Answer) refusal() bool { return a.Err == nil && a.Ack.Final() }
+func (a Answer) refusal() bool { return a.Err == nil && a.Ack.Outcome().Final() }
 
 // unclear reports whether a firing may be stored although the answer does not say so, or another entry may be.
 func (a Answer) unclear() bool {

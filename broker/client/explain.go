@@ -8,20 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-)
 
-// Error codes of nats-server's JetStream (server/errors.json).
-const (
-	codeTooLarge    = 10054 // message size exceeds maximum allowed
-	codeFull        = 10077 // maximum messages, or bytes, exceeded
-	codeTooMany     = 10167 // the stream's queue is full
-	codeAccountFull = 10002 // resource limits exceeded for account
-	codeServerFull  = 10023 // insufficient resources
-	codeMemoryFull  = 10028 // insufficient memory resources available
-	codeStorageFull = 10047 // insufficient storage resources available
-	codeConflict    = 10071 // wrong last sequence
-	codeUndecided   = 10164 // wrong last sequence, and which one is right is not known yet
-	codeInFlight    = 10158 // the first copy of this id is not stored yet
+	"delaybroker/broker/jsapi"
 )
 
 // explain says what a failure means for the message. Refusal tells whether the server has forbidden a subject.
@@ -70,14 +58,14 @@ func kindOf(err error) error {
 }
 
 func kindOfCode(code jetstream.ErrorCode) error {
-	switch code {
-	case codeTooLarge:
+	switch outcome := (jsapi.Ack{Code: int(code)}).Outcome(); {
+	case outcome == jsapi.TooLarge:
 		return ErrTooLarge
-	case codeFull, codeTooMany, codeAccountFull, codeServerFull, codeMemoryFull, codeStorageFull:
+	case outcome.Full(), code == jsapi.CodeTooMany: // the stream's queue is full
 		return ErrFull
-	case codeConflict:
+	case outcome == jsapi.Conflict:
 		return ErrConflict
-	case codeInFlight, codeUndecided:
+	case outcome == jsapi.Busy, outcome == jsapi.Undecided:
 		return ErrUnanswered
 	}
 	return nil

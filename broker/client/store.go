@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
 
@@ -100,57 +100,31 @@ func (s jetStream) Refusal(subject string) error {
 
 // Stored asks the stream's leader: a replica that lags would not have the message yet.
 func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	in, err := s.get(ctx, stream, map[string]any{"seq": sequence})
-	if err == nil && in.Sequence != sequence {
-		return in, fmt.Errorf("%w: message %d", ErrForeign, in.Sequence)
-	}
-	return in, err
+	m, err := s.leader().Message(ctx, stream, sequence)
+	return read(stream, m, err)
 }
 
 func (s jetStream) Last(ctx context.Context, stream, subject string) (message.Incoming, error) {
-	in, err := s.get(ctx, stream, map[string]any{"last_by_subj": subject})
-	if err == nil && in.Subject != subject {
-		return in, fmt.Errorf("%w: a message of %q", ErrForeign, in.Subject)
+	m, err := s.leader().Last(ctx, stream, subject)
+	if err == nil && m.Subject != subject {
+		return message.Incoming{}, fmt.Errorf("%w: a message of %q", ErrForeign, m.Subject)
 	}
-	return in, err
+	return read(stream, m, err)
 }
 
-// get compares the type of the answer, because an inbox takes whatever somebody has had put there.
-func (s jetStream) get(ctx context.Context, stream string, question map[string]any) (message.Incoming, error) {
-	in := message.Incoming{Stream: stream, KeysRead: true}
-	body, err := json.Marshal(question)
-	if err != nil {
-		return in, fmt.Errorf("bug: encode a question: %w", err)
-	}
-	m, err := s.Conn().RequestWithContext(ctx, s.api+".STREAM.MSG.GET."+stream, body)
-	if err != nil {
-		return in, err
-	}
-	var answer struct {
-		Type    string              `json:"type"`
-		Error   *jetstream.APIError `json:"error"`
-		Message struct {
-			Subject  string    `json:"subject"`
-			Sequence uint64    `json:"seq"`
-			Header   []byte    `json:"hdrs"`
-			Data     []byte    `json:"data"`
-			Time     time.Time `json:"time"`
-		} `json:"message"`
-	}
-	err = json.Unmarshal(m.Data, &answer)
+func (s jetStream) leader() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
+
+// read is a message of a stream, or why there is none in the words of this package.
+func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
-	case err != nil || answer.Type != "io.nats.jetstream.api.v1.stream_msg_get_response":
-		return in, fmt.Errorf("%w: a %.60q to a question for a message", ErrForeign, answer.Type)
-	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return in, ErrGone
-	case answer.Error != nil:
-		return in, answer.Error
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return message.Incoming{}, ErrGone
+	case errors.Is(err, jsapi.ErrAnswer):
+		return message.Incoming{}, fmt.Errorf("%w: %w", ErrForeign, err)
+	case err != nil:
+		return message.Incoming{}, err
 	}
-	in.Subject, in.Sequence, in.At, in.Data = answer.Message.Subject, answer.Message.Sequence, answer.Message.Time,
-		answer.Message.Data
-	if len(answer.Message.Header) > 0 {
-		header, err := nats.DecodeHeadersMsg(answer.Message.Header)
-		in.Header, in.Undecodable = message.Header(header), err != nil
-	}
+	in := m.Incoming(stream)
+	in.KeysRead = true
 	return in, nil
 }

@@ -229,7 +229,7 @@ func refusal(ack jsapi.Ack) error {
 		return nil
 	case ack.Code == jsapi.CodeTooLarge:
 		return tooLarge()
-	case ack.NoRoom():
+	case ack.Outcome().Full():
 		return refusef(codeRoom, "no room: %s", ack.Description)
 	}
 	return refusef(codeTrouble, "refused: %s (%d)", ack.Description, ack.Code)

@@ -122,51 +122,37 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 // store publishes into the lane until there is an answer that can be believed.
 func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error {
 	names := b.cfg.Policy.Names
+	stream := names.RetryStream(b.cfg.Lane)
 	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
 	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), data, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		ack, err := b.publish(ctx, m)
-		switch {
-		case errors.Is(err, nats.ErrMaxPayload), ack.Code == jsapi.CodeTooLarge:
+		reply := b.api.Publish(ctx, stream, m)
+		switch reply.Outcome() {
+		case jsapi.Stored:
+			return nil
+		case jsapi.Duplicate:
+		case jsapi.TooLarge:
 			return ErrTooLarge
-		case errors.Is(err, nats.ErrNoResponders):
+		case jsapi.Unavailable:
 			return fmt.Errorf("%w: nothing listens on %s", ErrNoStream, m.Subject)
-		case err != nil:
-			return fmt.Errorf("publish on %s: %w", m.Subject, err)
-		case ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
+		case jsapi.Busy:
 			if err := pause(ctx); err != nil {
-				return fmt.Errorf("publish on %s: %s: %w", m.Subject, ack.Description, err)
+				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), err)
 			}
 			continue
-		case ack.Code != 0:
-			return fmt.Errorf("%s takes nothing: %s (%d)", m.Subject, ack.Description, ack.Code)
-		case ack.Stream != names.RetryStream(b.cfg.Lane):
-			return fmt.Errorf("the stream %s says that it has what was published on %s, which is not its", ack.Stream, m.Subject)
-		case !ack.Duplicate:
-			return nil
+		default:
+			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
 		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: only brokers and operators
 		// publish there, and no hop has such an id.
-		id, err := b.idAt(ctx, ack.Stream, ack.Sequence)
+		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == l.ID {
 			return err
 		}
 		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+rand.Text())
 	}
-}
-
-func (b *Store) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
-	answer, err := b.cfg.Conn.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return jsapi.Ack{}, err
-	}
-	ack, ok := jsapi.ParseAck(answer)
-	if !ok {
-		return jsapi.Ack{}, errors.New("the answer is no stream's")
-	}
-	return ack, nil
 }
 
 // pause waits for a stream that is busy.

@@ -183,16 +183,15 @@ func judgeAuto(e evidence) verdict {
 
 // judgeAck decides on the answer of a stream, or of the server in its place.
 func judgeAck(ack jsapi.Ack) verdict {
-	switch {
-	case ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
-		// This is no refusal: the first copy is not stored yet, or the stream is busy.
+	switch ack.Outcome() {
+	case jsapi.Stored, jsapi.Duplicate:
+		return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
+	case jsapi.Busy: // this is no refusal
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
-	case ack.NoRoom():
+	case jsapi.NoRoom: // neither the message nor the target's stream is the reason
 		return decided(refusal(NoRoom, ack))
-	case ack.Refused():
-		return decided(refusal(Refused, ack))
 	}
-	return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
+	return decided(refusal(Refused, ack))
 }
 
 func refusal(o Outcome, ack jsapi.Ack) Result {

@@ -249,8 +249,8 @@ func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bo
 		return ack{}, false
 	case got.Code == jsapi.CodeWrongLast && a.Also[hLastSeq] == nil:
 		return ack{}, false // what stands there has changed: look again
-	case !got.Final(), got.Code == jsapi.CodeLastInFlight:
-		a.doubt = a.doubt || !got.Final()
+	case !got.Outcome().Final(), got.Code == jsapi.CodeLastInFlight:
+		a.doubt = a.doubt || !got.Outcome().Final()
 		return ack{}, false
 	case a.doubt:
 		return ack{}, false // this try is refused, but not the one before

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -70,17 +69,12 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
 	to.Publish(m, storeWait, func(answer *nats.Msg, err error) (again bool) {
-		if err == nil {
-			ack, ok := jsapi.AckOf(answer, w.cfg.Stream)
-			switch {
-			case !ok:
-				return true
-			case ack.Refused():
-				err = fmt.Errorf("%s takes nothing: %s", w.cfg.Stream, ack.Description)
-			}
+		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
+		if !ok {
+			return true
 		}
 		select {
-		case result <- err:
+		case result <- reply.Problem():
 		default: // nobody waits any more
 		}
 		return false

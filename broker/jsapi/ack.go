@@ -20,6 +20,13 @@ const (
 	// CodeUnavailable is the server's in place of one of JetStream's, where nobody listens.
 	CodeUnavailable = 503
 
+	CodeStreamFull = 10077 // maximum messages, or bytes, of the stream exceeded
+
+	// CodeNoPeers is for servers that are offline, which time heals, and for a cluster that is too small. The description
+	// tells them apart.
+	CodeNoPeers    = 10005 // no suitable peers for placement
+	CodeNoReplicas = 10074 // replicas > 1 not supported in non-clustered mode
+
 	codeAccountFull = 10002 // resource limits exceeded for account
 	codeServerFull  = 10023 // insufficient resources
 	codeMemoryFull  = 10028 // insufficient memory resources available
@@ -40,20 +47,6 @@ type Ack struct {
 
 // Refused reports whether the message was not stored.
 func (a Ack) Refused() bool { return a.Code != 0 }
-
-// Final reports whether the message is certainly not stored, and will not be: otherwise a first copy of it may be on
-// its way into the stream.
-func (a Ack) Final() bool { return a.Refused() && a.Code != CodeInFlight && a.Code != CodeTooMany }
-
-// NoRoom reports whether the account or the server is at a limit. Then neither the message nor the stream is the
-// reason.
-func (a Ack) NoRoom() bool {
-	switch a.Code {
-	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
-		return true
-	}
-	return false
-}
 
 // NobodyListens is the description of the server's answer where no stream and no subscriber listens.
 const NobodyListens = "nobody listens on the subject"

@@ -51,7 +51,7 @@ func (m Message) Incoming(stream string) message.Incoming {
 func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
-		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, errAnswer)
+		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, ErrAnswer)
 	}
 	return m, err
 }
@@ -124,10 +124,10 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 		Error *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &refusal); err != nil {
-		return fmt.Errorf("decode the answer to %s: %w", subject, err)
+		return fmt.Errorf("decode the answer to %s: %w: %w", subject, ErrAnswer, err)
 	}
 	if refusal.Type != answerType(subject) {
-		return fmt.Errorf("%s: the answer is a %.60q: %w", subject, refusal.Type, errAnswer)
+		return fmt.Errorf("%s: the answer is a %.60q: %w", subject, refusal.Type, ErrAnswer)
 	}
 	switch e := refusal.Error; {
 	case e == nil:
@@ -147,9 +147,9 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	return nil
 }
 
-// errAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there:
+// ErrAnswer is returned for the answer to another question. Somebody who knows the inbox can have one delivered there:
 // an acknowledgement of a publish would otherwise pass for the answer to a purge.
-var errAnswer = errors.New("the answer is not to what was asked")
+var ErrAnswer = errors.New("the answer is not to what was asked")
 
 // answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has
 // "io.nats.jetstream.api.v1.stream_msg_get_response". "STREAM.LIST", which names no stream, has

@@ -12,6 +12,7 @@
 //     answers of the server delivered there.
 //   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream, or of the server;
 //     AckOf, where the stream is known, only those of this stream, or of the server.
+//   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
 //   - There is one reader of what the server has refused: Refused, Forbidden, and Watched, which ends the waiting.
 //   - A list of streams is complete, and names the streams that no leader describes.
 //   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.

@@ -18,7 +18,7 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	g := s.grace.Load()
 	switch {
 	case errors.Is(err, errConflict): // the beat was stored
-	case isFull(err) && s.seesTable(ctx):
+	case errors.Is(err, errFull) && s.seesTable(ctx):
 		s.view.roster.failed()
 		s.reconcile(sent) // the leader refuses all writes and shows the table, so no other instance can have replaced us
 	default:
@@ -36,7 +36,7 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	}
 	lasted := now.Sub(s.outage.since)
 	// A leader that says "no room" has been elected, so there is no need to wait for an election.
-	if lasted >= silentAfter || isFull(err) && lasted >= lostAfter {
+	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
 		s.assume(now)
 	}
 	s.recreate(ctx)

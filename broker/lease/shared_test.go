@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/test/natstest"
 )
 
@@ -525,7 +526,8 @@ func TestStaleAnswer(t *testing.T) {
 // TestSwapIsConditional: a table is replaced only by an instance that has read it.
 func TestSwapIsConditional(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		ctx, b := context.Background(), store{conn: s.Connect(), Subjects: meeting}
+		nc := s.Connect()
+		ctx, b := context.Background(), store{conn: nc, api: jsapi.Client{Conn: nc, API: "$JS.API"}, Subjects: meeting}
 		first, err := b.swap(ctx, meeting.Table, []byte("a"), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -550,7 +552,7 @@ func TestAnotherStreamsAcknowledgement(t *testing.T) {
 		if _, err := nc.Subscribe("fake", func(m *nats.Msg) { _ = m.Respond([]byte(acknowledgement)) }); err != nil {
 			t.Fatal(err)
 		}
-		b := store{conn: nc, Subjects: meeting}
+		b := store{conn: nc, api: jsapi.Client{Conn: nc, API: "$JS.API"}, Subjects: meeting}
 		if seq, err := b.put(context.Background(), "fake", nil); err == nil {
 			t.Errorf("stored at %d, by another stream's word", seq)
 		}

@@ -16,9 +16,6 @@ import (
 // storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
 const storeTimeout = 2 * time.Second
 
-// codeStreamFull is nats-server's (server/errors.json).
-const codeStreamFull = 10077
-
 // sealHeader carries the seal of our messages.
 const sealHeader = "Delay-Seal"
 
@@ -66,20 +63,16 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	answer, err := s.conn.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return 0, fmt.Errorf("write into %s: %w", s.Stream, err)
-	}
-	switch ack, ok := jsapi.AckOf(answer, s.Stream); {
-	case !ok:
-		return 0, fmt.Errorf("write into %s: the answer is none of this stream: %.60q", s.Stream, answer.Data)
-	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight:
+	reply := s.api.Publish(ctx, s.Stream, m)
+	switch outcome := reply.Outcome(); {
+	case outcome == jsapi.Stored, outcome == jsapi.Duplicate:
+		return reply.Ack.Sequence, nil
+	case outcome == jsapi.Conflict, outcome == jsapi.Undecided:
 		return 0, errConflict
-	case ack.Refused():
-		return 0, fmt.Errorf("write into %s: %w", s.Stream, refusal{ack})
-	default:
-		return ack.Sequence, nil
+	case outcome.Full():
+		return 0, fmt.Errorf("write into %s: %w: %w", s.Stream, errFull, reply.Problem())
 	}
+	return 0, fmt.Errorf("write into %s: %w", s.Stream, reply.Problem())
 }
 
 // last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns

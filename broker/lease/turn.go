@@ -86,7 +86,7 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 		return 0
 	}
 	s.logged.rounds.report(s.log, err)
-	if isFull(err) {
+	if errors.Is(err, errFull) {
 		return beatEvery // a leader answered; there is no hurry
 	}
 	return retryEvery

@@ -32,6 +32,8 @@ type Store struct {
 	Keys  *message.Keys
 }
 
+func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API} }
+
 // Stored is the record as it was read.
 type Stored struct {
 	List    *List  // nil if there is none
@@ -72,7 +74,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var found Stored
-	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	api := s.api()
 	for range mostRecords {
 		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -110,25 +112,16 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	if r.Seal != "" {
 		m.Header.Set(message.HeaderSeal, r.Seal)
 	}
-	answer, err := s.Conn.RequestMsgWithContext(ctx, m)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("write the list of pauses: %w", err)
-	}
-	switch ack, ok := jsapi.AckOf(answer, stream); {
-	case !ok:
-		return 0, fmt.Errorf("write the list of pauses: the answer is none of %s: %.60q", stream, answer.Data)
-	case ack.Code == jsapi.CodeUnavailable:
-		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
-	case ack.Code == jsapi.CodeWrongLast, ack.Code == jsapi.CodeLastInFlight:
+	reply := s.api().Publish(ctx, stream, m)
+	switch reply.Outcome() {
+	case jsapi.Stored, jsapi.Duplicate:
+		return reply.Ack.Sequence, nil
+	case jsapi.Conflict, jsapi.Undecided:
 		return 0, ErrConflict
-	case ack.Refused():
-		return 0, fmt.Errorf("%s takes nothing: %s (%d)", stream, ack.Description, ack.Code)
-	default:
-		return ack.Sequence, nil
+	case jsapi.Unavailable:
+		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
 	}
+	return 0, fmt.Errorf("%s takes nothing: %w", stream, reply.Problem())
 }
 
 // Announce tells all instances of a list, where operators ask them how they are. Those that know of pauses take it,
@@ -154,7 +147,7 @@ func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > mostForeign
 func (s Store) Tidy(ctx context.Context, read Stored) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	api := s.api()
 	if read.earlier {
 		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), read.At); err != nil {
 			return err
@@ -181,7 +174,7 @@ func (s Store) First(ctx context.Context, id string) (string, error) {
 	if id != "" {
 		filter = s.Names.PauseFilter(id)
 	}
-	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	api := s.api()
 	m, err := api.Next(ctx, s.Names.PausedStream(), 1, filter)
 	return s.Names.Parse(m.Subject).Token, err
 }

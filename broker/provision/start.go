@@ -58,10 +58,6 @@ func startTrouble(err error) string {
 	return "JetStream does not answer; trying again"
 }
 
-// codeNoPeers is nats-server's JSClusterNoPeersErrF. It also means a cluster that is too small, which time does not
-// heal; the description tells them apart.
-const codeNoPeers = 10005
-
 // isTransient reports whether time may heal an error of the JetStream API: no answer, no leader, no connection, or
 // streams that changed while they were listed.
 func isTransient(err error) bool {
@@ -78,5 +74,5 @@ func isTransient(err error) bool {
 	if !errors.As(err, &api) {
 		return false
 	}
-	return api.Code == 503 || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, ", peer offline")
+	return api.Code == 503 || api.ErrorCode == jsapi.CodeNoPeers && strings.Contains(api.Description, ", peer offline")
 }

@@ -26,8 +26,8 @@ func TestTransient(t *testing.T) {
 		{nats.ErrNoResponders, true},
 		{jsapi.ErrChanged, true},
 		{api(503, 10008, "JetStream system temporarily unavailable"), true},
-		{api(400, codeNoPeers, "no suitable peers for placement, peer offline"), true},
-		{api(400, codeNoPeers, "no suitable peers for placement, insufficient storage"), false},
+		{api(400, jsapi.CodeNoPeers, "no suitable peers for placement, peer offline"), true},
+		{api(400, jsapi.CodeNoPeers, "no suitable peers for placement, insufficient storage"), false},
 		{api(400, 10052, "subjects overlap with an existing stream"), false},
 		{errors.New("anything else"), false},
 	} {

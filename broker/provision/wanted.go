@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/layout"
 	"delaybroker/levels"
 )
@@ -98,14 +99,12 @@ func (s Streams) clientSubjects(token string) []string {
 	return subjects
 }
 
-// codeNoCopies is nats-server's refusal to keep so many copies: it is no cluster, or its cluster has too few servers.
-const codeNoCopies = 10074 // JSStreamReplicasNotSupportedErr
-
 // tooFewServers reports whether fewer copies would be stored. The cluster that we are connected to need not be the one
 // that JetStream runs on: behind a leaf node it may be a single server.
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && !isTransient(err) && (api.ErrorCode == codeNoCopies || api.ErrorCode == codeNoPeers)
+	return errors.As(err, &api) && !isTransient(err) &&
+		(api.ErrorCode == jsapi.CodeNoReplicas || api.ErrorCode == jsapi.CodeNoPeers)
 }
 
 // pausedSpec is the stream in which what is due waits while its target is paused.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/client"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
 
@@ -18,8 +19,6 @@ const (
 	levelReserve  = 4 << 10
 	intakeReserve = 8 << 10
 	dedupWindow   = 30 * time.Second
-
-	codeTooLarge = 10054 // JSStreamMessageExceedsMaximumErr
 )
 
 // A stream is one of the broker's.
@@ -59,7 +58,7 @@ func (s store) PublishMsg(
 		return nil, nats.ErrMaxPayload
 	} else if size > largest {
 		return nil, &jetstream.APIError{
-			Code: 400, ErrorCode: codeTooLarge, Description: "message size exceeds maximum allowed",
+			Code: 400, ErrorCode: jsapi.CodeTooLarge, Description: "message size exceeds maximum allowed",
 		}
 	}
 	if err := s.expects(m.Subject, message.Header(m.Header)); err != nil {

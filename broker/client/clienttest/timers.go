@@ -9,14 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/client"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timetable"
 )
 
-const (
-	timerHistory = time.Minute // DELAY_TIMER_HISTORY
-	codeConflict = 10071       // JSStreamWrongLastSequenceErrF
-)
+const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 
 // An entry is the last message of a timer's subject.
 type entry struct {
@@ -41,7 +39,7 @@ func (f *Fake) expects(subject string, h message.Header) error {
 		return nil
 	}
 	if e, _ := f.entry(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
-		return &jetstream.APIError{Code: 400, ErrorCode: codeConflict, Description: "wrong last sequence"}
+		return &jetstream.APIError{Code: 400, ErrorCode: jsapi.CodeWrongLast, Description: "wrong last sequence"}
 	}
 	return nil
 }

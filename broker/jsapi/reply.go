@@ -1,0 +1,120 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Outcome classifies the answer to a publish into a stream. Each caller decides what an outcome means to it.
+type Outcome int
+
+const (
+	// Unknown: there is no answer of this stream or of the server. The message may be stored, or be stored later.
+	Unknown Outcome = iota
+	// Stored: the stream has stored the message.
+	Stored
+	// Duplicate: the stream has a message with this id. It may be somebody else's.
+	Duplicate
+	// Conflict: the last message of the subject is not the expected one, and the message is not stored. A leader that was
+	// deposed answers this, too, to a message that its successor stores.
+	Conflict
+	// Undecided: the message is not stored, since another message of its subject is being stored.
+	Undecided
+	// Busy: this publish is not stored. An earlier copy with the same id may be.
+	Busy
+	// StreamFull: the stream is at a limit of its own. The message is not stored.
+	StreamFull
+	// NoRoom: the account or the server is at a limit, and takes nothing of anybody. The message is not stored.
+	NoRoom
+	// TooLarge: the stream or the server never takes a message of this size.
+	TooLarge
+	// Unavailable: no stream listens on the subject, or its stream has no leader.
+	Unavailable
+	// Rejected: the message is not stored, for the reason in the description.
+	Rejected
+)
+
+// Outcome classifies an answer.
+func (a Ack) Outcome() Outcome {
+	switch a.Code {
+	case 0:
+		if a.Duplicate {
+			return Duplicate
+		}
+		return Stored
+	case CodeWrongLast:
+		return Conflict
+	case CodeLastInFlight:
+		return Undecided
+	case CodeInFlight, CodeTooMany:
+		return Busy
+	case CodeStreamFull:
+		return StreamFull
+	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
+		return NoRoom
+	case CodeTooLarge:
+		return TooLarge
+	case CodeUnavailable:
+		return Unavailable
+	}
+	return Rejected
+}
+
+// Final reports whether the message is certainly not stored, and will not be.
+func (o Outcome) Final() bool { return o > Duplicate && o != Busy }
+
+// Full reports whether a limit of the stream, the account or the server is the reason.
+func (o Outcome) Full() bool { return o == StreamFull || o == NoRoom }
+
+// Reply is the answer to a publish into a stream of ours, or the error in its place.
+type Reply struct {
+	Ack Ack
+	Err error // there is no answer
+}
+
+// ReplyOf reads what came of a publish. Ok is false for an answer that neither this stream nor the server has written:
+// somebody else answers on our inbox, and the true answer may still come.
+func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return Reply{Ack: Ack{Code: CodeTooLarge, Description: err.Error()}}, true
+	case errors.Is(err, nats.ErrNoResponders):
+		return Reply{Ack: Ack{Code: CodeUnavailable, Description: NobodyListens}}, true
+	case err != nil:
+		return Reply{Err: err}, true
+	}
+	r.Ack, ok = AckOf(answer, stream)
+	return r, ok
+}
+
+// Outcome classifies a reply.
+func (r Reply) Outcome() Outcome {
+	if r.Err != nil {
+		return Unknown
+	}
+	return r.Ack.Outcome()
+}
+
+// Problem is the error of a message that the stream does not have, or may not have. It is nil for a duplicate.
+func (r Reply) Problem() error {
+	switch r.Outcome() {
+	case Stored, Duplicate:
+		return nil
+	case Unknown:
+		return r.Err
+	}
+	return fmt.Errorf("%s (%d)", r.Ack.Description, r.Ack.Code)
+}
+
+// Publish publishes into a stream of ours and waits for the answer.
+func (l Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
+	answer, err := l.Conn.RequestMsgWithContext(ctx, m)
+	r, ok := ReplyOf(answer, err, stream)
+	if !ok {
+		r = Reply{Err: fmt.Errorf("the answer is none of %s: %.60q: %w", stream, answer.Data, ErrAnswer)}
+	}
+	return r
+}

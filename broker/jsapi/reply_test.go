@@ -1,0 +1,65 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+func TestOutcome(t *testing.T) {
+	reply := func(body string) *nats.Msg { return &nats.Msg{Data: []byte(body)} }
+	refusal := func(code string) *nats.Msg {
+		return reply(`{"stream":"S","error":{"code":400,"err_code":` + code + `,"description":"no"}}`)
+	}
+	for _, tt := range []struct {
+		name    string
+		answer  *nats.Msg
+		err     error
+		want    Outcome
+		final   bool
+		foreign bool
+	}{
+		{name: "stored", answer: reply(`{"stream":"S","seq":7}`), want: Stored},
+		{name: "stored elsewhere", answer: reply(`{"stream":"OTHER","seq":7}`), foreign: true},
+		{name: "duplicate", answer: reply(`{"stream":"S","seq":7,"duplicate":true}`), want: Duplicate},
+		{name: "conflict", answer: refusal("10071"), want: Conflict, final: true},
+		{name: "another entry is on its way", answer: refusal("10164"), want: Undecided, final: true},
+		{name: "a copy is on its way", answer: refusal("10158"), want: Busy},
+		{name: "too many at once", answer: refusal("10167"), want: Busy},
+		{name: "stream full", answer: refusal("10077"), want: StreamFull, final: true},
+		{name: "account full", answer: refusal("10002"), want: NoRoom, final: true},
+		{name: "server full", answer: refusal("10023"), want: NoRoom, final: true},
+		{name: "memory full", answer: refusal("10028"), want: NoRoom, final: true},
+		{name: "storage full", answer: refusal("10047"), want: NoRoom, final: true},
+		{name: "too large for the stream", answer: refusal("10054"), want: TooLarge, final: true},
+		{name: "too large for the server", err: nats.ErrMaxPayload, want: TooLarge, final: true},
+		{name: "nobody listens", err: nats.ErrNoResponders, want: Unavailable, final: true},
+		{
+			name: "nobody listens, as the server says it", want: Unavailable, final: true,
+			answer: &nats.Msg{Header: nats.Header{"Status": {"503"}}},
+		},
+		{name: "sealed", answer: refusal("10109"), want: Rejected, final: true},
+		{name: "no answer", err: context.DeadlineExceeded, want: Unknown},
+		{name: "an answer of a service", answer: reply(`{"error":{"code":400}}`), foreign: true},
+	} {
+		r, ok := ReplyOf(tt.answer, tt.err, "S")
+		if ok == tt.foreign {
+			t.Errorf("%s: got ok %t, want %t", tt.name, ok, !tt.foreign)
+		}
+		if tt.foreign {
+			continue
+		}
+		got := r.Outcome()
+		if got != tt.want || got.Final() != tt.final {
+			t.Errorf("%s: got outcome %d, final %t; want %d, %t", tt.name, got, got.Final(), tt.want, tt.final)
+		}
+		if stored := got == Stored || got == Duplicate; (r.Problem() == nil) != stored {
+			t.Errorf("%s: got the problem %v", tt.name, r.Problem())
+		}
+		if tt.want == Unknown && !errors.Is(r.Problem(), tt.err) {
+			t.Errorf("%s: got the problem %v, want %v", tt.name, r.Problem(), tt.err)
+		}
+	}
+}
