@@ -223,8 +223,8 @@ func TestForeignImports(t *testing.T) {
 // engine.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
-	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi", "delaybroker/levels",
-		"delaybroker/broker/timetable", "github.com/netresearch/go-cron"}
+	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
+		"delaybroker/levels", "delaybroker/broker/timetable", "github.com/netresearch/go-cron"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {
