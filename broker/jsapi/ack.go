@@ -25,6 +25,10 @@ const (
 	codeMemoryFull  = 10028 // insufficient memory resources available
 
 	CodeStorageFull = 10047 // insufficient storage resources available
+
+	// CodeNotStored is the code of a stream that cannot store a message, with a text of its own: in practice "maximum
+	// messages exceeded" or "maximum bytes exceeded", its own limits.
+	CodeNotStored = 10077
 )
 
 // Ack is the answer of a stream, or of the server in its place, to a publish.
@@ -54,6 +58,9 @@ func (a Ack) NoRoom() bool {
 	}
 	return false
 }
+
+// Full reports whether there is no room: the account or the server is at a limit, or the stream itself.
+func (a Ack) Full() bool { return a.NoRoom() || a.Code == CodeNotStored }
 
 // NobodyListens is the description of the server's answer where no stream and no subscriber listens.
 const NobodyListens = "nobody listens on the subject"

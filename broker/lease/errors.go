@@ -29,5 +29,5 @@ func (r refusal) Error() string { return fmt.Sprintf("refused: %s (%d)", r.Descr
 // the stream. It refuses those of all other instances, too.
 func isFull(err error) bool {
 	r := refusal{}
-	return errors.As(err, &r) && (r.NoRoom() || r.Code == codeStreamFull)
+	return errors.As(err, &r) && r.Full()
 }

@@ -16,9 +16,6 @@ import (
 // storeTimeout is how long one question may take. A stream without a leader does not answer for some seconds.
 const storeTimeout = 2 * time.Second
 
-// codeStreamFull is nats-server's (server/errors.json).
-const codeStreamFull = 10077
-
 // sealHeader carries the seal of our messages.
 const sealHeader = "Delay-Seal"
 
