@@ -28,27 +28,30 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
+	asked := &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan},
+		Timers: asked,
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
-		schedules := b.schedules(s)
+		schedules := b.schedules(s, asked.Now)
 		answering.Go(func() { schedules.Run(ctx) })
 	}
 	return answering.Wait
 }
 
 // schedules answers those who speak the dialect of the server's own scheduling.
-func (b *Broker) schedules(s *alarm.Stream) *dialect.Service {
+func (b *Broker) schedules(
+	s *alarm.Stream, now func(context.Context) (time.Time, error),
+) *dialect.Service {
 	cfg := b.cfg
 	return dialect.NewService(dialect.Config{
 		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
 		Store: dialect.Store{Policy: s.Policy, Publish: s.Publish, Entries: s.Entries()},
-		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Now:   now, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }
 

@@ -75,7 +75,7 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	default:
 		f.problem = nil // it is ours
 	}
-	t.sweep.Left(t.stream.Ends(e, f.At))
+	t.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
 }
 
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock

@@ -77,7 +77,7 @@ func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	case message.PausedEntry:
 		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, true
 	case message.CancelEntry:
-		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.History > 0
+		a.Stage, a.Entry, a.Keep = Settled, in.Sequence, s.history(in.Subject) > 0
 	default: // ours: the lane of its marker has it, or nobody needs it
 		a.Stage = Settled
 	}
@@ -101,15 +101,23 @@ func (s *Stream) LeftBehind(e message.Entry, in message.Incoming) *Alarm {
 	}
 }
 
+// history is how long the last entry of a timer's subject tells what became of it.
+func (s *Stream) history(subject string) time.Duration {
+	if s.Policy.Names.Repeats(subject) {
+		return max(s.History, message.RepeatTime)
+	}
+	return s.History
+}
+
 // Ends is since when an entry should be gone, by itself or with its timer. It is zero for one that may stay.
-func (s *Stream) Ends(e message.Entry, stored time.Time) time.Time {
+func (s *Stream) Ends(e message.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case message.SetEntry:
 		return e.Request.Due
 	case message.FiredEntry:
 		return stored
 	case message.CancelEntry, message.OverEntry:
-		return stored.Add(s.History - sweepLate)
+		return stored.Add(s.history(subject) - sweepLate)
 	}
 	return time.Time{}
 }
@@ -159,7 +167,7 @@ func (a *Alarm) Found(see Sight) message.Request {
 }
 
 // Tells reports whether an entry is to say what became of a timer before its entries are removed.
-func (s *Stream) Tells(a *Alarm) bool { return s.History > 0 && !a.Alone && a.What != "" }
+func (s *Stream) Tells(a *Alarm) bool { return s.history(a.Subject) > 0 && !a.Alone && a.What != "" }
 
 // Over is that entry.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {

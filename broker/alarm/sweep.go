@@ -167,5 +167,5 @@ func (s *Stream) straggler(m lane.Stored, b *Batch) (found Straggler, since time
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
 		a.Alone = !s.Policy.CanName(m.Subject)
 	}
-	return Straggler{Alarm: a, Request: e.Request}, s.Ends(e, m.At)
+	return Straggler{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
 }

@@ -81,7 +81,7 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 		}
 		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
 	}
-	d.At = time.Now().UTC()
+	d.At = time.Now().UTC() // for people
 	return d, nil
 }
 

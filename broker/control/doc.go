@@ -20,6 +20,12 @@
 //
 // An error says that nothing was done.
 //
+// # Whose clock counts
+//
+// That of the stream's leader (Timers.Now), which stamps what is stored: when a moved round is due, how long a schedule
+// lives, and what is too far ahead. The clock of this host may be wrong; it stands in answers, for people, and measures
+// durations. Only a Set is judged by it beforehand: who may publish a timer may have no right to ask for another time.
+//
 // # The service is a deputy
 //
 // It publishes with the broker's rights, on a subject that the asker names: the reply subject. NATS asks no permission

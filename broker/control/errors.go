@@ -12,6 +12,9 @@ var ErrLeader = errors.New("the stream of timers has no leader that a majority f
 // broker would believe it. Nothing was done.
 var ErrSecret = errors.New("the secrets of the brokers are not known here, and no broker would believe it")
 
+// errNoTime is returned when the leader of the stream of timers did not say what time it is. Nothing was done.
+var errNoTime = errors.New("the time is not known")
+
 // Refusal is the error of a request that was not carried out, and will not be.
 type Refusal struct {
 	Code     int // as of HTTP

@@ -91,7 +91,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err != nil {
 		return Listing{}, fmt.Errorf("look at the stream of timers: %w", err)
 	}
-	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()}
+	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()} // for people
 	if all.UpTo == 0 {
 		all.UpTo = s.LastSeq
 	}

@@ -23,23 +23,23 @@ func (a *attempt) firesBesides() bool {
 }
 
 // seriesEntry is what the wish writes in place of a pending round, or of a pause.
-func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, error) {
+func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
-		return a.besides(r)
+		return a.besides(r, now)
 	}
 	if a.Policy.Keys.Empty() { // an entry without a seal would take the series' place, and be none
 		refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
 		refused.is = ErrSecret
 		return nil, refused
 	}
-	next, err := a.next(r, time.Now())
+	next, err := a.next(r, now)
 	if err != nil {
 		return nil, err
 	}
 	header := r.RoundHeader(generation, next)
-	a.Policy.Keys.SealMessage(a.subject, header, a.in.Data, time.Now())
+	a.Policy.Keys.SealMessage(a.subject, header, a.in.Data, now)
 	e := a.Policy.ParseTimer(message.Incoming{
-		Stream: a.in.Stream, Sequence: generation + 1, At: time.Now(), Subject: a.subject, Header: header, Data: a.in.Data,
+		Stream: a.in.Stream, Sequence: generation + 1, At: now, Subject: a.subject, Header: header, Data: a.in.Data,
 	})
 	if e.Problem != nil {
 		return nil, refusef(codeBad, "%s", e.Problem.Sentence)
@@ -47,7 +47,7 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request) (*nats.Msg, 
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
 }
 
-// next is the round that takes the place of another, by our own clock.
+// next is the round that takes the place of another. Now is the leader's time.
 func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 	series, round := r.RoundOf()
 	n := message.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.Word}
@@ -66,8 +66,8 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		if !asked.IsZero() {
 			n.First = asked
 		}
-		if problem := message.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {
-			return n, refusef(codeLarge, "%s", problem.Sentence)
+		if problem := a.Policy.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {
+			return n, refusef(codeOf(problem), "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
@@ -83,37 +83,53 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
+			if a.By > 0 { // the table may have planned the round later than anybody may ask for
+				return n, a.bounded(now, n.Round.Due)
+			}
 		}
-	}
-	if most := a.Policy.MaxDelay; most > 0 && n.Round.Due.Sub(now) > most {
-		return n, refusef(codeBad, "due %s is more than %s ahead (DELAY_MAX_DELAY)",
-			n.Round.Due.UTC().Format(time.RFC3339), levels.FormatDuration(most))
 	}
 	return n, nil
 }
 
+func codeOf(problem *message.Problem) int {
+	if problem.Code == message.TooLarge {
+		return codeLarge
+	}
+	return codeBad
+}
+
 // asked is the time that the wish names; zero for none.
 func (a *attempt) asked(now time.Time) (time.Time, error) {
-	if a.For == "" {
-		return a.Until, nil
+	at := a.Until
+	if a.For != "" {
+		d, err := levels.ParseDuration(a.For)
+		if err != nil {
+			return at, refusef(codeBad, "%v", err)
+		}
+		at = now.Add(d)
 	}
-	d, err := levels.ParseDuration(a.For)
-	if err != nil {
-		return time.Time{}, refusef(codeBad, "%v", err)
+	return at, a.bounded(now, at)
+}
+
+// bounded refuses a time that a wish names and that is too far ahead.
+func (a *attempt) bounded(now, due time.Time) error {
+	if problem := a.Policy.CheckDelay(now, due); problem != nil {
+		return refusef(codeBad, "%s", problem.Sentence)
 	}
-	return now.Add(d), nil
+	return nil
 }
 
 // besides is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
-// none: so it fires once, however often it is published. It needs no other right than that to set timers to the target.
-func (a *attempt) besides(r message.Request) (*nats.Msg, error) {
+// none: so it fires once, however often it is published, for as long as its last entry tells of it
+// (message.RepeatTime). It needs no other right than that to set timers to the target.
+func (a *attempt) besides(r message.Request, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
 	maps.Copy(h, r.Options())
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
 	sum := sha256.Sum256([]byte(a.Key + " " + a.Word))
-	subject := a.Policy.Names.Timer("fire-"+hex.EncodeToString(sum[:16]), r.Target)
-	in := message.Incoming{At: time.Now(), Subject: subject, Header: h, Data: a.in.Data}
+	subject := a.Policy.Names.Timer(message.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
+	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.in.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
 		return nil, refusef(codeBad, "%s", problem.Sentence)
 	}

@@ -115,7 +115,7 @@ func NewService(cfg Config) *Service {
 // Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
 // nobody is answered.
 func (s *Service) Run(ctx context.Context) {
-	s.started = time.Now().UTC()
+	s.started = time.Now().UTC() // for "nats micro"
 	if err := s.listen(); err != nil {
 		s.Log.Warn("nobody can ask this instance about timers", "err", err)
 		return
@@ -170,7 +170,7 @@ func (s *Service) receive(m *nats.Msg) {
 	select {
 	case queue <- r:
 	default:
-		s.answer(r, nil, refusef(codeBusy, "busy: %d requests wait; ask again", cap(queue)), time.Now())
+		s.answer(r, nil, refusef(codeBusy, "busy: %d requests wait; ask again", cap(queue)), time.Now()) // it took no time
 	}
 }
 
@@ -196,7 +196,7 @@ func Answerable(reply string, prefixes []string) bool {
 // work carries out requests until there are no more.
 func (s *Service) work(base context.Context, queue <-chan request, most time.Duration) {
 	for r := range queue {
-		began := time.Now()
+		began := time.Now() // to measure how long it takes
 		ctx, cancel := context.WithTimeout(base, most)
 		answer, err := r.to.answers(s, ctx, r)
 		cancel()

@@ -38,6 +38,8 @@ type Timers struct {
 	// Publish sends a message and returns the answer. Its error says that there is no answer.
 	Publish func(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
 	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
+
+	clock clock
 }
 
 // Wish is what somebody wants of one timer.
@@ -82,7 +84,7 @@ func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 	known, err := a.run(ctx)
 	answer := Answer{
 		Outcome: known.Outcome, Key: w.Key, Target: w.Target, Generation: known.Generation, Due: known.Due,
-		Became: known.Became, Why: known.Why, At: time.Now().UTC(),
+		Became: known.Became, Why: known.Why, At: time.Now().UTC(), // for people: nothing is decided by it
 	}
 	if w.Verb == timer.Get && !a.found.None {
 		answer.Recurring = recurring(a.found.Entry)
@@ -121,12 +123,12 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			return a.ended(answer, err)
 		}
 	}
-	var last error
+	var last error // what keeps it from being decided
 	for ctx.Err() == nil {
 		next := timer.Look
 		if err := a.look(ctx); err != nil {
 			if last == nil || ctx.Err() == nil { // that the time is over is not the reason
-				last = err
+				last = fmt.Errorf("read the last entry of %s: %w", a.subject, err)
 			}
 			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.doubt.Any {
 				return timer.Answer{}, noStream()
@@ -143,13 +145,13 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			if done {
 				return a.ended(answer, err)
 			}
-			known = unanswered(a.found.Sequence)
+			last, known = err, unanswered(a.found.Sequence)
 		default:
 			WaitToRetry(ctx)
 		}
 	}
 	if last != nil && !a.tried {
-		return timer.Answer{}, fmt.Errorf("read the last entry of %s: %w", a.subject, last)
+		return timer.Answer{}, last
 	}
 	return known, nil
 }
@@ -179,13 +181,17 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
 		return lane.Sample{}, err
 	}
-	return lane.SampleOf(&info, time.Now()), nil
+	return lane.SampleOf(&info, time.Now()), nil // to measure how old the answer is
 }
 
 // ask publishes what the wish writes, in place of a generation. Done is false when the answer leaves open what is
-// stored.
+// stored, and with an error when nothing was published.
 func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answer, done bool, err error) {
-	m, err := a.entry(generation)
+	m, err := a.entry(ctx, generation)
+	if errors.Is(err, errNoTime) {
+		WaitToRetry(ctx)
+		return timer.Answer{}, false, err
+	}
 	if err != nil {
 		return timer.Answer{}, true, err
 	}
@@ -280,7 +286,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 }
 
 // entry is what the wish writes in place of a generation.
-func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
+func (a *attempt) entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
 	switch a.Verb {
 	case timer.Cancel:
 		return &nats.Msg{Subject: a.subject, Header: nats.Header(message.CancelHeader(generation, a.Word))}, nil
@@ -290,8 +296,12 @@ func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
 	if problem := a.found.Entry.Problem; problem != nil {
 		return nil, refusef(codeBad, "what stands there is no timer: %s", problem.Sentence)
 	}
+	now, err := a.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoTime, err)
+	}
 	if r := a.found.Entry.Request; r.Recurs != nil {
-		return a.seriesEntry(generation, r)
+		return a.seriesEntry(generation, r, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
 		return nil, refusef(codeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
@@ -306,9 +316,11 @@ func (a *attempt) entry(generation uint64) (*nats.Msg, error) {
 	default:
 		name, value = message.HeaderUntil, a.found.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
 	}
-	return a.checked(message.MoveHeader(a.in.Header, name, value, generation, a.Word), a.in.Data)
+	return a.checked(message.MoveHeader(a.in.Header, name, value, generation, a.Word), a.in.Data, now)
 }
 
+// setEntry judges a set by the clock of this host: to be set, a timer needs no right to ask for the leader's time. The
+// lane judges it again by the leader's clock, and makes a dead letter of what is due too late.
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
 	maps.Copy(header, a.Header)
@@ -316,12 +328,12 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 	if a.Conditional {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}
 	}
-	return a.checked(header, a.Body)
+	return a.checked(header, a.Body, time.Now())
 }
 
 // checked is a set that the broker will understand: a bad one would replace a good one.
-func (a *attempt) checked(header message.Header, body []byte) (*nats.Msg, error) {
-	in := message.Incoming{At: time.Now(), Subject: a.subject, Header: header, Data: body}
+func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
+	in := message.Incoming{At: now, Subject: a.subject, Header: header, Data: body}
 	if _, problem := a.Policy.Parse(in); problem != nil {
 		return nil, refusef(codeBad, "%s", problem.Sentence)
 	}

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timetable"
+	"delaybroker/levels"
 )
 
 // The headers of nats-server that are read here, in its spelling: another spelling is no header to it.
@@ -165,7 +167,11 @@ func (w *Wish) times(pattern, zone string, zoned bool) *Refusal {
 		if w.Schedule.Cron, err = parseCron(pattern); err != nil {
 			return &badPattern
 		}
-		if _, err := timetable.Parse(timetable.Words{Cron: w.Schedule.Cron}); err != nil { // it never comes
+		_, err := timetable.Parse(timetable.Words{Cron: w.Schedule.Cron, Zone: zone})
+		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Word == "zone" {
+			return badZone.because("%s", wrong.Sentence)
+		}
+		if err != nil { // it never comes
 			return &badPattern
 		}
 		w.Schedule.Zone = zone
@@ -183,6 +189,9 @@ func (w *Wish) options(all message.Grounds, ground message.Ground, r Request) *R
 		var ok bool
 		if w.Schedule.TTL, w.Schedule.TTLEver, ok = parseTTL(v); !ok {
 			return &badTTL
+		}
+		if w.Schedule.TTL > message.MaxTTL {
+			return badTTL.because("at most %s, or never", levels.FormatDuration(message.MaxTTL))
 		}
 	}
 	switch v, _ := get(r.Header, hRollup); v {
@@ -256,7 +265,8 @@ func (w *Wish) life(r Request, now time.Time) *Refusal {
 	return nil
 }
 
-// parseTTL reads a time to live as the server does: whole seconds, a Go duration of at least one, or never.
+// parseTTL reads a time to live as the server does: whole seconds, a Go duration of at least one, or never. More than a
+// Duration can hold is the longest one.
 func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if strings.EqualFold(v, "never") {
 		return 0, true, true
@@ -264,8 +274,8 @@ func parseTTL(v string) (ttl time.Duration, never, ok bool) {
 	if d, err := time.ParseDuration(v); err == nil {
 		return d.Truncate(time.Second), false, d >= time.Second
 	}
-	n, err := strconv.ParseUint(v, 10, 31)
-	return time.Duration(n) * time.Second, false, err == nil
+	n, err := strconv.ParseInt(v, 10, 64)
+	return time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second, false, err == nil && n >= 0
 }
 
 // literal reports whether the server would let a message be published on a subject.

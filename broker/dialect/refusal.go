@@ -1,6 +1,10 @@
 package dialect
 
-import "fmt"
+import (
+	"fmt"
+
+	"delaybroker/broker/jsapi"
+)
 
 // Refusal is an answer of JetStream that says that nothing was stored.
 type Refusal struct {
@@ -27,12 +31,9 @@ var (
 	badCounter   = Refusal{400, 10171, "message counter increment is invalid"}
 	noBatches    = Refusal{400, 10174, "atomic publish is disabled"}
 	sourced      = Refusal{400, 10227, "message stream source header is not allowed"}
-	tooMany      = Refusal{429, 10167, "too many requests"}
-	tooLarge     = Refusal{400, 10054, "message size exceeds maximum allowed"}
+	tooMany      = Refusal{429, jsapi.CodeTooMany, "too many requests"}
+	tooLarge     = Refusal{400, jsapi.CodeTooLarge, "message size exceeds maximum allowed"}
 )
-
-// codeNotStored is the server's code where a stream cannot store a message, with a text of its own.
-const codeNotStored = 10077
 
 // because is a refusal of ours that the server has not: its words, and the reason.
 func (r Refusal) because(format string, args ...any) *Refusal {
@@ -41,5 +42,5 @@ func (r Refusal) because(format string, args ...any) *Refusal {
 }
 
 func wrongLast(sequence uint64) *Refusal {
-	return &Refusal{400, 10071, fmt.Sprintf("wrong last sequence: %d", sequence)}
+	return &Refusal{400, jsapi.CodeWrongLast, fmt.Sprintf("wrong last sequence: %d", sequence)}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 )
@@ -36,8 +37,10 @@ type Config struct {
 	Grounds       message.Grounds
 	ReplyPrefixes []string // below which it answers, besides _INBOX and _R_; without the final dot
 	Store         Store
-	Grace         time.Duration // for what is underway when Run is to end
-	Log           *slog.Logger
+	// Now is the time of the leader of the stream of timers.
+	Now   func(context.Context) (time.Time, error)
+	Grace time.Duration // for what is underway when Run is to end
+	Log   *slog.Logger
 }
 
 // Service answers requests in the server's dialect, as one of several instances. Make one with NewService; Run does the
@@ -113,27 +116,34 @@ func (s *Service) receive(m *nats.Msg) {
 func (s *Service) work(base context.Context, m *nats.Msg) {
 	ctx, cancel := context.WithTimeout(base, patience)
 	defer cancel()
+	now, err := s.Now(ctx)
+	for ; err != nil && ctx.Err() == nil; now, err = s.Now(ctx) {
+		control.WaitToRetry(ctx)
+	}
+	if err != nil {
+		return // nothing was stored: the client asks again
+	}
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
-	wish, refused := s.judge(r, m)
+	wish, refused := s.judge(r, m, now)
 	if refused != nil {
 		s.answer(m, s.Store.refused(refused))
 		return
 	}
-	if answer, err := s.Store.carryOut(ctx, r, wish); err == nil {
+	if answer, err := s.Store.carryOut(ctx, r, wish, now); err == nil {
 		s.answer(m, answer)
 	}
 }
 
-func (s *Service) judge(r Request, m *nats.Msg) (Wish, *Refusal) {
+func (s *Service) judge(r Request, m *nats.Msg, now time.Time) (Wish, *Refusal) {
 	if len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data) {
 		return Wish{}, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	w, refused := Judge(s.Grounds, s.Store.stream(), r, time.Now())
+	w, refused := Judge(s.Grounds, s.Store.stream(), r, now)
 	if refused != nil {
 		return w, refused
 	}
 	if problem := s.Store.Policy.CheckSchedule(w.Schedule.Subject); problem != nil {
-		return w, &Refusal{400, codeNotStored, problem.Sentence}
+		return w, &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
 	}
 	return w, nil
 }

@@ -54,16 +54,18 @@ type attempt struct {
 	Store
 	Wish
 	Request
-	subject string // of its entries
-	word    string // by which its entry is known
+	now     time.Time // by the clock of a server, when it was begun
+	subject string    // of its entries
+	word    string    // by which its entry is known
 
 	doubt bool // a publish was not answered
 }
 
-// carryOut stores what a request asks for, until that is certain or ctx ends. Its error is errUnknown.
-func (s Store) carryOut(ctx context.Context, r Request, w Wish) (ack, error) {
+// carryOut stores what a request asks for, until that is certain or ctx ends. Now is the time of a stream's leader. Its
+// error is errUnknown.
+func (s Store) carryOut(ctx context.Context, r Request, w Wish, now time.Time) (ack, error) {
 	a := attempt{
-		Store: s, Wish: w, Request: r, subject: s.Policy.Names.ScheduleSubject(w.Schedule.Subject),
+		Store: s, Wish: w, Request: r, now: now, subject: s.Policy.Names.ScheduleSubject(w.Schedule.Subject),
 		word: cmp.Or(w.Schedule.Word, rand.Text()),
 	}
 	if w.Schedule.MsgID != "" && w.Schedule.Word == "" && !w.Cancel {
@@ -146,7 +148,7 @@ func (a *attempt) knows(see sight) bool {
 		return see.word == a.word
 	}
 	id := a.Wish.Schedule.MsgID
-	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && time.Since(see.set) < remembered
+	return (see.word == a.word || id != "" && see.msgID == id && !a.Cancel) && a.now.Sub(see.set) < remembered
 }
 
 // sight is what stands on the subject of a schedule.
@@ -191,15 +193,14 @@ func (a *attempt) look(ctx context.Context) (sight, error) {
 
 // entry is what the wish writes.
 func (a *attempt) entry() (*nats.Msg, *Refusal) {
-	now := time.Now()
 	if a.Cancel {
 		return &nats.Msg{
-			Subject: a.subject, Header: a.conditions(a.Policy.ScheduleCancel(a.Wish.Schedule.Subject, a.word, now)),
+			Subject: a.subject, Header: a.conditions(a.Policy.ScheduleCancel(a.Wish.Schedule.Subject, a.word, a.now)),
 		}, nil
 	}
 	schedule := a.Schedule
 	schedule.Word = a.word
-	header, _, problem := a.Policy.ScheduleEntry(schedule, a.Header, a.Body, now)
+	header, _, problem := a.Policy.ScheduleEntry(schedule, a.Header, a.Body, a.now)
 	if problem != nil {
 		return nil, refusalFor(problem)
 	}
@@ -221,7 +222,7 @@ func refusalFor(p *message.Problem) *Refusal {
 	case message.BadTime, message.TooFar, message.BadTimer:
 		return badPattern.because("%s", p.Sentence)
 	}
-	return &Refusal{400, codeNotStored, p.Sentence}
+	return &Refusal{400, jsapi.CodeNotStored, p.Sentence}
 }
 
 // publish sends an entry. It is done when the answer is certain: stored, or refused for good.

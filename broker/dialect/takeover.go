@@ -131,7 +131,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		took.Fate = Taken
 		return took, nil
 	}
-	return o.move(ctx, stream, sequence, r, w, took)
+	return o.move(ctx, stream, sequence, r, w, took, now)
 }
 
 // now is the time of the stream's leader.
@@ -208,12 +208,12 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 
 // move stores it here, and then deletes it there.
 func (o TakeOver) move(
-	ctx context.Context, stream string, sequence uint64, r Request, w Wish, took Took,
+	ctx context.Context, stream string, sequence uint64, r Request, w Wish, took Took, now time.Time,
 ) (Took, error) {
 	none := uint64(0)
 	w.Expected, w.Also = &none, nil
 	storing, cancel := context.WithTimeout(ctx, takeWait)
-	answer, err := o.Store.carryOut(storing, r, w)
+	answer, err := o.Store.carryOut(storing, r, w, now)
 	cancel()
 	switch {
 	case err != nil:
@@ -237,15 +237,17 @@ func (o TakeOver) move(
 		took.Fate, took.Why = Both, "it is stored here, and cannot be deleted there: "+err.Error()
 		return took, nil
 	}
-	return o.undo(ctx, answer.Sequence, w, took)
+	return o.undo(ctx, answer.Sequence, w, took, now)
 }
 
 // undo cancels what was stored here, since the one there is another by now.
-func (o TakeOver) undo(ctx context.Context, generation uint64, w Wish, took Took) (Took, error) {
+func (o TakeOver) undo(
+	ctx context.Context, generation uint64, w Wish, took Took, now time.Time,
+) (Took, error) {
 	undoing, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
 	end := Wish{Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject}, Expected: &generation}
-	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end)
+	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
 	if err != nil || answer.Error != nil {
 		took.Fate, took.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"
 		return took, nil

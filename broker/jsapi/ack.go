@@ -20,8 +20,6 @@ const (
 	// CodeUnavailable is the server's in place of one of JetStream's, where nobody listens.
 	CodeUnavailable = 503
 
-	CodeStreamFull = 10077 // maximum messages, or bytes, of the stream exceeded
-
 	// CodeNoPeers is for servers that are offline, which time heals, and for a cluster that is too small. The description
 	// tells them apart.
 	CodeNoPeers    = 10005 // no suitable peers for placement
@@ -32,6 +30,10 @@ const (
 	codeMemoryFull  = 10028 // insufficient memory resources available
 
 	CodeStorageFull = 10047 // insufficient storage resources available
+
+	// CodeNotStored is the code of a stream that cannot store a message, with a text of its own: in practice "maximum
+	// messages exceeded" or "maximum bytes exceeded", its own limits.
+	CodeNotStored = 10077
 )
 
 // Ack is the answer of a stream, or of the server in its place, to a publish.

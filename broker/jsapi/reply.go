@@ -51,7 +51,7 @@ func (a Ack) Outcome() Outcome {
 		return Undecided
 	case CodeInFlight, CodeTooMany:
 		return Busy
-	case CodeStreamFull:
+	case CodeNotStored:
 		return StreamFull
 	case codeAccountFull, codeServerFull, codeMemoryFull, CodeStorageFull:
 		return NoRoom

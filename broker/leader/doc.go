@@ -11,6 +11,7 @@
 //
 // Our own and a leader's meet in Clock.Offset alone, and in what follows the same rule where no lane is at hand:
 //
+//	control/clock.go                             what is asked of a timer, or for a schedule
 //	figures/early.go                             was a delivery early, by what a leader said later
 //	dialect/takeover.go, inspect/letters.go      what a server's clock shows, some time after it was asked
 //	inspect/clock.go                             by how much they differ, for an operator

@@ -227,7 +227,7 @@ func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
 		if err != nil {
 			return at, err
 		}
-		return due, p.tooFar(at, due)
+		return due, p.CheckDelay(at, due)
 	}
 	wait, err := levels.ParseDuration(addr.Token)
 	if addr.Form == FormIn && dotted(addr.Target) {
@@ -248,10 +248,11 @@ func (p Policy) due(in Incoming, addr Address, s split) (time.Time, *Problem) {
 				excerpt(until), addr.Token, p.Names.at)
 		}
 	}
-	return due, p.tooFar(at, due)
+	return due, p.CheckDelay(at, due)
 }
 
-func (p Policy) tooFar(at, due time.Time) *Problem {
+// CheckDelay judges a time for which somebody asks, at the given time.
+func (p Policy) CheckDelay(at, due time.Time) *Problem {
 	if p.MaxDelay > 0 && due.Sub(at) > p.MaxDelay {
 		return Problemf(TooFar, "due %s is more than %s ahead (DELAY_MAX_DELAY)", due.UTC().Format(time.RFC3339),
 			levels.FormatDuration(p.MaxDelay))
@@ -358,8 +359,9 @@ func (r Request) options(s split) (Request, *Problem) {
 	return r, nil
 }
 
-// maxTTL is far below the value that overflows in nats-server, which would then expire the message at once.
-const maxTTL = 36500 * 24 * time.Hour
+// MaxTTL is the longest Nats-TTL at a target. It is far below the value that overflows in nats-server, which would then
+// expire the message at once.
+const MaxTTL = 36500 * 24 * time.Hour
 
 // parseTTL turns a duration into a Nats-TTL for nats-server: whole seconds, at least one. It rounds up.
 func parseTTL(ttl string) (string, *Problem) {
@@ -367,9 +369,9 @@ func parseTTL(ttl string) (string, *Problem) {
 		return ttl, nil
 	}
 	d, err := levels.ParseDuration(ttl)
-	if err != nil || d < time.Second || d > maxTTL {
+	if err != nil || d < time.Second || d > MaxTTL {
 		return "", Problemf(BadOption, "Delay-TTL %s: want a duration from 1s to %s, or never", excerpt(ttl),
-			levels.FormatDuration(maxTTL))
+			levels.FormatDuration(MaxTTL))
 	}
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }

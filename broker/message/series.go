@@ -126,7 +126,7 @@ func (p Policy) series(r Request, in Incoming, s split, asked time.Time) (Reques
 	if problem != nil {
 		return r, in.At, problem
 	}
-	if problem := CheckRecurring(table, len(in.Data)); problem != nil {
+	if problem := p.CheckRecurring(table, len(in.Data)); problem != nil {
 		return r, in.At, problem
 	}
 	first, ok := table.Start(in.At, asked)
@@ -136,11 +136,16 @@ func (p Policy) series(r Request, in Incoming, s split, asked time.Time) (Reques
 	r.Series, r.Round = in.Sequence, 1
 	r.Recurs = &Series{Table: table, First: first, Planned: first, Owner: reason(owner)}
 	due := table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due
-	return r, due, p.tooFar(in.At, due)
+	return r, due, nil // what is asked for is bounded, and what a cron makes of it is not
 }
 
-// CheckRecurring judges the size of a body that recurs.
-func CheckRecurring(table timetable.Table, size int) *Problem {
+// CheckRecurring judges the interval of what recurs, and the size of its body. An interval is a delay for which
+// somebody asks, so the policy bounds it. A cron names times of the calendar: they may be years apart.
+func (p Policy) CheckRecurring(table timetable.Table, size int) *Problem {
+	if p.MaxDelay > 0 && table.Every > p.MaxDelay {
+		return Problemf(TooFar, "every %s: more than %s between two rounds (DELAY_MAX_DELAY)",
+			levels.FormatDuration(table.Every), levels.FormatDuration(p.MaxDelay))
+	}
 	if most := mostBodyRate * table.Interval().Seconds(); float64(size) > most {
 		return Problemf(TooLarge, "%d bytes are stored anew for each round: at most %d for %s", size, int64(most), table)
 	}

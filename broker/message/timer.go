@@ -23,6 +23,19 @@ import (
 // maxKey is the longest key, in bytes.
 const maxKey = 128
 
+const (
+	// RepeatKey begins the key of a timer that is one delivery besides a series. The rest is made of the request's word.
+	RepeatKey = "fire-"
+	// RepeatTime is how long the last entry of such a timer tells that it has fired, whatever the history of others: for
+	// so long, the request may be repeated and fires nothing more.
+	RepeatTime = 5 * time.Minute
+)
+
+// Repeats reports whether a timer's subject is that of one delivery besides a series.
+func (n Names) Repeats(subject string) bool {
+	return strings.HasPrefix(n.Parse(subject).Token, RepeatKey)
+}
+
 // Timer is what a request has of a named timer that is still pending. The zero Timer is none.
 type Timer struct {
 	Key  string
@@ -259,7 +272,7 @@ func (p Policy) timerDue(in Incoming, s split) (time.Time, *Problem) {
 		if problem != nil {
 			return in.At, problem
 		}
-		return due, p.tooFar(in.At, due)
+		return due, p.CheckDelay(in.At, due)
 	case !hasFor && s.recurs():
 		return time.Time{}, nil
 	case !hasFor:
@@ -270,7 +283,7 @@ func (p Policy) timerDue(in Incoming, s split) (time.Time, *Problem) {
 	if err != nil {
 		return in.At, Problemf(BadTime, "Delay-For: %v", err)
 	}
-	return in.At.Add(d), p.tooFar(in.At, in.At.Add(d))
+	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
 }
 
 // checkSet judges what is special about a set; the rest is that of every request.

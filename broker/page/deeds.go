@@ -54,7 +54,7 @@ func counting(n uint64, what string) string {
 // wish is what a deed wants of one timer.
 func (d deed) wish() (w control.Wish, err error) {
 	w = control.Wish{Key: d.Key, Target: d.Target}
-	w.Verb, w.Generation = timer.Verb(d.Verb), d.Generation
+	w.Verb, w.Generation, w.Word = timer.Verb(d.Verb), d.Generation, d.Word
 	if w.Verb != timer.Move {
 		return w, nil
 	}

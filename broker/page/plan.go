@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -61,6 +62,7 @@ type fixed struct {
 	Before time.Time `json:"before,omitzero"` // when the letters died
 	Count  uint64    `json:"count,omitempty"` // how many it is about
 	Until  time.Time `json:"until,omitzero"`  // until when the plan holds
+	Word   string    `json:"word,omitempty"`  // of this plan alone: acted on again, it does no more
 	Shell  string    `json:"shell,omitempty"` // the line that does the same
 }
 
@@ -91,7 +93,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 		}
 		made.Shell, made.Count = d.Shell, d.Count
 		if d.Count > 0 {
-			d.Until = time.Now().Add(planTime)
+			d.Until, d.Word = time.Now().Add(planTime), rand.Text()
 			made.Ticket, err = seal(d, who)
 		}
 		return made, err

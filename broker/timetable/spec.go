@@ -44,7 +44,7 @@ func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	case strings.HasPrefix(text, "tz=") || strings.HasPrefix(text, "cron_tz="):
 		return nil, errorf("cron", "%s: the zone stands by itself, not in the expression", excerpt(text))
 	}
-	parsed, err := parser.Parse(text)
+	parsed, err := parser.Parse(withoutSteps(text))
 	if err != nil {
 		return nil, errorf("cron", "%s: %v; %s", excerpt(text), err, want)
 	}

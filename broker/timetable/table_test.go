@@ -71,6 +71,41 @@ func TestWordsAreTheTable(t *testing.T) {
 	}
 }
 
+// TestRangeShorterThanItsStep: it is its first value, as in every other cron. What is out of bounds stays refused, and
+// a star that is shorter than its step, which nobody means.
+func TestRangeShorterThanItsStep(t *testing.T) {
+	for cron, same := range map[string]string{
+		"2-4/3 * * * *":            "2 * * * *",
+		"2-4/2 * * * *":            "2,4 * * * *",
+		"7,2-4/3,10-40/20 * * * *": "2,7,10,30 * * * *",
+		"50/20 * * * *":            "50 * * * *",
+		"0 5-5/1 * * *":            "0 5 * * *",
+		"0 0 28/9 JAN-mar/4 *":     "0 0 28 1 *",
+		"0 0 * * Tue-fri/9":        "0 0 * * 2",
+		"0 0 * * 7/2":              "0 0 * * 0",
+		"30-31/9 0 0 1-2/9 * *":    "30 0 0 1 * *",
+		"*/90 * * * *":             "",
+		"60-70/20 * * * *":         "",
+		"50-70/30 * * * *":         "",
+		"2-4/0 * * * *":            "",
+		"2-4/-3 * * * *":           "",
+		"2-4/3/3 * * * *":          "",
+		"2-x/3 * * * *":            "",
+	} {
+		got, err := Parse(Words{Cron: cron})
+		if same == "" {
+			if err == nil {
+				t.Errorf("%s is accepted", cron)
+			}
+			continue
+		}
+		want, bad := Parse(Words{Cron: same})
+		if err != nil || bad != nil || *got.spec != *want.spec || got.Cron != cron {
+			t.Errorf("%s: %v, %q; want that of %s, %v", cron, err, got.Cron, same, bad)
+		}
+	}
+}
+
 // TestInterval: no two rounds come closer than a table says, by which its bodies and its jitter are bounded.
 func TestInterval(t *testing.T) {
 	for cron, want := range map[string]time.Duration{

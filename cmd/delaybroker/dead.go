@@ -105,7 +105,7 @@ type deadLetters struct {
 // withLetters connects and runs f on the letters that were chosen, with durations by the server's clock. The context of
 // f ends when the server refuses something.
 func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx context.Context, d deadLetters) error) error {
-	if _, err := c.filter(time.Now()); err != nil {
+	if _, err := c.filter(time.Now()); err != nil { // only the words
 		return err
 	}
 	i, err := a.openConfigured(ctx)

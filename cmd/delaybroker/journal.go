@@ -48,7 +48,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings`,
   delaybroker journal --since 2026-11-20T10:00:00Z --until 2026-11-20T11:00:00Z --outcome dead --json --limit 0`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := o.query(time.Now(), a.JSON); err != nil {
+			if _, err := o.query(time.Now(), a.JSON); err != nil { // only the words: the query itself is by the server's clock
 				return err
 			}
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })

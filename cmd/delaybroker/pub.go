@@ -86,6 +86,8 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if err != nil {
 		return err
 	}
+	// Who publishes may have no right to ask a server for its time. This host's clock decides only what is said here at
+	// once, of a time that has passed or is beyond the longest delay.
 	now := time.Now()
 	subject, err := o.when.subject(c.Policy.Names, args[0])
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +52,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	if err != nil {
 		return err
 	}
-	if err := o.table.into(header, time.Now()); err != nil {
+	if err := o.table.into(header); err != nil {
 		return err
 	}
 	w := control.Wish{

@@ -82,6 +82,8 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	if err != nil {
 		return err
 	}
+	// Before anybody is asked, this host's clock has to do: it finds what is wrong in the file. The plan is made by the
+	// server's clock.
 	file, err := schedules.Read(o.file, text, c.Policy, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -132,6 +134,13 @@ func (l lineByLine) Look(ctx context.Context, key, target string) (control.Stand
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	return lookAt(ctx, l.timers, key, target)
+}
+
+func (l lineByLine) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := l.session.Allowed(ctx)
+	defer cancel()
+	now, err := l.timers.Now(ctx)
+	return now, inspect.Cause(ctx, err)
 }
 
 func (l lineByLine) Do(ctx context.Context, w control.Wish) (control.Answer, error) {

@@ -75,7 +75,8 @@ func (a *app) sayNextDiffers(s control.Standing) {
 	}
 }
 
-// nextOf prints the times of a table that is only thought of, as if it were set now.
+// nextOf prints the times of a table that is only thought of, as if it were set now, by this host's clock: no server is
+// asked.
 func (a *app) nextOf(o tableFlags, n int) error {
 	now := time.Now()
 	table, first, err := o.table(now)
@@ -102,7 +103,7 @@ type comingTime struct {
 // showNext prints the planned times from one on.
 func (a *app) showNext(table timetable.Table, first, from time.Time, n int) error {
 	rows := a.Sheet([]terminal.Column{{Name: "time"}, {Name: "zone"}, {Name: "in"}, {Name: "clocks", Drop: 1}})
-	now := time.Now()
+	now := time.Now() // "in" is for whoever reads it here
 	for _, c := range table.Coming(first, from.Add(-1), n) {
 		line := comingTime{At: c.At, Shift: c.Shift.Seconds()}
 		line.Zone, _ = c.At.Zone()

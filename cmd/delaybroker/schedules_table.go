@@ -70,8 +70,8 @@ func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 }
 
 // into adds what the flags say to the header of a set.
-func (o tableFlags) into(header nats.Header, now time.Time) error {
-	if _, _, err := o.table(now); err != nil {
+func (o tableFlags) into(header nats.Header) error {
+	if _, _, err := o.table(time.Time{}); err != nil { // only the words: a duration goes to the server as one
 		return err
 	}
 	words := map[string]string{

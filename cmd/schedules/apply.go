@@ -19,6 +19,7 @@ type Timers interface {
 	Look(ctx context.Context, key, target string) (control.Standing, error)
 	Do(ctx context.Context, w control.Wish) (control.Answer, error)
 	Recurs(ctx context.Context, f control.Filter) iter.Seq2[control.Row, error]
+	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }
 
 // Apply brings schedules to what a file says of them.
@@ -54,13 +55,13 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 		return fmt.Errorf("%w: it would remove the %d of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
-		report(a.one(ctx, s.Name, s.Target, func(stands control.Standing) Step {
-			return a.File.Plan(s, stands, a.Policy, time.Now(), a.Adopt)
+		report(a.one(ctx, s.Name, s.Target, func(stands control.Standing, now time.Time) Step {
+			return a.File.Plan(s, stands, a.Policy, now, a.Adopt)
 		}))
 	}
 	// Removed at the end: a schedule with another target is added before the one with the old target goes.
 	for _, p := range stale {
-		report(a.one(ctx, p.name, p.target, func(stands control.Standing) Step {
+		report(a.one(ctx, p.name, p.target, func(stands control.Standing, _ time.Time) Step {
 			return a.File.Removal(stands, p.name, p.target)
 		}))
 	}
@@ -90,13 +91,19 @@ func (a Apply) stale(ctx context.Context) (all []place, err error) {
 
 // one looks at a schedule, decides and does it. Each publish expects what was seen: where somebody was faster, or a
 // round has fired, it looks again.
-func (a Apply) one(ctx context.Context, name, target string, plan func(control.Standing) Step) (r Result) {
+func (a Apply) one(
+	ctx context.Context, name, target string, plan func(stands control.Standing, now time.Time) Step,
+) (r Result) {
 	for try := 1; ; try++ {
 		stands, err := a.Timers.Look(ctx, name, target)
+		var now time.Time
+		if err == nil {
+			now, err = a.Timers.Now(ctx)
+		}
 		if err != nil {
 			return Result{Step: Step{What: Leave, Name: name, Target: target}, Err: err}
 		}
-		r = Result{Step: plan(stands)}
+		r = Result{Step: plan(stands, now)}
 		if a.DryRun || !r.acts() {
 			return r
 		}

@@ -6,6 +6,11 @@ var deviations = map[string]string{
 	"Times/a bare time":                                              "NATS CLIs until 0.4.0 send it, and mean @at",
 	"Times/an empty `Nats-Schedule`":                                 noOrdinary,
 	"Intervals/`@every 1500ms`, published 0.3 s after a full second": noDrift,
+	"Intervals/`@every 9000h`":                                       "a bound that the operator sets",
+	"Time zones/`Local`":                                             ofEachHost,
+	"Time to live/`Nats-Schedule-TTL: 876000h`":                      inSeconds,
+	"Time to live/`Nats-Schedule-TTL: 2562047h`":                     noCentury,
+	"Time to live/`Nats-Schedule-TTL: 99999999999`":                  noCentury,
 	"Targets/another schedule's subject":                             "what is delivered there would be a request",
 	"Targets/of another stream":                                      "what this is for",
 	"Targets/of no stream, and not allowed":                          "the setting says which targets may be named",
@@ -57,5 +62,7 @@ const (
 	noSource   = "the source may be in any stream, and change until it fires"
 	inSeconds  = "the same to a server, which counts whole seconds"
 	oneMoment  = "each time on the clock has one moment: skipped, the next; twice, the first (timetable/doc.go)"
+	ofEachHost = "each instance, and each server, has a zone of its own"
+	noCentury  = "the server may remove what lives so long at once: the end of its life overflows"
 	otherNames = "no other stream would take them; they are Delay-Scheduler and Delay-Schedule-Next"
 )

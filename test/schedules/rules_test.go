@@ -105,6 +105,7 @@ func intervals() []rule {
 		{name: "`@every -5s`", act: fires("@every -5s", 0)},
 		{name: "`@every 5`", act: fires("@every 5", 0)},
 		{name: "`@every 1d`", act: fires("@every 1d", 0)},
+		{name: "`@every 9000h`", act: fires("@every 9000h", 0)},
 	}
 }
 
@@ -123,6 +124,7 @@ func crons() []rule {
 		{"@weekly", 0}, {"@monthly", 0}, {"@yearly", 0}, {"@annually", 0},
 		{"@reboot", 0}, {"* * * * *", 0}, {"* * * * * * *", 0}, {"0 0 0 30 2 *", 0}, {"60 * * * * *", 0},
 		{"* * * * * 7", 0}, {"* * * L * *", 0}, {"* * * * * mon#2", 0}, {"5-1 * * * * *", 0}, {"*/0 * * * * *", 0},
+		{"2-4/3 * * * * *", 62 * sec}, {"0 0 0 29 2 *", 0},
 		{"TZ=UTC 0 0 0 * * *", 0}, {"H * * * * *", 0}, {"0 0 0 ? * ?", 0}, {"a * * * * *", 0},
 	} {
 		all = append(all, rule{name: "`" + c.expr + "`", act: fires(c.expr, c.until)})
@@ -140,6 +142,7 @@ func zones() []rule {
 		{name: "a zone that is none", act: in("0 30 3 * * *", "Nowhere/City")},
 		{name: "an offset", act: in("0 30 3 * * *", "+02:00")},
 		{name: "an empty zone", act: in("0 30 3 * * *", "")},
+		{name: "`Local`", act: fires("0 30 3 * * *", 0, zone, "Local")},
 		{name: "a zone with `@every`", act: fires("@every 2s", 5*sec, zone, "Europe/Berlin")},
 		{name: "a zone with `@at`", act: func(s *scene) { fires(s.at(2*sec), 5*sec, zone, "Europe/Berlin")(s) }},
 		{name: "a zone with `@daily`", act: fires("@daily", 3*time.Hour, zone, "America/Noronha")},
@@ -211,10 +214,14 @@ func lives() []rule {
 		{name: "`Nats-Schedule-TTL: 500ms`", act: produced("500ms")},
 		{name: "`Nats-Schedule-TTL: soon`", act: produced("soon")},
 		{name: "`Nats-Schedule-TTL: -1`", act: produced("-1")},
+		{name: "`Nats-Schedule-TTL: 876000h`", act: produced("876000h")},
+		{name: "`Nats-Schedule-TTL: 2562047h`", act: produced("2562047h")},
+		{name: "`Nats-Schedule-TTL: 99999999999`", act: produced("99999999999")},
 		{name: "`Nats-TTL` after the time", act: own("10s", 2*sec)},
 		{name: "`Nats-TTL` before the time", act: own("2s", 5*sec)},
 		{name: "`Nats-TTL: never`", act: own("never", 2*sec)},
 		{name: "`Nats-TTL: soon`", act: own("soon", 2*sec)},
+		{name: "`Nats-TTL: 99999999999`", act: own("99999999999", 2*sec)},
 		{name: "`Nats-TTL` of a repeating schedule ends it", act: fires("@every 2s", 9*sec, "Nats-TTL", "5s")},
 		{name: "`Nats-TTL` and `Nats-Schedule-TTL`", act: func(s *scene) {
 			s.schedule(s.at(sec), "Nats-TTL", "10s", "Nats-Schedule-TTL", "1h")

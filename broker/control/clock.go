@@ -1,0 +1,54 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"delaybroker/broker/leader"
+)
+
+// clock is what the leader of the timers' stream has said of its time.
+type clock struct {
+	mu    sync.Mutex    // guards known; nobody asks under it
+	known *leader.Clock // nil before the first answer
+}
+
+// Now is the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is never
+// later than that clock shows. It asks the leader, unless it has answered within [leader.Trust].
+func (t *Timers) Now(ctx context.Context) (time.Time, error) {
+	if now, ok := t.clock.now(time.Now()); ok {
+		return now, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	defer cancel()
+	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the stream of timers for its time: %w", err)
+	}
+	return t.clock.look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq}), nil
+}
+
+// now is the leader's time when this host's clock shows local. Of that clock only differences count. Ok is false where
+// the leader has to be asked.
+func (c *clock) now(local time.Time) (now time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || c.known.Suspended(local) {
+		return time.Time{}, false
+	}
+	at, fresh := c.known.Now(local)
+	return at.Stamp(), fresh
+}
+
+// look takes in an answer, and returns its time.
+func (c *clock) look(a leader.Answer) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = leader.NewClock(a.Received)
+	}
+	c.known.Look(a)
+	return a.Time
+}
