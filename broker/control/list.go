@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,12 @@ const (
 	// DefaultLimit and MostLimit are how many timers a page has.
 	DefaultLimit = 100
 	MostLimit    = 500
-	// mostBytes and mostScanned end a page early: an answer must fit into a message, and a page costs the server a pass
-	// through the headers of all timers to its targets.
-	mostBytes   = 256 << 10
-	mostScanned = 100_000
-	rowBytes    = 256 // of a row, besides key and target
-	mostFilters = 100 // of one consumer
+	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
+	// through the headers of all timers to a target.
+	maxBytes   = 256 << 10
+	maxScanned = 100_000
+	rowBytes   = 256 // of a row without key and target
+	maxFilters = 100 // of one consumer
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -73,9 +74,6 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// errEnough ends a scan.
-var errEnough = errors.New("the page is full")
-
 // List makes one page. A timer that is set anew between two pages is on the later one, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
@@ -98,8 +96,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
-	err = t.fill(ctx, &all, f, p)
-	if err == nil || errors.Is(err, errEnough) {
+	if err = t.fill(ctx, &all, f, p); err == nil {
 		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
@@ -123,35 +120,67 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill scans until the page is full.
+// fill scans what each target has, and leaves the page that begins first. Each scan has one filter: for a consumer with
+// several, the server counts what is pending subject by subject, under the stream's lock.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	names := t.Policy.Names
-	scan := t.Scan
-	scan.Stream, scan.For, scan.HeadersOnly = names.TimersStream(), "timers", true
-	scan.From, scan.To = p.After+1, all.UpTo
-	scan.Filters = f.subjects(names)
-	limit, bytes, last := p.Limit, 0, p.After
-	if limit == 0 {
-		limit = DefaultLimit
-	}
-	for s, err := range scan.All(ctx) {
+	limit := cmp.Or(p.Limit, DefaultLimit)
+	var rows []Row
+	for _, subject := range f.subjects(t.Policy.Names) {
+		scan := t.scan()
+		scan.From, scan.To, scan.Filters = p.After+1, cmp.Or(all.Next, all.UpTo), []string{subject}
+		some, err := t.rows(ctx, scan, all, f, limit)
 		if err != nil {
 			return err
 		}
-		row := t.rowOf(s)
-		if len(all.Timers) >= limit || bytes >= mostBytes || all.Scanned >= mostScanned || all.Scanned > 0 && late(ctx) {
-			all.Next = last
-			return errEnough
+		rows = append(rows, some...)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.sequence, b.sequence) })
+	bytes := 0
+	for i, r := range rows {
+		if i == limit || bytes >= maxBytes {
+			all.Next = rows[i-1].sequence
 		}
-		all.Scanned++
-		last = s.Sequence
-		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
-			all.Timers = append(all.Timers, row)
-			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
+		if all.Next > 0 && r.sequence > all.Next {
+			break
 		}
+		all.Timers = append(all.Timers, r)
+		bytes += r.bytes()
 	}
 	return nil
 }
+
+// rows are those of one scan, until they fill the page. All.Next is then the last entry that it has come to.
+func (t *Timers) rows(ctx context.Context, scan lane.Scan, all *Listing, f Filter, limit int) (rows []Row, err error) {
+	bytes, scanned, last := 0, 0, uint64(0)
+	for s, err := range scan.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) >= limit || bytes >= maxBytes || scanned >= maxScanned || scanned > 0 && late(ctx) {
+			all.Next = last
+			break
+		}
+		scanned++
+		last = s.Sequence
+		row := t.rowOf(s)
+		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
+			rows = append(rows, row)
+			bytes += row.bytes()
+		}
+	}
+	all.Scanned += scanned
+	return rows, nil
+}
+
+// scan is one through the headers of the stream of timers.
+func (t *Timers) scan() lane.Scan {
+	scan := t.Scan
+	scan.Stream, scan.For, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
+	return scan
+}
+
+// bytes is about how many bytes the row takes in an answer.
+func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
 // Recurs goes through all that recurs, page by page, and gives each timer once. A series whose round fires meanwhile
 // has a new entry, behind all pages: what is there then is gone through, too, until it is one page.
@@ -226,9 +255,9 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, error) {
 	last := make(map[string]Row, len(rows))
 	names := t.Policy.Names
-	for rows := range slices.Chunk(rows, mostFilters) {
-		scan := t.Scan
-		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
+	for rows := range slices.Chunk(rows, maxFilters) {
+		scan := t.scan()
+		scan.Last = true
 		for _, r := range rows {
 			scan.Filters = append(scan.Filters, names.Timer(r.Key, r.Target))
 		}
