@@ -211,7 +211,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 		c := newClient(t, s)
 		var want []string
 		for i := range 30 {
-			target := []string{"orders", "orders.x", "orders.x.y", "ordersx"}[i*i%7%4]
+			target := []string{"orders", "orders.x", "orders.x.y", "ordersx"}[i*7%10%4]
 			c.publish(fmt.Sprintf("delaytimer.k%d.%s", i, target), "k", "Delay-For", "1h")
 			if target != "ordersx" {
 				want = append(want, fmt.Sprint("k", i))
