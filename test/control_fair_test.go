@@ -199,9 +199,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 				_ = json.Unmarshal(m.Data, &asked)
 				mu.Lock()
 				defer mu.Unlock()
-				if f := asked.Config.FilterSubjects; asked.Config.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
-					scans = append(scans, strings.Join(f, ","))
-				}
+				scans = append(scans, strings.Join(asked.Config.FilterSubjects, ","))
 			}
 			return false
 		})

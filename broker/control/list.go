@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +27,7 @@ const (
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // of a row without key and target
-	maxFilters = 100 // of one consumer
+	rowsAtOnce = 64  // about which the leader is asked whether they were replaced
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -162,7 +163,7 @@ func (t *Timers) rows(ctx context.Context, scan lane.Scan, all *Listing, f Filte
 		}
 		scanned++
 		last = s.Sequence
-		row := t.rowOf(s)
+		row := t.rowOf(s.Incoming(scan.Stream), s.BodySize())
 		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
 			rows = append(rows, row)
 			bytes += row.bytes()
@@ -234,43 +235,51 @@ func (f Filter) subjects(names message.Names) (all []string) {
 // until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
 // what recurs, that round takes its place.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
-	last, err := t.lastRows(ctx, all.Timers)
-	if err != nil {
-		return err
+	kept := make([]*Row, len(all.Timers))
+	errs := make([]error, len(all.Timers))
+	room := make(chan struct{}, rowsAtOnce)
+	var asking sync.WaitGroup
+	for i, r := range all.Timers {
+		room <- struct{}{}
+		asking.Go(func() {
+			kept[i], errs[i] = t.standing(ctx, r, all.UpTo, f)
+			<-room
+		})
 	}
-	kept := []Row{}
-	for _, r := range all.Timers {
-		subject := t.Policy.Names.Timer(r.Key, r.Target)
-		now := last[subject]
-		if now.sequence == r.sequence || f.Recurring && now.sequence > all.UpTo && f.takes(now) {
-			kept = append(kept, now)
-			delete(last, subject)
+	asking.Wait()
+	all.Timers = []Row{}
+	for _, r := range kept {
+		if r != nil {
+			all.Timers = append(all.Timers, *r)
 		}
 	}
-	all.Timers = kept
-	return nil
+	return errors.Join(errs...)
 }
 
-// lastRows are those of the last entries of the same timers, by subject.
-func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, error) {
-	last := make(map[string]Row, len(rows))
-	names := t.Policy.Names
-	for rows := range slices.Chunk(rows, maxFilters) {
-		scan := t.scan()
-		scan.Last = true
-		for _, r := range rows {
-			scan.Filters = append(scan.Filters, names.Timer(r.Key, r.Target))
-		}
-		slices.Sort(scan.Filters)
-		scan.Filters = slices.Compact(scan.Filters)
-		for s, err := range scan.All(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			last[s.Subject] = t.rowOf(s)
-		}
+// standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
+// nothing is behind from an index, and sends no body.
+func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
+	subject := t.Policy.Names.Timer(r.Key, r.Target)
+	switch _, replaced, err := t.Entries().Next(ctx, subject, r.sequence+1); {
+	case err != nil:
+		return nil, err
+	case !replaced:
+		return &r, nil
+	case !f.Recurring:
+		return nil, nil
 	}
-	return last, nil
+	m, err := t.API.Last(ctx, t.Policy.Names.TimersStream(), subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
+	if now.sequence <= upTo || !f.takes(now) {
+		return nil, nil
+	}
+	return &now, nil
 }
 
 // late reports whether the asker is about to lose patience.
@@ -280,15 +289,14 @@ func late(ctx context.Context) bool {
 }
 
 // rowOf is what an entry says by its header.
-func (t *Timers) rowOf(s lane.Stored) Row {
-	in := s.Incoming(t.Policy.Names.TimersStream())
-	in.BodyLeft = true
+func (t *Timers) rowOf(in message.Incoming, size int) Row {
+	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	return Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Size: s.BodySize(), Why: answer.Why, Recurring: recurring(found.Entry),
+		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
 		sequence: in.Sequence,
 	}
 }

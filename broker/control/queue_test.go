@@ -70,16 +70,21 @@ func TestFullQueue(t *testing.T) {
 	for n := range 8 {
 		put(ask("a", n))
 	}
-	for _, tenant := range []string{"b", "c"} {
-		for n := range 3 {
-			put(ask(tenant, n))
-		}
-	}
-	if got := strings.Join(refused, " "); got != "a6 a7 a5 a4 a3 b2 a2 c2" {
+	put(ask("b", 0))
+	put(ask("b", 1))
+	put(ask("c", 0))
+	put(ask("c", 1))
+	if got := strings.Join(refused, " "); got != "a6 a7 a5 a4 a3 a2" {
 		t.Errorf("refused are %s", got)
 	}
+	for n := 2; n < 5; n++ { // all have as many
+		put(ask("b", n))
+	}
+	if got := strings.Join(refused[6:], " "); got != "b2 b3 b4" {
+		t.Errorf("refused are %s, of the tenant that has as many as others", got)
+	}
 	put(ask("d", 0))
-	if len(refused) != 9 || refused[8] == "d0" || q.waiting != 6 {
+	if len(refused) != 10 || refused[9] == "d0" || q.waiting != 6 {
 		t.Errorf("refused are %s, and %d wait", refused, q.waiting)
 	}
 	for _, tenant := range q.tenants {
