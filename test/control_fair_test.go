@@ -21,7 +21,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// askAtOnce sends requests at once. The returned function tells how many have which answer: a code, an outcome, or "page".
+// askAtOnce sends requests at once. The returned function tells how many have which answer: a code, an outcome or
+// "page".
 func (c *client) askAtOnce(n int, subject, body string) (answers func() map[string]int) {
 	c.t.Helper()
 	reply := c.nc.NewInbox()
@@ -50,8 +51,8 @@ func (c *client) askAtOnce(n int, subject, body string) (answers func() map[stri
 	}
 }
 
-// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown at once, for a few questions
-// to JetStream, however often somebody asks for it.
+// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown at once, for a few
+// questions to JetStream, however often somebody asks for it.
 func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -117,7 +118,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 		c.request(&done, "delayctl.cancel-all.orders", `{"dry_run":true}`)
 		var got control.Answer
 		c.request(&got, "delayctl.timer.cancel.k.orders.x", "")
-		if took := time.Since(begun); took > 0 || len(page.Timers) != 1 || done.Matched != 1 || got.Outcome != timer.Cancelled {
+		took := time.Since(begun)
+		if took > 0 || len(page.Timers) != 1 || done.Matched != 1 || got.Outcome != timer.Cancelled {
 			t.Errorf("another tenant is answered %+v, %+v, %+v after %s", page, done, got, took)
 		}
 		time.Sleep(5 * time.Second)

@@ -15,8 +15,8 @@ type request struct {
 	received time.Time
 }
 
-// queue holds requests until a worker takes them. Tenants have their turns one after the other, so that nobody's request
-// waits behind many of another tenant. When the queue is full, the tenant with the most requests in it loses one.
+// queue holds requests until a worker takes them. Tenants have their turns one after the other, so no request waits
+// behind many of another tenant. When the queue is full, the tenant with the most requests in it loses one.
 type queue struct {
 	max   int // requests that may wait
 	share int // requests of one tenant that workers may have at once
