@@ -164,8 +164,7 @@ func TestControlRefusals(t *testing.T) {
 }
 
 // TestHugeAndManyRequests: what is too large is refused, and where more is asked than is worked on, all are answered:
-// by what was done, or by busy. Who asks for a generation that no stream has waits, and keeps nobody else from it for
-// long.
+// by what was done, or by busy. A generation that no stream has is unknown.
 func TestHugeAndManyRequests(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -19,9 +19,6 @@ func BadRequest(format string, args ...any) *Refusal { return refusef(codeBad, f
 // Decode reads the body of a request into a value that has its defaults. A field that does not exist is an error:
 // "dryrun" must not cancel anything.
 func Decode(body []byte, into any) error {
-	if len(body) > mostRequest {
-		return refusef(codeLarge, "the request has %d bytes: at most %d", len(body), mostRequest)
-	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
@@ -39,11 +36,8 @@ func Decode(body []byte, into any) error {
 // endpointOf is that of a call on a subject.
 func endpointOf(subject, name string, c Call) *endpoint {
 	root := strings.TrimSuffix(subject, ".*")
-	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, on: []string{subject}}
+	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}
 	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
-		if len(r.Data) > mostRequest {
-			return nil, refusef(codeLarge, "the request has %d bytes: at most %d", len(r.Data), mostRequest)
-		}
 		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
 	}
 	return e

@@ -38,7 +38,34 @@
 //
 // # Bounds
 //
-// Eight requests about one timer are worked on at a time, each with the body of its timer in memory, and one that
-// lists, goes through many or looks at all lanes. Further ones wait, a few; the rest is told that the service is busy.
-// A page ends after so many timers, bytes or entries, or before the asker loses patience, and says where to go on.
+// 64 requests about one timer are worked on at a time, or as many as hold 64 MiB of bodies, and four that list, go
+// through many or look at all lanes. Up to 2,048 and 64 wait for that. Each tenant, the first token of the targets, has
+// three quarters of the former at most and one of the latter, and tenants have their turns one after the other. So a
+// tenant waits for one request of another at most, however many those are. When too many wait, the tenant with the most
+// of them loses one. It is refused as busy, and so is a request that has waited for half its time, of three seconds or
+// four. A request that is refused has done nothing.
+//
+// A page ends after so many timers, bytes or entries, or before the asker gives up, and says where to go on.
+//
+// Nothing waits for what only another client can do. A generation beyond the end of the stream is unknown at once.
+//
+// # Operations
+//
+// A request makes so many questions to the leader of the stream, one after the other, and so many publishes:
+//
+//	                                      questions  publishes
+//	get                                   1          0
+//	get, and nothing stands there         3          0
+//	cancel of a generation                0          1
+//	cancel of whatever stands there       1          1
+//	cancel of another generation          2          1
+//	cancel of a generation to come        3          1
+//	move                                  2          1         the second tells when it is due
+//	fire                                  1          1
+//
+// A page asks once for the state of the stream, and once for each of its timers whether it was replaced, 64 at a time.
+// It makes a consumer for each target: one, or two where the subject names a beginning of targets and the body none.
+// Each has one filter. With two of them the server counts what is pending subject by subject, seconds for 60,000
+// timers, under the stream's lock, while nothing can be stored there. cancel-all and shift carry out their verb for 16
+// timers at a time.
 package control

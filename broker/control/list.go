@@ -1,12 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,12 +22,12 @@ const (
 	// DefaultLimit and MostLimit are how many timers a page has.
 	DefaultLimit = 100
 	MostLimit    = 500
-	// mostBytes and mostScanned end a page early: an answer must fit into a message, and a page costs the server a pass
-	// through the headers of all timers to its targets.
-	mostBytes   = 256 << 10
-	mostScanned = 100_000
-	rowBytes    = 256 // of a row, besides key and target
-	mostFilters = 100 // of one consumer
+	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
+	// through the headers of all timers to a target.
+	maxBytes   = 256 << 10
+	maxScanned = 100_000
+	rowBytes   = 256 // of a row without key and target
+	rowsAtOnce = 64  // about which the leader is asked whether they were replaced
 	// listSpare is the time to answer: with less left, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -73,9 +75,6 @@ type Listing struct {
 	At      time.Time `json:"at"`
 }
 
-// errEnough ends a scan.
-var errEnough = errors.New("the page is full")
-
 // List makes one page. A timer that is set anew between two pages is on the later one, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
@@ -98,8 +97,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
-	err = t.fill(ctx, &all, f, p)
-	if err == nil || errors.Is(err, errEnough) {
+	if err = t.fill(ctx, &all, f, p); err == nil {
 		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
@@ -123,35 +121,67 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill scans until the page is full.
+// fill scans what each target has, and leaves the page that begins first. Each scan has one filter: for a consumer with
+// several, the server counts what is pending subject by subject, under the stream's lock.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	names := t.Policy.Names
-	scan := t.Scan
-	scan.Stream, scan.For, scan.HeadersOnly = names.TimersStream(), "timers", true
-	scan.From, scan.To = p.After+1, all.UpTo
-	scan.Filters = f.subjects(names)
-	limit, bytes, last := p.Limit, 0, p.After
-	if limit == 0 {
-		limit = DefaultLimit
-	}
-	for s, err := range scan.All(ctx) {
+	limit := cmp.Or(p.Limit, DefaultLimit)
+	var rows []Row
+	for _, subject := range f.subjects(t.Policy.Names) {
+		scan := t.scan()
+		scan.From, scan.To, scan.Filters = p.After+1, cmp.Or(all.Next, all.UpTo), []string{subject}
+		some, err := t.rows(ctx, scan, all, f, limit)
 		if err != nil {
 			return err
 		}
-		row := t.rowOf(s)
-		if len(all.Timers) >= limit || bytes >= mostBytes || all.Scanned >= mostScanned || all.Scanned > 0 && late(ctx) {
-			all.Next = last
-			return errEnough
+		rows = append(rows, some...)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.sequence, b.sequence) })
+	bytes := 0
+	for i, r := range rows {
+		if i == limit || bytes >= maxBytes {
+			all.Next = rows[i-1].sequence
 		}
-		all.Scanned++
-		last = s.Sequence
-		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
-			all.Timers = append(all.Timers, row)
-			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
+		if all.Next > 0 && r.sequence > all.Next {
+			break
 		}
+		all.Timers = append(all.Timers, r)
+		bytes += r.bytes()
 	}
 	return nil
 }
+
+// rows are those of one scan, until they fill the page. All.Next is then the last entry that it has come to.
+func (t *Timers) rows(ctx context.Context, scan lane.Scan, all *Listing, f Filter, limit int) (rows []Row, err error) {
+	bytes, scanned, last := 0, 0, uint64(0)
+	for s, err := range scan.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) >= limit || bytes >= maxBytes || scanned >= maxScanned || scanned > 0 && late(ctx) {
+			all.Next = last
+			break
+		}
+		scanned++
+		last = s.Sequence
+		row := t.rowOf(s.Incoming(scan.Stream), s.BodySize())
+		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
+			rows = append(rows, row)
+			bytes += row.bytes()
+		}
+	}
+	all.Scanned += scanned
+	return rows, nil
+}
+
+// scan is one through the headers of the stream of timers.
+func (t *Timers) scan() lane.Scan {
+	scan := t.Scan
+	scan.Stream, scan.For, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
+	return scan
+}
+
+// bytes is about how many bytes the row takes in an answer.
+func (r Row) bytes() int { return rowBytes + 2*len(r.Key) + 2*len(r.Target) + len(r.Why) }
 
 // Recurs goes through all that recurs, page by page, and gives each timer once. A series whose round fires meanwhile
 // has a new entry, behind all pages: what is there then is gone through, too, until it is one page.
@@ -205,43 +235,51 @@ func (f Filter) subjects(names message.Names) (all []string) {
 // until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
 // what recurs, that round takes its place.
 func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
-	last, err := t.lastRows(ctx, all.Timers)
-	if err != nil {
-		return err
+	kept := make([]*Row, len(all.Timers))
+	errs := make([]error, len(all.Timers))
+	room := make(chan struct{}, rowsAtOnce)
+	var asking sync.WaitGroup
+	for i, r := range all.Timers {
+		room <- struct{}{}
+		asking.Go(func() {
+			kept[i], errs[i] = t.standing(ctx, r, all.UpTo, f)
+			<-room
+		})
 	}
-	kept := []Row{}
-	for _, r := range all.Timers {
-		subject := t.Policy.Names.Timer(r.Key, r.Target)
-		now := last[subject]
-		if now.sequence == r.sequence || f.Recurring && now.sequence > all.UpTo && f.takes(now) {
-			kept = append(kept, now)
-			delete(last, subject)
+	asking.Wait()
+	all.Timers = []Row{}
+	for _, r := range kept {
+		if r != nil {
+			all.Timers = append(all.Timers, *r)
 		}
 	}
-	all.Timers = kept
-	return nil
+	return errors.Join(errs...)
 }
 
-// lastRows are those of the last entries of the same timers, by subject.
-func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, error) {
-	last := make(map[string]Row, len(rows))
-	names := t.Policy.Names
-	for rows := range slices.Chunk(rows, mostFilters) {
-		scan := t.Scan
-		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
-		for _, r := range rows {
-			scan.Filters = append(scan.Filters, names.Timer(r.Key, r.Target))
-		}
-		slices.Sort(scan.Filters)
-		scan.Filters = slices.Compact(scan.Filters)
-		for s, err := range scan.All(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			last[s.Subject] = t.rowOf(s)
-		}
+// standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
+// nothing is behind from an index, and sends no body.
+func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
+	subject := t.Policy.Names.Timer(r.Key, r.Target)
+	switch _, replaced, err := t.Entries().Next(ctx, subject, r.sequence+1); {
+	case err != nil:
+		return nil, err
+	case !replaced:
+		return &r, nil
+	case !f.Recurring:
+		return nil, nil
 	}
-	return last, nil
+	m, err := t.API.Last(ctx, t.Policy.Names.TimersStream(), subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
+	if now.sequence <= upTo || !f.takes(now) {
+		return nil, nil
+	}
+	return &now, nil
 }
 
 // late reports whether the asker is about to lose patience.
@@ -251,15 +289,14 @@ func late(ctx context.Context) bool {
 }
 
 // rowOf is what an entry says by its header.
-func (t *Timers) rowOf(s lane.Stored) Row {
-	in := s.Incoming(t.Policy.Names.TimersStream())
-	in.BodyLeft = true
+func (t *Timers) rowOf(in message.Incoming, size int) Row {
+	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	return Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
-		Became: answer.Became, Size: s.BodySize(), Why: answer.Why, Recurring: recurring(found.Entry),
+		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
 		sequence: in.Sequence,
 	}
 }

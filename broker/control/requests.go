@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -193,6 +194,7 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Limit = cmp.Or(p.Limit, MostLimit) // for the server, the begin of a page costs as much as some hundred timers
 	b := Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
 	switch {
 	case a.Recurring || a.Set != "":

@@ -22,16 +22,24 @@ import (
 )
 
 const (
-	// oneWorkers and manyWorkers are how many requests are worked on at once, and oneWaiting and manyWaiting how many may
-	// wait for that.
-	oneWorkers, oneWaiting   = 8, 64
-	manyWorkers, manyWaiting = 1, 8
-	// oneTime and manyTime are how long one may take: less than who asks has patience.
+	// maxOne is how many requests about one timer are worked on at once, and minOne how many are whatever the largest
+	// body may be: each may have the body of its timer in memory, and all of them bodyRoom bytes.
+	maxOne   = 64
+	minOne   = 8
+	bodyRoom = 64 << 20
+	// maxMany is how many requests are worked on at once that list, go through many or look at all lanes. A tenant has
+	// one of them at a time.
+	maxMany = 4
+	// oneWaiting and manyWaiting are how many requests may wait for that.
+	oneWaiting  = 2048
+	manyWaiting = 64
+	// oneTime and manyTime are how long one may take from its receipt: less than who asks waits. A request is begun in
+	// the first half of it, or refused.
 	oneTime, manyTime = 3 * time.Second, 4 * time.Second
 	// received is how many messages may wait to be looked at. Further ones are dropped.
-	received = 256
-	// mostRequest is the largest request, in bytes.
-	mostRequest = 8 << 10
+	received = 1024
+	// maxRequest is the largest request, in bytes, with its subject and headers.
+	maxRequest = 8 << 10
 	// unansweredEvery is how often the log says that a request cannot be answered.
 	unansweredEvery = time.Minute
 )
@@ -56,7 +64,8 @@ type Service struct {
 	endpoints []*endpoint
 	questions map[string]micro.Verb // by subject
 	requests  *Listener
-	one, many chan request  // closed when nothing is received any more
+	one, many *queue        // closed when nothing is received any more
+	workers   int           // of one
 	notes     ratelog.Limit // of the loop that receives
 }
 
@@ -68,23 +77,20 @@ type endpoint struct {
 	verb    timer.Verb
 	answers func(s *Service, ctx context.Context, r request) (any, error)
 	isMany  bool
+	isCall  bool // of all lanes: there is no target in its subject
 
 	mu    sync.Mutex // guards stats
 	stats micro.EndpointStats
 }
 
-// request is a message that is to be answered.
-type request struct {
-	*nats.Msg
-	to *endpoint
-}
-
 // NewService starts nothing.
 func NewService(cfg Config) *Service {
 	id := rand.Text()
+	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
-		requests: NewListener(cfg.Conn, received), one: make(chan request, oneWaiting), many: make(chan request, manyWaiting),
+		requests: NewListener(cfg.Conn, received), workers: workers,
+		one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
 	}
 	for _, verb := range []timer.Verb{
 		timer.Get, timer.Cancel, timer.Move, timer.Fire, timer.Pause, timer.Resume, timer.Retime,
@@ -112,6 +118,11 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
+// oneWorkers is how many requests about one timer are worked on at once where a message has so many bytes at most.
+func oneWorkers(maxPayload int64) int {
+	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
+}
+
 // Run answers until ctx ends, and then what it has received, as far as the grace allows. Where it may not listen,
 // nobody is answered.
 func (s *Service) Run(ctx context.Context) {
@@ -123,15 +134,15 @@ func (s *Service) Run(ctx context.Context) {
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	var working sync.WaitGroup
-	for range oneWorkers {
+	for range s.workers {
 		working.Go(func() { s.work(base, s.one, oneTime) })
 	}
-	for range manyWorkers {
+	for range maxMany {
 		working.Go(func() { s.work(base, s.many, manyTime) })
 	}
 	s.requests.Each(ctx, s.receive)
-	close(s.one)
-	close(s.many)
+	s.one.close()
+	s.many.close()
 	late := time.AfterFunc(s.Grace, abandon)
 	defer late.Stop()
 	working.Wait()
@@ -163,20 +174,39 @@ func (s *Service) receive(m *nats.Msg) {
 	if i < 0 {
 		return
 	}
-	r, queue := request{m, s.endpoints[i]}, s.one
-	if r.to.isMany {
+	e := s.endpoints[i]
+	r, queue := request{Msg: m, to: e, tenant: e.tenant(m.Subject), received: time.Now()}, s.one
+	if size := m.Size(); size > maxRequest {
+		s.answer(r, nil, refusef(codeLarge, "the request has %d bytes with its headers: at most %d", size, maxRequest))
+		return
+	}
+	if e.isMany {
 		queue = s.many
 	}
-	select {
-	case queue <- r:
-	default:
-		s.answer(r, nil, refusef(codeBusy, "busy: %d requests wait; ask again", cap(queue)), time.Now()) // it took no time
+	if refused, full := queue.put(r); full {
+		s.answer(refused, nil, refusef(codeBusy, "busy: %d requests wait, as many as may; repeat this one in a second",
+			queue.max))
 	}
 }
 
 func (e *endpoint) takes(subject string) bool {
 	rest, ok := strings.CutPrefix(subject, e.root)
 	return ok && (!e.isMany || rest == "" || rest[0] == '.')
+}
+
+// tenant is the first token of the targets in a subject of the endpoint.
+func (e *endpoint) tenant(subject string) string {
+	rest := strings.TrimPrefix(subject, e.root)
+	switch {
+	case e.isCall:
+		return ""
+	case e.isMany:
+		rest = strings.TrimPrefix(rest, ".")
+	default:
+		_, rest, _ = strings.Cut(rest, ".") // behind the key
+	}
+	first, _, _ := strings.Cut(rest, ".")
+	return first
 }
 
 // Answerable reports whether a subject is one on which nobody takes an answer for a request. Who asks names it, and we
@@ -193,19 +223,31 @@ func Answerable(reply string, prefixes []string) bool {
 	return false
 }
 
-// work carries out requests until there are no more.
-func (s *Service) work(base context.Context, queue <-chan request, most time.Duration) {
-	for r := range queue {
-		began := time.Now() // to measure how long it takes
-		ctx, cancel := context.WithTimeout(base, most)
-		answer, err := r.to.answers(s, ctx, r)
-		cancel()
-		s.answer(r, answer, err, began)
+// work carries out requests until there are no more, each within a time from its receipt.
+func (s *Service) work(base context.Context, from *queue, within time.Duration) {
+	for {
+		r, ok := from.take()
+		if !ok {
+			return
+		}
+		answer, err := s.carryOut(base, r, within)
+		s.answer(r, answer, err)
+		from.done(r)
 	}
 }
 
+func (s *Service) carryOut(base context.Context, r request, within time.Duration) (any, error) {
+	if waited := time.Since(r.received); waited > within/2 {
+		return nil, refusef(codeBusy, "busy: the request has waited for %s and is not begun; repeat it in a second",
+			waited.Round(time.Millisecond))
+	}
+	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
+	defer cancel()
+	return r.to.answers(s, ctx, r)
+}
+
 // answer sends the answer, or the error as package micro does, and counts it.
-func (s *Service) answer(r request, answer any, err error, began time.Time) {
+func (s *Service) answer(r request, answer any, err error) {
 	m := &nats.Msg{Subject: r.Reply}
 	if err == nil {
 		m.Data, err = encode(answer)
@@ -221,7 +263,7 @@ func (s *Service) answer(r request, answer any, err error, began time.Time) {
 	if e := s.Conn.PublishMsg(m); e != nil && err == nil {
 		err = e
 	}
-	r.to.count(time.Since(began), err)
+	r.to.count(time.Since(r.received), err)
 }
 
 func encode(v any) ([]byte, error) {

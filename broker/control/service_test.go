@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/lane"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -98,7 +98,7 @@ func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 			}
 		}
 		timers := Timers{
-			Policy: message.Policy{Names: names}, Scan: lane.Scan{Conn: nc, JetStream: js, APIPrefix: "$JS.API"},
+			Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "$JS.API"},
 		}
 		for recurring, want := range map[bool]int{true: 1, false: 0} {
 			page := Listing{UpTo: 1, Timers: []Row{{Key: "k", Target: "orders.x", sequence: 1}}}

@@ -36,7 +36,6 @@ type Scan struct {
 	To          uint64    // the last sequence; zero for the end
 	HeadersOnly bool      // without bodies: see Stored.BodySize
 	Batch       int       // messages in one batch, if the caller may want few; zero for a thousand
-	Last        bool      // only the last message of each subject; then there must be Filters, and no From and Since
 }
 
 // All yields the messages in the order of the stream, until the end or an error. The next batch is requested when the
@@ -101,8 +100,6 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 		InactiveThreshold: time.Minute,
 	}
 	switch {
-	case s.Last:
-		config.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	case s.From > 0:
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.From
 	case !s.Since.IsZero():

@@ -64,7 +64,7 @@ type Next int
 const (
 	Say  Next = iota // the answer is what is known
 	Ask              // publish, expecting the entry that was found
-	Look             // look again; if there is no time left, the answer is what is known
+	Look             // look again, since a publish of ours may be stored yet; without time, the answer is what is known
 )
 
 // Doubt says which publishes of a request were not answered: they may have been stored, and may be stored yet.
@@ -85,9 +85,11 @@ func (d *Doubt) Note(generation uint64) {
 //
 // A publish that expects generation g can be stored only while g stands there. So what has fired, or was cancelled, in
 // place of g proves that it never will be. What else stands there does not: it may have come after ours.
+//
+// Nothing waits for what may never come, such as a generation beyond the end of the stream, which any client may name.
 func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
 	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
-		return Look, Answer{Outcome: Unknown, Generation: a.Generation,
+		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the stream ends before that generation, as far as its leader says"}
 	}
 	if f.None || f.Sequence < a.Generation { // where an older one stands again, the stream was restored
@@ -104,8 +106,17 @@ func Decide(a Asked, f Found, doubt Doubt) (Next, Answer) {
 	case message.OverEntry:
 		return a.fired(e, message.Outcome(e.By), doubt)
 	}
-	return Look, Answer{Outcome: Unknown, Generation: a.Generation,
+	return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
 		Why: "a broker wrote the last entry with a secret that is not known here yet"}
+}
+
+// undecided is what to do about an entry that proves nothing. Another look may tell what became of a publish of ours.
+// Without one, nothing was done, and who asks may ask again.
+func undecided(doubt Doubt) Next {
+	if doubt.Any {
+		return Look
+	}
+	return Say
 }
 
 // none decides where nothing stands.

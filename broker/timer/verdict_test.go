@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 		cancel, doubted, any, anyDoubted, move, absent string
 	}{
 		"none":             {"not_found", "unknown", "not_found", "unknown", "not_found", ask},
-		"none, behind":     {look, look, "not_found", "unknown", look, ask},
+		"none, behind":     {"unknown", look, "not_found", "unknown", "unknown", ask},
 		"older":            {"not_found", "unknown", ask, ask, "not_found", "conflict"},
 		"set":              {ask, ask, ask, ask, ask, "conflict"},
 		"another":          {"conflict", "unknown", ask, ask, "conflict", "conflict"},
@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 		"next round":       {"too_late", "too_late", ask, ask, "too_late", "conflict"},
 		"moved":            {"conflict", "unknown", ask, ask, "conflict", "conflict"},
 		"paused":           {ask, ask, ask, ask, ask, "conflict"},
-		"unproven":         {look, look, look, look, look, look},
+		"unproven":         {"unknown", look, "unknown", look, "unknown", "unknown"},
 	} {
 		doubt := Doubt{Any: true, Of: 5}
 		for _, tt := range []struct {
