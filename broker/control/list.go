@@ -32,8 +32,9 @@ const (
 
 // Filter chooses timers.
 type Filter struct {
-	Targets []string // patterns, which must not overlap; none for all
-	Key     string   // * stands for any characters; empty for all
+	Targets []string // patterns, of the real targets of schedules too; none for all
+	Under   string   // where the targets of timers and the subjects of schedules begin; empty for all. Targets are below it
+	Key     string   // of a timer, or the name of a schedule; * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // not included
 	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
@@ -53,7 +54,7 @@ type Page struct {
 type Row struct {
 	State      timer.Outcome   `json:"state"`
 	Key        string          `json:"key"`
-	Target     string          `json:"target"`
+	Target     string          `json:"target"` // empty for a schedule that is over
 	Generation uint64          `json:"generation"`
 	Due        time.Time       `json:"due,omitzero"`
 	Became     message.Outcome `json:"became,omitempty"`
@@ -61,7 +62,9 @@ type Row struct {
 	Why        string          `json:"why,omitempty"`
 	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
 
-	sequence uint64
+	subject string // of its entries
+	found   timer.Found
+	in      message.Incoming // without its body
 }
 
 // Listing is a page of timers, in the order in which they were set.
@@ -125,16 +128,11 @@ func (f Filter) check(p Page) error {
 
 // fill scans until the page is full.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	names := t.Policy.Names
-	scan := t.Scan
-	scan.Stream, scan.For, scan.HeadersOnly = names.TimersStream(), "timers", true
-	scan.From, scan.To = p.After+1, all.UpTo
-	scan.Filters = f.subjects(names)
 	limit, bytes, last := p.Limit, 0, p.After
 	if limit == 0 {
 		limit = DefaultLimit
 	}
-	for s, err := range scan.All(ctx) {
+	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
 		if err != nil {
 			return err
 		}
@@ -167,11 +165,10 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 				return
 			}
 			for _, r := range l.Timers {
-				subject := t.Policy.Names.Timer(r.Key, r.Target)
-				if !given[subject] && !yield(r, nil) {
+				if !given[r.subject] && !yield(r, nil) {
 					return
 				}
-				given[subject] = true
+				given[r.subject] = true
 			}
 			switch {
 			case l.Next > 0:
@@ -186,21 +183,6 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// subjects are those of all timers that may be meant. One key costs a look at what has that key, and no pass.
-func (f Filter) subjects(names message.Names) (all []string) {
-	key := "*"
-	if message.ParseKey(f.Key) == nil {
-		key = f.Key
-	}
-	for _, target := range f.Targets {
-		all = append(all, names.Timer(key, target))
-	}
-	if len(f.Targets) == 0 {
-		all = append(all, names.Timer(key, ">"))
-	}
-	return all
-}
-
 // dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
 // until a broker removes it. A series whose next round was stored since the page began is no less there: in a list of
 // what recurs, that round takes its place.
@@ -211,11 +193,10 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	}
 	kept := []Row{}
 	for _, r := range all.Timers {
-		subject := t.Policy.Names.Timer(r.Key, r.Target)
-		now := last[subject]
-		if now.sequence == r.sequence || f.Recurring && now.sequence > all.UpTo && f.takes(now) {
+		now := last[r.subject]
+		if now.in.Sequence == r.in.Sequence || f.Recurring && now.in.Sequence > all.UpTo && f.takes(now) {
 			kept = append(kept, now)
-			delete(last, subject)
+			delete(last, r.subject)
 		}
 	}
 	all.Timers = kept
@@ -230,7 +211,7 @@ func (t *Timers) lastRows(ctx context.Context, rows []Row) (map[string]Row, erro
 		scan := t.Scan
 		scan.Stream, scan.For, scan.HeadersOnly, scan.Last = names.TimersStream(), "timers", true, true
 		for _, r := range rows {
-			scan.Filters = append(scan.Filters, names.Timer(r.Key, r.Target))
+			scan.Filters = append(scan.Filters, r.subject)
 		}
 		slices.Sort(scan.Filters)
 		scan.Filters = slices.Compact(scan.Filters)
@@ -255,39 +236,25 @@ func (t *Timers) rowOf(s lane.Stored) Row {
 	in := s.Incoming(t.Policy.Names.TimersStream())
 	in.BodyLeft = true
 	addr := t.Policy.Names.Parse(in.Subject)
+	target := addr.Target
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
+	if addr.Schedule() {
+		target = found.Entry.Request.Target
+	}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	return Row{
-		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
+		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
 		Became: answer.Became, Size: s.BodySize(), Why: answer.Why, Recurring: recurring(found.Entry),
-		sequence: in.Sequence,
+		subject: in.Subject, found: found, in: in,
 	}
 }
 
 func (f Filter) takes(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
+		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&
 		(!f.Recurring || r.Recurring != nil) &&
 		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))
-}
-
-// matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first place for
-// each part, so it never goes back far: a pattern of a stranger costs at most its length times that of the key.
-func matchKey(pattern, key string) bool {
-	parts := strings.Split(pattern, "*")
-	key, ok := strings.CutPrefix(key, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && key == ""
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] {
-		_, rest, found := strings.Cut(key, part)
-		if !found {
-			return false
-		}
-		key = rest
-	}
-	return strings.HasSuffix(key, parts[last])
 }

@@ -115,6 +115,9 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	defer cancel()
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
 	wish, refused := s.judge(r, m)
+	if refused == nil {
+		refused = s.Store.unable(ctx, wish)
+	}
 	if refused != nil {
 		s.answer(m, s.Store.refused(refused))
 		return

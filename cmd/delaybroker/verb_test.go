@@ -24,7 +24,7 @@ func startForClients(t *testing.T) {
 func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{terminal.Printer{Out: &out, Err: &errs}}
+	a := &app{Printer: terminal.Printer{Out: &out, Err: &errs}}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
