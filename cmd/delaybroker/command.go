@@ -33,6 +33,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // for nil, cobra takes those of the process
+	return a.execute(ctx, root)
+}
+
+func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 	if err := root.ExecuteContext(ctx); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string,
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
-	err = root.ExecuteContext(t.Context())
+	err = a.execute(t.Context(), root)
 	if strings.ContainsRune(out.String()+errs.String(), '\x1b') {
 		t.Errorf("%q: got an escape code in a pipe:\n%q", args, out.String()+errs.String())
 	}
