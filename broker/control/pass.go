@@ -25,24 +25,26 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		}
 		return all
 	}
-	key := "*"
+	key, ends := "*", []string{">"}
 	if message.ParseKey(f.Key) == nil {
 		key = f.Key
 	}
-	ends := []string{">"}
 	if f.Under != "" {
 		ends = []string{f.Under, f.Under + ".>"}
 	}
-	if len(f.Targets) == 0 {
+	timers, schedules := f.kinds()
+	if timers && len(f.Targets) == 0 { // the schedules are among them
 		for _, end := range ends {
 			all = append(all, pass{filter: names.Timer(key, end)})
 		}
 		return all
 	}
-	for _, target := range f.Targets {
-		all = append(all, pass{filter: names.Timer(key, target), timersOnly: true})
+	if timers {
+		for _, target := range f.Targets {
+			all = append(all, pass{filter: names.Timer(key, target), timersOnly: true})
+		}
 	}
-	if f.mayMeanSchedules() {
+	if schedules {
 		for _, end := range ends {
 			all = append(all, pass{filter: names.ScheduleSubject(end)})
 		}
@@ -55,11 +57,12 @@ func (f Filter) under(subject string) bool {
 	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
 }
 
-// mayMeanSchedules reports whether the key's pattern matches the name of any schedule.
-func (f Filter) mayMeanSchedules() bool {
+// kinds reports whether the key's pattern may match the key of a timer, and the name of a schedule.
+func (f Filter) kinds() (timers, schedules bool) {
 	begin, _, open := strings.Cut(f.Key, "*")
-	any := message.ScheduleName("")
-	return f.Key == "" || open && (strings.HasPrefix(begin, any) || strings.HasPrefix(any, begin))
+	names := message.ScheduleName("")
+	timers = !strings.HasPrefix(begin, names)
+	return timers, !timers || f.Key == "" || open && strings.HasPrefix(names, begin)
 }
 
 // entries yields the entries that may be meant, in the order of the stream.
