@@ -433,15 +433,17 @@ func TestForgedDelivery(t *testing.T) {
 	})
 }
 
-// TestScheduleThatItsTargetRefuses: a TTL or a rollup that the target's stream does not allow is refused at the request,
-// as by the server; where no stream of the account tells, it is stored.
+// TestScheduleThatItsTargetRefuses: a TTL or a rollup that the target's stream does not allow is refused at the
+// request, as by the server; where no stream of the account tells, it is stored.
 func TestScheduleThatItsTargetRefuses(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, schedulesOn(t))
 		c := newClient(t, s)
 		c.create(jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"orders.plain.>"}})
-		c.create(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"orders.full.>"}, AllowMsgTTL: true, AllowRollup: true})
+		c.create(jetstream.StreamConfig{
+			Name: "FULL", Subjects: []string{"orders.full.>"}, AllowMsgTTL: true, AllowRollup: true,
+		})
 		for _, tt := range []struct {
 			target, header, value string
 			want                  jetstream.ErrorCode

@@ -33,8 +33,8 @@ const (
 // Filter chooses timers.
 type Filter struct {
 	Targets []string // patterns, of the real targets of schedules too; none for all
-	Under   string   // where the targets of timers and the subjects of schedules begin; empty for all. Targets are below it
-	Key     string   // of a timer, or the name of a schedule; * stands for any characters; empty for all
+	Under   string   // where targets of timers and subjects of schedules begin, and Targets; empty for all
+	Key     string   // or the name of a schedule; * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // not included
 	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all

@@ -84,8 +84,8 @@ func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 	a := attempt{Timers: t, Wish: w, subject: t.Policy.Names.Timer(w.Key, w.Target)}
 	known, err := a.run(ctx)
 	answer := Answer{
-		Outcome: known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: known.Generation, Due: known.Due,
-		Became: known.Became, Why: known.Why, At: time.Now().UTC(),
+		Outcome: known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: known.Generation,
+		Due: known.Due, Became: known.Became, Why: known.Why, At: time.Now().UTC(),
 	}
 	if w.Verb == timer.Get && !a.found.None {
 		answer.Recurring = recurring(a.found.Entry)

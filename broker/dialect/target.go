@@ -14,8 +14,8 @@ import (
 const targetTime = time.Second
 
 // unable is the refusal of a schedule whose message the target's stream would refuse, as far as the account's streams
-// tell: the server refuses it at the request, and here it would be acknowledged and become a dead letter. Only a TTL and
-// a rollup cost the question. Without an answer the schedule is stored: another account may have the stream.
+// tell. The server refuses it at the request, too. Otherwise it would be acknowledged and become a dead letter. Only a
+// TTL and a rollup cost the question. Without an answer the schedule is stored: another account may have the stream.
 func (s Store) unable(ctx context.Context, w Wish) *Refusal {
 	ttl, rollup := w.Schedule.TTL > 0 || w.Schedule.TTLEver, w.Schedule.Rollup
 	if w.Cancel || !ttl && !rollup {

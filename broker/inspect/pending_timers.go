@@ -38,8 +38,9 @@ type pass struct {
 	schedules bool     // of the timers: only schedules
 }
 
-// passesOf are the scans that find what a lane has for the targets of a pattern. The subject of a schedule does not tell
-// its target. So the headers of all schedules are read, in a pass of their own: filters that overlap are no consumer's.
+// passesOf are the scans that find what a lane has for the targets of a pattern. The subject of a schedule does not
+// tell its target. So the headers of all schedules are read, in a pass of their own: the filters overlap, and one
+// consumer cannot have both.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
 	if pattern == "" || l.Kind != layout.Timers {

@@ -45,8 +45,8 @@ type Schedule struct {
 	Word    string // by which the entry is known again
 }
 
-// ScheduleName is the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has no dot,
-// so no timer has such a name.
+// ScheduleName is the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has no
+// dot, so no timer has such a name.
 func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
 
 // ScheduleOf is the reverse of ScheduleName. Ok is false for the key of any other timer.

@@ -40,8 +40,10 @@ func (a *app) timersCommand() *cobra.Command {
 too.
 
 A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
-that generation stands: of fire, cancel, move and replace exactly one wins. A schedule as of nats-server (DELAY_SCHEDULES)
-has the key _schedule.<its subject>, and the target that it was given. A key that begins with - goes behind --.
+that generation stands: of fire, cancel, move and replace exactly one wins.
+
+A schedule as of nats-server (DELAY_SCHEDULES) has the key _schedule.<its subject>, and the target that it was given. A
+key that begins with - goes behind --.
 
 ` + outcomeCodes,
 		Args: noArguments,

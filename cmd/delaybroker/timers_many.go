@@ -291,8 +291,8 @@ func (o manyTimers) bulk(b control.Bulk) (control.Bulk, error) {
 	return b, err
 }
 
-// manyTimers goes through all timers that match. Those that recur and schedules may take the secret of the brokers: they
-// are left by the first pass, and the second touches no generation that is above it.
+// manyTimers goes through all timers that match. To change a series or a schedule may take the secret of the brokers.
+// If the first pass has left any for that, a second one changes them, and no generation that was set since.
 func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b control.Bulk) error {
 	b, err := o.bulk(b)
 	if err != nil {
