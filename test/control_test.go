@@ -160,9 +160,14 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	}
 }
 
+// copied has the same configuration, and a clock of its own.
+func copied(t *control.Timers) *control.Timers {
+	return &control.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
+}
+
 // lossy is a client of which some answers get lost.
 func lossy(c *controlled, lose *atomic.Int32) *controlled {
-	timers := *c.timers
+	timers := copied(c.timers)
 	timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		answer, err := c.timers.Publish(ctx, m)
 		if lose.Add(-1) >= 0 {
@@ -171,7 +176,7 @@ func lossy(c *controlled, lose *atomic.Int32) *controlled {
 		}
 		return answer, err
 	}
-	return &controlled{c.client, &timers}
+	return &controlled{c.client, timers}
 }
 
 // TestLostAcknowledgements: what was stored although the answer got lost is told as what it is: cancelled, moved, fired
@@ -244,8 +249,7 @@ func TestRefusedByOldLeader(t *testing.T) {
 				t.Errorf("not stored: %v", err)
 			}
 		}
-		c := &controlled{plain.client, new(control.Timers)}
-		*c.timers = *plain.timers
+		c := &controlled{plain.client, copied(plain.timers)}
 		refused := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}
 		var over func() *nats.Msg // what another client has put over it
 		published := 0

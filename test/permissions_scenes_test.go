@@ -402,6 +402,9 @@ func clientWorks(s *stage) error {
 		if err := s.schedule(context.Background(), js, "orders.x"); err != nil {
 			return err
 		}
+		if err := askTimer(context.Background(), nc, "get._schedule.schedules.orders.a", "pending"); err != nil {
+			return err
+		}
 	}
 	time.Sleep(time.Hour)
 	if got := heard(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {

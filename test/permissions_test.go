@@ -49,7 +49,7 @@ var roles = []role{
 		"orders.x", "delay.10s.payments.x", "delay.10s", "delaydead.expired.orders.x", "delaysys.hop.10s.orders.x",
 		"delaysys.pauses", "delaysys.paused.x.orders.x", "delayctl.status", "$JS.API.STREAM.LIST", "delaytimer.k.payments.x",
 		"delaysys.armed", "delayctl.timer.cancel.k.payments.x", "delayctl.timers", "delayctl.cancel-all.orders",
-		"schedules.payments.x", "schedules.x",
+		"schedules.payments.x", "schedules.x", "delayctl.timer.cancel._schedule.schedules.payments.x",
 	}},
 	{"payments", "p", clientWorks, []string{"payments.x", "delay.10s.orders.x",
 		"$JS.API.CONSUMER.CREATE.DELAY_DEAD.x"}},

@@ -32,8 +32,9 @@ type Bulk struct {
 type Done struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
-	Refused  int                   `json:"refused,omitempty"`
-	Why      string                `json:"why,omitempty"` // of the first that was refused
+	Refused  int                   `json:"refused,omitempty"` // of a dry run: that would be
+	Why      string                `json:"why,omitempty"`     // of the first that was refused
+	Sealed   bool                  `json:"-"`                 // one was refused with ErrSecret
 	DryRun   bool                  `json:"dry_run,omitempty"`
 	UpTo     uint64                `json:"up_to"`
 	Next     uint64                `json:"next,omitempty"` // for the next page; zero on the last
@@ -44,6 +45,7 @@ type Done struct {
 func (d *Done) Add(later Done) {
 	d.Matched += later.Matched
 	d.Refused += later.Refused
+	d.Sealed = d.Sealed || later.Sealed
 	if d.Why == "" {
 		d.Why = later.Why
 	}
@@ -72,17 +74,49 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 		Outcomes: make(map[timer.Outcome]int),
 	}
 	if b.DryRun {
+		for _, row := range page.Timers {
+			t.foresee(ctx, b, row, &d)
+		}
 		return d, nil
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
 		if end, ok := ctx.Deadline(); begun > 0 && (ctx.Err() != nil || ok && time.Until(end) < bulkSpare) {
-			d.Matched, d.Next = begun, page.Timers[begun-1].sequence
+			d.Matched, d.Next = begun, page.Timers[begun-1].in.Sequence
 			break
 		}
 		t.each(ctx, b, page.Timers[begun:min(begun+bulkParallel, len(page.Timers))], &d)
 	}
 	d.At = time.Now().UTC() // for people
 	return d, nil
+}
+
+// wish is what is to be done with one timer.
+func (b Bulk) wish(row Row) Wish {
+	return Wish{
+		Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
+	}
+}
+
+// foresee counts a timer that would be refused, by the entry that would be published. That the secrets are not known
+// here does not count: whoever carries it out reads them.
+func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
+	a := attempt{Timers: t, Wish: b.wish(row), subject: row.subject, found: row.found, in: row.in}
+	if _, err := a.entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
+		d.refused(row, err)
+	}
+}
+
+// refused counts a timer if the error is a refusal.
+func (d *Done) refused(row Row, err error) bool {
+	refused, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return false
+	}
+	d.Sealed = d.Sealed || errors.Is(err, ErrSecret)
+	if d.Refused++; d.Why == "" {
+		d.Why = row.Key + ": " + refused.Sentence
+	}
+	return true
 }
 
 // each works on some timers at once, and waits for them.
@@ -93,20 +127,13 @@ func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
 		working.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, bulkWait)
 			defer cancel()
-			answer, err := t.Do(ctx, Wish{
-				Asked: timer.Asked{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,
-			})
+			answer, err := t.Do(ctx, b.wish(row))
 			mu.Lock()
 			defer mu.Unlock()
-			switch refused := (*Refusal)(nil); {
+			switch {
 			case err == nil:
 				d.Outcomes[answer.Outcome]++
-			case errors.As(err, &refused):
-				d.Refused++
-				if d.Why == "" {
-					d.Why = row.Key + ": " + refused.Sentence
-				}
-			default:
+			case !d.refused(row, err):
 				d.Outcomes[timer.Unknown]++
 			}
 		})

@@ -9,6 +9,10 @@
 //	Listener  receives requests on subjects, and drains
 //	Call      what the service answers besides, with what packages above know
 //
+// A schedule as of nats-server is a timer, by the name _schedule.<its subject>. Its target stands in its entries. So a
+// list for a target takes a pass of its own through the headers of all schedules. What is written about one needs our
+// seal. A dry run makes the entries that would be published, and counts as refused what cannot be made.
+//
 // # Every answer is final, or unknown
 //
 // Every verdict is one publish that expects a generation, so the stream's leader decides. What it said is final: an
@@ -34,7 +38,8 @@
 // is no request. For the same reason the questions of "nats micro" are answered here, and not by package micro: it
 // answers on any subject, and the answer to a ping, put on the subject of a purge, is a purge.
 //
-// Who may ask for what is in the subject: delayctl.timer.cancel.*.orders.> is the right to cancel timers to orders.
+// Who may ask for what is in the subject: delayctl.timer.cancel.*.orders.> is the right to cancel timers to orders, and
+// delayctl.timer.cancel._schedule.plans.> to cancel schedules on the subjects of plans, wherever these lead.
 //
 // # Bounds
 //

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 )
@@ -34,8 +32,9 @@ const (
 
 // Filter chooses timers.
 type Filter struct {
-	Targets []string // patterns, which must not overlap; none for all
-	Key     string   // * stands for any characters; empty for all
+	Targets []string // patterns, of the real targets of schedules too; none for all
+	Under   string   // where targets of timers and subjects of schedules begin, and Targets; empty for all
+	Key     string   // or the name of a schedule; * stands for any characters; empty for all
 	DueFrom time.Time
 	DueTo   time.Time     // not included
 	State   timer.Outcome // Pending, Paused, Fired or Cancelled; empty for all
@@ -55,7 +54,7 @@ type Page struct {
 type Row struct {
 	State      timer.Outcome   `json:"state"`
 	Key        string          `json:"key"`
-	Target     string          `json:"target"`
+	Target     string          `json:"target"` // empty for a schedule that is over
 	Generation uint64          `json:"generation"`
 	Due        time.Time       `json:"due,omitzero"`
 	Became     message.Outcome `json:"became,omitempty"`
@@ -63,7 +62,9 @@ type Row struct {
 	Why        string          `json:"why,omitempty"`
 	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
 
-	sequence uint64
+	subject string // of its entries
+	found   timer.Found
+	in      message.Incoming // without its body
 }
 
 // Listing is a page of timers, in the order in which they were set.
@@ -74,6 +75,9 @@ type Listing struct {
 	Scanned int       `json:"scanned"`        // entries that were looked at
 	At      time.Time `json:"at"`
 }
+
+// errEnough ends a scan.
+var errEnough = errors.New("the page is full")
 
 // List makes one page. A timer that is set anew between two pages is on the later one, or on none if UpTo is given.
 func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
@@ -90,14 +94,15 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err != nil {
 		return Listing{}, fmt.Errorf("look at the stream of timers: %w", err)
 	}
-	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()} // for people
+	all := Listing{Timers: []Row{}, UpTo: p.UpTo, At: time.Now().UTC()}
 	if all.UpTo == 0 {
 		all.UpTo = s.LastSeq
 	}
 	if all.UpTo <= p.After || s.LastSeq <= p.After {
 		return all, nil
 	}
-	if err = t.fill(ctx, &all, f, p); err == nil {
+	err = t.fill(ctx, &all, f, p)
+	if err == nil || errors.Is(err, errEnough) {
 		err = t.dropReplaced(ctx, &all, f)
 	}
 	if err != nil {
@@ -121,63 +126,29 @@ func (f Filter) check(p Page) error {
 	return nil
 }
 
-// fill scans what each target has, and leaves the page that begins first. Each scan has one filter: for a consumer with
-// several, the server counts what is pending subject by subject, under the stream's lock.
+// fill scans until the page is full.
 func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
-	limit := cmp.Or(p.Limit, DefaultLimit)
-	var rows []Row
-	for _, subject := range f.subjects(t.Policy.Names) {
-		scan := t.scan()
-		scan.From, scan.To, scan.Filters = p.After+1, cmp.Or(all.Next, all.UpTo), []string{subject}
-		some, err := t.rows(ctx, scan, all, f, limit)
+	limit, bytes, last := p.Limit, 0, p.After
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, some...)
-	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.sequence, b.sequence) })
-	bytes := 0
-	for i, r := range rows {
-		if i == limit || bytes >= maxBytes {
-			all.Next = rows[i-1].sequence
-		}
-		if all.Next > 0 && r.sequence > all.Next {
-			break
-		}
-		all.Timers = append(all.Timers, r)
-		bytes += r.bytes()
-	}
-	return nil
-}
-
-// rows are those of one scan, until they fill the page. All.Next is then the last entry that it has come to.
-func (t *Timers) rows(ctx context.Context, scan lane.Scan, all *Listing, f Filter, limit int) (rows []Row, err error) {
-	bytes, scanned, last := 0, 0, uint64(0)
-	for s, err := range scan.All(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) >= limit || bytes >= maxBytes || scanned >= maxScanned || scanned > 0 && late(ctx) {
+		row := t.rowOf(s.Incoming(t.Policy.Names.TimersStream()), s.BodySize())
+		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned || all.Scanned > 0 && late(ctx) {
 			all.Next = last
-			break
+			return errEnough
 		}
-		scanned++
+		all.Scanned++
 		last = s.Sequence
-		row := t.rowOf(s.Incoming(scan.Stream), s.BodySize())
 		if noise := strings.ContainsAny(s.Subject, "*> "); !noise && f.takes(row) {
-			rows = append(rows, row)
+			all.Timers = append(all.Timers, row)
 			bytes += row.bytes()
 		}
 	}
-	all.Scanned += scanned
-	return rows, nil
-}
-
-// scan is one through the headers of the stream of timers.
-func (t *Timers) scan() lane.Scan {
-	scan := t.Scan
-	scan.Stream, scan.For, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
-	return scan
+	return nil
 }
 
 // bytes is about how many bytes the row takes in an answer.
@@ -197,11 +168,10 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 				return
 			}
 			for _, r := range l.Timers {
-				subject := t.Policy.Names.Timer(r.Key, r.Target)
-				if !given[subject] && !yield(r, nil) {
+				if !given[r.subject] && !yield(r, nil) {
 					return
 				}
-				given[subject] = true
+				given[r.subject] = true
 			}
 			switch {
 			case l.Next > 0:
@@ -214,21 +184,6 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 			}
 		}
 	}
-}
-
-// subjects are those of all timers that may be meant. One key costs a look at what has that key, and no pass.
-func (f Filter) subjects(names message.Names) (all []string) {
-	key := "*"
-	if message.ParseKey(f.Key) == nil {
-		key = f.Key
-	}
-	for _, target := range f.Targets {
-		all = append(all, names.Timer(key, target))
-	}
-	if len(f.Targets) == 0 {
-		all = append(all, names.Timer(key, ">"))
-	}
-	return all
 }
 
 // dropReplaced leaves out the rows of entries that have another behind them on their subject: what was replaced stays
@@ -259,8 +214,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 // standing is the row if nothing is behind its entry, or the one that takes its place, or nil. The server answers that
 // nothing is behind from an index, and sends no body.
 func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
-	subject := t.Policy.Names.Timer(r.Key, r.Target)
-	switch _, replaced, err := t.Entries().Next(ctx, subject, r.sequence+1); {
+	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.in.Sequence+1); {
 	case err != nil:
 		return nil, err
 	case !replaced:
@@ -268,7 +222,7 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 	case !f.Recurring:
 		return nil, nil
 	}
-	m, err := t.API.Last(ctx, t.Policy.Names.TimersStream(), subject)
+	m, err := t.API.Last(ctx, t.Policy.Names.TimersStream(), r.subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
 	}
@@ -276,7 +230,7 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 		return nil, err
 	}
 	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.sequence <= upTo || !f.takes(now) {
+	if now.in.Sequence <= upTo || !f.takes(now) {
 		return nil, nil
 	}
 	return &now, nil
@@ -292,39 +246,25 @@ func late(ctx context.Context) bool {
 func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	in.Data, in.BodyLeft = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
+	target := addr.Target
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
+	if addr.Schedule() {
+		target = found.Entry.Request.Target
+	}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
 	return Row{
-		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
+		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
 		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),
-		sequence: in.Sequence,
+		subject: in.Subject, found: found, in: in,
 	}
 }
 
 func (f Filter) takes(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
+		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&
 		(!f.Recurring || r.Recurring != nil) &&
 		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))
-}
-
-// matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first place for
-// each part, so it never goes back far: a pattern of a stranger costs at most its length times that of the key.
-func matchKey(pattern, key string) bool {
-	parts := strings.Split(pattern, "*")
-	key, ok := strings.CutPrefix(key, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && key == ""
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] {
-		_, rest, found := strings.Cut(key, part)
-		if !found {
-			return false
-		}
-		key = rest
-	}
-	return strings.HasSuffix(key, parts[last])
 }

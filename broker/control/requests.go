@@ -82,6 +82,9 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 		return nil, err
 	}
 	key, target, _ := strings.Cut(strings.TrimPrefix(r.Subject, r.to.root), ".")
+	if key == message.ScheduleKey { // whoever may ask on it may act on the schedule, whatever its target
+		key, target = message.ScheduleName(target), ""
+	}
 	w := Wish{
 		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, Word: a.Word},
 		Key:   key, Target: target,
@@ -166,12 +169,12 @@ func (r request) many() (a asked, f Filter, p Page, err error) {
 	case strings.ContainsAny(prefix, "*>"): // no grant is meant so
 		return a, f, p, refusef(codeBad, "%s: name where the targets begin, without wildcards", r.Subject)
 	case a.Target == "" && prefix != "":
-		f.Targets = []string{prefix, prefix + ".>"}
+		f.Under = prefix
 	case a.Target != "":
 		if prefix != "" && a.Target != prefix && !strings.HasPrefix(a.Target, prefix+".") {
 			return a, f, p, refusef(codeBad, "target %q: want one that begins with %s, as the subject does", a.Target, prefix)
 		}
-		f.Targets = []string{a.Target}
+		f.Targets, f.Under = []string{a.Target}, prefix
 	}
 	return a, f, Page{After: a.After, UpTo: a.UpTo, Limit: a.Limit}, nil
 }

@@ -27,10 +27,8 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 	if a.Verb == timer.Fire {
 		return a.besides(r, now)
 	}
-	if a.Policy.Keys.Empty() { // an entry without a seal would take the series' place, and be none
-		refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
-		refused.is = ErrSecret
-		return nil, refused
+	if err := a.canSeal(); err != nil {
+		return nil, err
 	}
 	next, err := a.next(r, now)
 	if err != nil {
@@ -45,6 +43,16 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 		return nil, refusef(codeBad, "%s", e.Problem.Sentence)
 	}
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
+}
+
+// canSeal is an error where our seal cannot be made: an entry without one would take the place of another, and be none.
+func (a *attempt) canSeal() error {
+	if !a.Policy.Keys.Empty() {
+		return nil
+	}
+	refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
+	refused.is = ErrSecret
+	return refused
 }
 
 // next is the round that takes the place of another. Now is the leader's time.
@@ -121,7 +129,8 @@ func (a *attempt) bounded(now, due time.Time) error {
 
 // besides is a timer to the target of a series, due at once. Its key is made of the request's word, and there must be
 // none: so it fires once, however often it is published, for as long as its last entry tells of it
-// (message.RepeatTime). It needs no other right than that to set timers to the target.
+// (message.RepeatTime). It needs no other right than that to set timers to the target. Of a schedule it is under our
+// seal, for what only the broker may say of its message.
 func (a *attempt) besides(r message.Request, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
@@ -129,6 +138,13 @@ func (a *attempt) besides(r message.Request, now time.Time) (*nats.Msg, error) {
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
 	sum := sha256.Sum256([]byte(a.Key + " " + a.Word))
 	subject := a.Policy.Names.Timer(message.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
+	if a.schedule() {
+		if err := a.canSeal(); err != nil {
+			return nil, err
+		}
+		r.SetDelivery(h, r.Due)
+		a.Policy.Keys.SealMessage(subject, h, a.in.Data, now)
+	}
 	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.in.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
 		return nil, refusef(codeBad, "%s", problem.Sentence)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,6 +46,8 @@ type Timers struct {
 // Wish is what somebody wants of one timer.
 type Wish struct {
 	timer.Asked
+	// Key and Target are the timer. The name of a schedule stands in place of a key (message.ScheduleName) and says all;
+	// a Target beside it must be the schedule's.
 	Key, Target string
 
 	// The time of a Move: one of these.
@@ -83,8 +86,8 @@ func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 	a := attempt{Timers: t, Wish: w, subject: t.Policy.Names.Timer(w.Key, w.Target)}
 	known, err := a.run(ctx)
 	answer := Answer{
-		Outcome: known.Outcome, Key: w.Key, Target: w.Target, Generation: known.Generation, Due: known.Due,
-		Became: known.Became, Why: known.Why, At: time.Now().UTC(), // for people: nothing is decided by it
+		Outcome: known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: known.Generation,
+		Due: known.Due, Became: known.Became, Why: known.Why, At: time.Now().UTC(), // for people: nothing is decided by it
 	}
 	if w.Verb == timer.Get && !a.found.None {
 		answer.Recurring = recurring(a.found.Entry)
@@ -93,6 +96,9 @@ func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 }
 
 func (t *Timers) check(w Wish) *message.Problem {
+	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
+		return t.Policy.CheckSchedule(subject)
+	}
 	if problem := message.ParseKey(w.Key); problem != nil {
 		return problem
 	}
@@ -118,7 +124,7 @@ type attempt struct {
 // run looks and publishes, until the answer is final or ctx ends. What needs no look is published first.
 func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 	known := unanswered(a.Generation)
-	if a.Verb == timer.Set || a.Verb == timer.Cancel && a.Generation > 0 {
+	if a.Verb == timer.Set || a.Verb == timer.Cancel && a.Generation > 0 && !a.schedule() {
 		if answer, done, err := a.ask(ctx, a.Generation); done {
 			return a.ended(answer, err)
 		}
@@ -135,7 +141,9 @@ func (a *attempt) run(ctx context.Context) (timer.Answer, error) {
 			}
 		} else {
 			last = nil
-			next, known = timer.Decide(a.Asked, a.found, a.doubt)
+			if next, known = timer.Decide(a.Asked, a.found, a.doubt); next == timer.Ask || a.Verb == timer.Get {
+				next, known = a.meant(next, known)
+			}
 		}
 		switch next {
 		case timer.Say:
@@ -287,10 +295,12 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 
 // entry is what the wish writes in place of a generation.
 func (a *attempt) entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
-	switch a.Verb {
-	case timer.Cancel:
+	switch {
+	case a.Verb == timer.Cancel && a.schedule():
+		return a.scheduleCancel(generation)
+	case a.Verb == timer.Cancel:
 		return &nats.Msg{Subject: a.subject, Header: nats.Header(message.CancelHeader(generation, a.Word))}, nil
-	case timer.Set:
+	case a.Verb == timer.Set:
 		return a.setEntry()
 	}
 	if problem := a.found.Entry.Problem; problem != nil {
@@ -315,6 +325,9 @@ func (a *attempt) entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		name, value = message.HeaderUntil, a.Until.UTC().Format(time.RFC3339Nano)
 	default:
 		name, value = message.HeaderUntil, a.found.Entry.Request.Due.Add(a.By).UTC().Format(time.RFC3339Nano)
+	}
+	if a.schedule() {
+		return a.scheduleMove(generation, name, value, now)
 	}
 	return a.checked(message.MoveHeader(a.in.Header, name, value, generation, a.Word), a.in.Data, now)
 }

@@ -20,6 +20,10 @@
 //   - Who sends a request chooses the target by a header, so his permissions do not tell whether he may. The setting
 //     does: a ground has its targets. It stands for the one stream that the server would ask for, so a schedule is
 //     ended from its own ground, too.
+//   - What an operator does to a schedule is to its client what another client does: package control writes the entry.
+//     What repeats stays the same schedule, known by the sequence of its first round. What fires once is another after
+//     a move: the sequence and the id of the request do not stand for it.
+//   - A schedule whose message its target's stream would refuse is refused, as far as the account's streams tell.
 //   - Our seal makes an entry true. So nothing of a client's Delay- headers gets into it but what is a client's to say.
 //   - Every queue is bounded. Requests about one schedule are worked on in their order, by one instance.
 //

@@ -26,6 +26,7 @@ var (
 	badZone      = Refusal{400, 10223, "message schedules time zone is invalid"}
 	badOwnTTL    = Refusal{400, 10165, "invalid per-message TTL"}
 	badExpected  = Refusal{400, 10193, "missing sequence for expected last sequence per subject"}
+	noTTL        = Refusal{400, 10166, "per-message TTL is disabled"}
 	otherStream  = Refusal{400, 10060, "expected stream does not match"}
 	noCounters   = Refusal{400, 10168, "message counters is disabled"}
 	badCounter   = Refusal{400, 10171, "message counter increment is invalid"}

@@ -125,6 +125,9 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	}
 	r := Request{Subject: m.Subject, Header: message.Header(m.Header), Body: m.Data}
 	wish, refused := s.judge(r, m, now)
+	if refused == nil {
+		refused = s.Store.unable(ctx, wish)
+	}
 	if refused != nil {
 		s.answer(m, s.Store.refused(refused))
 		return

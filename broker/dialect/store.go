@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -69,14 +70,19 @@ func (s Store) carryOut(ctx context.Context, r Request, w Wish, now time.Time) (
 		word: cmp.Or(w.Schedule.Word, rand.Text()),
 	}
 	if w.Schedule.MsgID != "" && w.Schedule.Word == "" && !w.Cancel {
-		sum := sha256.Sum256([]byte(w.Schedule.MsgID))
-		a.word = "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
+		a.word = wordOf(w.Schedule.MsgID)
 	}
 	// What depends on what stands there is stored in its place, or not at all.
 	if w.Expected != nil || w.Schedule.MsgID != "" {
 		return a.inPlace(ctx)
 	}
 	return a.whatever(ctx)
+}
+
+// wordOf is the word of what was asked for with an id.
+func wordOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 // whatever stores it in place of whatever stands there. It is sent once: a second copy might take the place of what
@@ -184,6 +190,9 @@ func (a *attempt) look(ctx context.Context) (sight, error) {
 	}
 	if r.Series > 0 { // who asked for it knows the sequence of its first round
 		see.generation, see.set = r.Series, r.Accepted
+	}
+	if moved := r.Series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
+		see.msgID = "" // by an operator: that is not what was asked for with the id, nor was it then
 	}
 	if (e.Kind == message.SetEntry || e.Kind == message.PausedEntry) && e.Problem == nil {
 		see.visible = see.generation

@@ -18,6 +18,8 @@ import (
 const (
 	// margin is how long before a schedule fires it is taken over at the latest: until then, it stands in both places.
 	margin = 5 * time.Second
+	// takenWord begins the words of what was taken over.
+	takenWord = "of "
 	// takeWait is how long each step of it may take: all together less than the margin.
 	takeWait = time.Second
 )
@@ -122,7 +124,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		return took, err
 	}
 	took.Due = w.Schedule.At
-	w.Schedule.Word = fmt.Sprintf("of %s %d %d", stream, sequence, m.Time.UnixNano())
+	w.Schedule.Word = fmt.Sprintf("%s%s %d %d", takenWord, stream, sequence, m.Time.UnixNano())
 	if _, _, problem := o.Store.Policy.ScheduleEntry(w.Schedule, r.Header, r.Body, now); problem != nil {
 		took.Why = problem.Sentence
 		return took, nil

@@ -87,7 +87,7 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	look.Sample, look.cuts = cmp.Or(look.Sample, sampleMost), cmp.Or(look.cuts, mostCuts)
 	f := forecast{
 		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
-		samples: make(map[string]sample),
+		samples: make(map[place]sample),
 		all:     Forecast{Time: v.Time, Until: v.Time.Add(look.For), Unread: v.Totals.Unread, Parts: []Part{}},
 	}
 	f.tally = make(tally, f.slots.number())
@@ -108,7 +108,7 @@ type forecast struct {
 	tally  tally
 	left   uint64 // messages that may still be read
 
-	samples map[string]sample // of streams
+	samples map[place]sample
 	all     Forecast
 }
 
@@ -121,8 +121,10 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var strata []*stratum
 	for _, l := range lanes {
 		if l.Pending <= min(f.left, smallLane) {
-			if err := f.read(ctx, &stratum{Lane: l, filters: f.filters(l)}); err != nil {
-				return err
+			for _, s := range f.wholly(l) {
+				if err := f.read(ctx, s); err != nil {
+					return err
+				}
 			}
 			continue
 		}

@@ -59,7 +59,7 @@ func TestDoubtCovers(t *testing.T) {
 					}
 				}
 				t := make(tally, 2)
-				t.shares(all, []uint64{seen, uint64(sampled) - seen})
+				t.shares(all, []uint64{seen, uint64(sampled) - seen}, 0)
 				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.Within) {
 					outside++
 				}
@@ -70,7 +70,7 @@ func TestDoubtCovers(t *testing.T) {
 		}
 	}
 	whole := make(tally, 2)
-	whole.shares(100, []uint64{30, 70})
+	whole.shares(100, []uint64{30, 70}, 0)
 	if a := whole[0].round(); a != (Amount{Messages: 30}) {
 		t.Errorf("a sample of all: got %+v", a)
 	}

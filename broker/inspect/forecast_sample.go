@@ -25,6 +25,14 @@ type sample struct {
 	none    uint64   // what waits for no target, or for another: entries of timers, the list of what is paused
 }
 
+// A place is a stream, or its schedules.
+type place struct {
+	stream    string
+	schedules bool
+}
+
+func (s *stratum) place() place { return place{s.Stream, s.schedules} }
+
 // estimate places what is too much to be read.
 func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 	var orders []*order
@@ -37,25 +45,24 @@ func (f *forecast) estimate(ctx context.Context, strata []*stratum) error {
 		return err
 	}
 	for _, s := range strata {
-		if err := f.sample(ctx, s.Lane); err != nil {
+		if err := f.sample(ctx, s); err != nil {
 			return lookedThrough(s.Stream, err)
 		}
 		if s.ordered {
 			continue
 		}
-		seen, messages := f.samples[s.Stream], s.messages
+		seen, messages := f.samples[s.place()], s.messages
 		looked := sum64(seen.further)
-		switch {
+		switch f.tally.shares(messages, seen.further, seen.none); {
 		case looked == 0 && seen.none == 0:
 			f.all.Unplaced += messages
 		case seen.none > 0:
 			messages = uint64(float64(messages) * float64(looked) / float64(looked+seen.none))
 		}
-		f.tally.shares(messages, seen.further)
 		f.add(Part{Stream: s.Stream, How: Sampled, Messages: messages, Looked: looked})
 	}
 	for _, o := range orders {
-		seen := f.samples[o.Stream]
+		seen := f.samples[o.place()]
 		f.tally.inOrder(o, seen)
 		f.add(Part{Stream: o.Stream, How: Ordered, Messages: o.messages, Looked: seen.onTime + sum64(seen.direct)})
 	}
@@ -90,8 +97,9 @@ func (t tally) inOrder(o *order, seen sample) {
 
 // sample draws sequences of a stream, one from each of equally long parts of it, so that each has the same chance.
 // Those that hold no message, or one for another target, do not count. It asks the leader, without a consumer.
-func (f *forecast) sample(ctx context.Context, l Lane) error {
-	if _, done := f.samples[l.Stream]; done {
+func (f *forecast) sample(ctx context.Context, of *stratum) error {
+	l := of.Lane
+	if _, done := f.samples[of.place()]; done {
 		return nil
 	}
 	first, span := l.info.State.FirstSeq, l.info.State.LastSeq-l.info.State.FirstSeq+1
@@ -115,10 +123,10 @@ func (f *forecast) sample(ctx context.Context, l Lane) error {
 	s := sample{direct: make([]uint64, f.slots.number()), further: make([]uint64, f.slots.number())}
 	for _, in := range got {
 		if in.Sequence > 0 {
-			f.class(&s, l, in)
+			f.class(&s, of, in)
 		}
 	}
-	f.samples[l.Stream] = s
+	f.samples[of.place()] = s
 	return nil
 }
 
@@ -126,10 +134,14 @@ func (f *forecast) sample(ctx context.Context, l Lane) error {
 func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
 // class counts one message of a sample.
-func (f *forecast) class(s *sample, l Lane, in message.Incoming) {
-	a := f.names.Parse(in.Subject)
-	told := l.Kind != layout.Timers || a.Form == message.FormTimer && !a.Schedule() // its subject tells the target
-	if f.look.Target != "" && told && !message.Match(f.look.Target, a.Target) {
+func (f *forecast) class(s *sample, of *stratum, in message.Incoming) {
+	l, a := of.Lane, f.names.Parse(in.Subject)
+	switch {
+	case of.schedules && !a.Schedule(),
+		f.look.Target != "" && !of.schedules && !message.Match(f.look.Target, a.Target):
+		return
+	case of.leavesOut(f.names, in.Subject):
+		s.none++
 		return
 	}
 	r, problem, ok := f.reader.pending(l, in)

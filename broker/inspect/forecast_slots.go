@@ -44,9 +44,10 @@ func (e estimate) round() Amount {
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// shares spreads a number of messages over the slots as their sample is spread. An empty sample says nothing.
-func (t tally) shares(messages uint64, sample []uint64) {
-	n, all := sum64(sample), float64(messages)
+// shares spreads a number of messages over the slots as their sample is spread. None is how many of the sample belong
+// in no slot. An empty sample says nothing.
+func (t tally) shares(messages uint64, sample []uint64, none uint64) {
+	n, all := sum64(sample)+none, float64(messages)
 	for slot, seen := range sample {
 		if n > 0 {
 			t[slot].number += all * float64(seen) / float64(n)

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"delaybroker/broker/lane"
@@ -35,19 +34,15 @@ type Part struct {
 // A stratum is the messages of a lane that are counted in the same way.
 type stratum struct {
 	Lane
-	filters  []string // their subjects; none for all of the lane
-	ordered  bool     // due when they leave the lane, unless a header says later
-	marked   bool     // there may be markers among them
-	messages uint64   // without markers
-	headers  uint64   // to be read, with markers
+	pass
+	ordered  bool   // due when they leave the lane, unless a header says later
+	marked   bool   // there may be markers among them
+	messages uint64 // without markers
+	headers  uint64 // to be read, with markers
 }
 
-// filters are the subjects of a lane that lead to the targets; none for all.
-func (f *forecast) filters(l Lane) []string { return subjectsOf(f.names, l, f.look.Target) }
-
 // subjectsOf are the subjects on which a lane has messages for the targets of a pattern; none for all. Where a lane has
-// more than one subject, there are several filters: a single filter needs another permission. The subject of a schedule
-// does not tell its target: all of them are read.
+// more than one subject, there are several filters. For the lane of timers see passesOf.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -55,10 +50,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	var filters []string
 	switch l.Kind {
 	case layout.Timers:
-		filters = []string{message.Toward(names.TimerFilter(), pattern)}
-		return append(filters, slices.DeleteFunc(slices.Clone(l.info.Config.Subjects), func(subject string) bool {
-			return subject == names.TimerFilter()
-		})...)
+		filters = []string{names.TimerFilter()}
 	case layout.Paused:
 		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second never exists
 	case layout.Level:
@@ -77,17 +69,27 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 // strata divides a lane. In a level, what clients published there is due in the order of the level, and what goes on
 // from there is due whenever its header says.
 func (f *forecast) strata(l Lane) []*stratum {
-	all := f.filters(l)
 	if l.Kind != layout.Level {
-		return []*stratum{{Lane: l, filters: all}}
+		return f.wholly(l)
 	}
+	all := subjectsOf(f.names, l, f.look.Target)
 	direct := []string{f.names.LevelFilter(l.Level), f.names.Bare(l.Level)}
 	onTheWay := []string{f.names.HopFilter(l.Level)}
 	if all != nil {
 		direct, onTheWay = all[:1], all[1:]
 	}
 	marked := f.look.Target == "" || message.Match(f.look.Target, message.MarkerTarget)
-	return []*stratum{{Lane: l, filters: direct, ordered: true}, {Lane: l, filters: onTheWay, marked: marked}}
+	return []*stratum{
+		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: onTheWay}, marked: marked},
+	}
+}
+
+// wholly is a lane of which all is counted in one way, by its passes.
+func (f *forecast) wholly(l Lane) (all []*stratum) {
+	for _, p := range passesOf(f.names, l, f.look.Target) {
+		all = append(all, &stratum{Lane: l, pass: p})
+	}
+	return all
 }
 
 // count asks the server how many messages each stratum has.
@@ -124,6 +126,9 @@ func (f *forecast) read(ctx context.Context, s *stratum) error {
 			return lookedThrough(s.Stream, err)
 		}
 		read++
+		if s.leavesOut(f.names, m.Subject) {
+			continue
+		}
 		if slot, stood := latest[m.Subject]; stood { // it was replaced, or is over
 			delete(latest, m.Subject)
 			f.tally[slot].number--

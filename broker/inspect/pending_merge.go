@@ -24,6 +24,7 @@ const (
 // lane is in no order, and all of it is read before the first is listed.
 type source struct {
 	Lane
+	pass
 	next func() (lane.Stored, error, bool)
 	end  func()
 	from time.Time // no message that was not read has an earlier place
@@ -45,13 +46,14 @@ type merge struct {
 
 // add makes a lane part of it. No question is asked before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
-	scan := m.headers(l.Stream, "pending")
-	scan.To, scan.Batch = l.info.State.LastSeq, listBatch
-	scan.Filters = subjectsOf(m.names, l, m.look.Target)
-	s := &source{Lane: l}
-	s.from = s.leaves(l.info.State.FirstTime)
-	s.next, s.end = iter.Pull2(scan.All(ctx))
-	m.sources = append(m.sources, s)
+	for _, p := range passesOf(m.names, l, m.look.Target) {
+		scan := m.headers(l.Stream, "pending")
+		scan.To, scan.Batch, scan.Filters = l.info.State.LastSeq, listBatch, p.filters
+		s := &source{Lane: l, pass: p}
+		s.from = s.leaves(l.info.State.FirstTime)
+		s.next, s.end = iter.Pull2(scan.All(ctx))
+		m.sources = append(m.sources, s)
+	}
 }
 
 // stop ends the scans.
@@ -136,6 +138,9 @@ func (m *merge) readOne(s *source) error {
 	m.all.Read++
 	if from := s.leaves(stored.At); from.After(s.from) { // clocks of leaders may go back
 		s.from = from
+	}
+	if s.leavesOut(m.names, stored.Subject) {
+		return nil
 	}
 	if id, stood := m.timers[stored.Subject]; stood { // it was replaced, or is over
 		delete(m.timers, stored.Subject)

@@ -31,6 +31,29 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 	return e.Request, e.Problem, ok
 }
 
+// pass is one scan of a lane.
+type pass struct {
+	filters   []string // subjects; none for all of the lane
+	named     bool     // of the timers: only those whose subject ends with their target
+	schedules bool     // of the timers: only schedules
+}
+
+// passesOf are the scans that find what a lane has for the targets of a pattern. The subject of a schedule does not
+// tell its target. So the headers of all schedules are read, in a pass of their own: the filters overlap, and one
+// consumer cannot have both.
+func passesOf(names message.Names, l Lane, pattern string) []pass {
+	filters := subjectsOf(names, l, pattern)
+	if pattern == "" || l.Kind != layout.Timers {
+		return []pass{{filters: filters}}
+	}
+	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}
+}
+
+// leavesOut reports whether another pass has what is stored on a subject.
+func (p pass) leavesOut(names message.Names, subject string) bool {
+	return p.named && names.Parse(subject).Schedule()
+}
+
 // markers counts those of a level.
 func (f *forecast) markers(ctx context.Context, s *stratum) (uint64, error) {
 	scan := f.scan(s)

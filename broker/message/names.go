@@ -156,11 +156,17 @@ func (n Names) Bare(level string) string { return n.level + "." + level }
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer is the subject of a named timer. Marker is that of its marker in a level: one for all timers, since each
+// Timer is the subject of a named timer, or of a schedule, whose name stands in place of both key and target: see
+// ScheduleName. Marker is that of its marker in a level: one for all timers, since each
 // subject of a stream costs the server memory. Armed is the subject of the cursor in the timers' stream.
-func (n Names) Timer(key, target string) string { return n.timer + "." + key + "." + target }
-func (n Names) Marker(level string) string      { return n.Hop(level, MarkerTarget) }
-func (n Names) Armed() string                   { return n.sys + ".armed" }
+func (n Names) Timer(key, target string) string {
+	if _, schedule := ScheduleOf(key); schedule {
+		return n.timer + "." + key
+	}
+	return n.timer + "." + key + "." + target
+}
+func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
+func (n Names) Armed() string              { return n.sys + ".armed" }
 
 // MarkerTarget stands in the subject of a marker where other hops have their target.
 const MarkerTarget = "timer"

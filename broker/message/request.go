@@ -173,6 +173,9 @@ func (p Policy) parseClient(r Request, in Incoming, addr Address, s split, targe
 		return r, problem
 	}
 	r = r.withNext()
+	if addr.Form == FormTimer && !addr.Schedule() {
+		r = p.ofDelivery(r, in, s)
+	}
 	if due.After(in.At) {
 		r.Due = due
 	}

@@ -45,8 +45,25 @@ type Schedule struct {
 	Word    string // by which the entry is known again
 }
 
+// ScheduleName is the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has no
+// dot, so no timer has such a name.
+func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
+
+// ScheduleOf is the reverse of ScheduleName. Ok is false for the key of any other timer.
+func ScheduleOf(name string) (subject string, ok bool) {
+	return strings.CutPrefix(name, ScheduleKey+".")
+}
+
+// Key is the key of a timer, or the name of a schedule.
+func (a Address) Key() string {
+	if a.Schedule() {
+		return ScheduleName(a.Target)
+	}
+	return a.Token
+}
+
 // ScheduleSubject is the subject of a schedule's entries. The stream keeps them among the timers.
-func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleKey, schedule) }
+func (n Names) ScheduleSubject(schedule string) string { return n.Timer(ScheduleName(schedule), "") }
 
 // TimerOf is the subject of a timer whose request was read from its marker.
 func (n Names) TimerOf(r Request) string {
@@ -128,6 +145,34 @@ func (p Policy) ScheduleCancel(subject, word string, now time.Time) Header {
 	h := Header{HeaderCancel: {word}}
 	p.Keys.SealMessage(p.Names.ScheduleSubject(subject), h, nil, now)
 	return h
+}
+
+// ScheduleMove is MoveHeader for an entry of a schedule, under our seal.
+func (p Policy) ScheduleMove(
+	old Incoming, name, value string, generation uint64, word string, now time.Time,
+) (Header, *Problem) {
+	h := MoveHeader(old.Header, name, value, generation, word)
+	_, problem := p.sealSchedule(p.Names.Parse(old.Subject).Target, h, old.Data, now)
+	return h, problem
+}
+
+// SetDelivery adds to a header what a message of a schedule has and the set of a timer may not say. It counts only
+// under our seal: see ofDelivery. Next is when the schedule fires again; zero for a schedule that is paused.
+func (r Request) SetDelivery(h Header, next time.Time) {
+	set(h, HeaderScheduler, r.Scheduler)
+	setTime(h, HeaderScheduleNext, next)
+	if r.Rollup {
+		set(h, HeaderRollup, rollupSub)
+	}
+}
+
+// ofDelivery is the reverse of SetDelivery, for a timer that the broker has set: one delivery of a schedule.
+func (p Policy) ofDelivery(r Request, in Incoming, s split) Request {
+	if s.delay[HeaderScheduler] != nil && p.Keys.SealedBy(in) {
+		r.Scheduler, r.ScheduleNext = first(s.delay[HeaderScheduler]), first(s.delay[HeaderScheduleNext])
+		r.Rollup = first(s.delay[HeaderRollup]) == rollupSub
+	}
+	return r
 }
 
 // sealSchedule seals an entry, and reads it as it will be read: a bad one would replace a good one.

@@ -162,7 +162,7 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	if err != nil || len(f.Sequences) == 0 {
 		return nil, fmt.Errorf("%w: which number?", errAsked)
 	}
-	line := shell{"dead", "show"}.word(v.Get("number")).String()
+	line := shell{"dead", "show"}.words(v.Get("number")).String()
 	for l, err := range letters.List(ctx, deadletter.Query{Filter: f}) {
 		if err != nil {
 			return nil, err

@@ -114,14 +114,14 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 func (d deed) timerLine(a control.Answer) string {
 	verb := timer.Verb(d.Verb)
 	if a.Recurring == nil || verb == timer.Move {
-		line := shell{"timers", d.Verb}.word(d.Key).word(d.Target)
-		return d.when(line.flag("--generation", strconv.FormatUint(a.Generation, 10))).String()
+		line := shell{"timers", d.Verb}.flag("--generation", strconv.FormatUint(a.Generation, 10))
+		return d.when(line).words(d.Key, d.Target).String()
 	}
 	name := d.Verb
 	if verb == timer.Cancel {
 		name = "rm"
 	}
-	return shell{"schedules", name}.word(d.Key).flag("--target", d.Target).String()
+	return shell{"schedules", name}.flag("--target", d.Target).words(d.Key).String()
 }
 
 // bulk is a deed for many timers, as far as it was planned.
@@ -167,8 +167,12 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, e
 	if err != nil {
 		return plan{}, err
 	}
-	d.UpTo, d.Count, d.Shell = all.UpTo, uint64(all.Matched), line.String()
-	return plan{Sentence: d.Verb + " " + counting(d.Count, "timer")}, nil
+	d.UpTo, d.Count, d.Shell = all.UpTo, uint64(all.Matched-all.Refused), line.String()
+	made := plan{Sentence: d.Verb + " " + counting(d.Count, "timer")}
+	if all.Refused > 0 {
+		made.Notes = append(made.Notes, refusedOf(all))
+	}
+	return made, nil
 }
 
 // exactly is a time as it is read again; empty for none.
@@ -239,6 +243,11 @@ func actTimers(ctx context.Context, i *inspect.Inspector, d deed) (done, error) 
 	return said, nil
 }
 
+// refusedOf says how many timers were refused, or would be.
+func refusedOf(all control.Done) string {
+	return inspect.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
+}
+
 func manyDone(d deed, all control.Done, err error) done {
 	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(d.Verb)]
 	said := done{
@@ -251,7 +260,7 @@ func manyDone(d deed, all control.Done, err error) done {
 		}
 	}
 	if all.Refused > 0 {
-		said.Notes = append(said.Notes, fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why))
+		said.Notes = append(said.Notes, refusedOf(all))
 	}
 	if err != nil {
 		said.Notes = append(said.Notes, "then it failed: "+err.Error())

@@ -15,7 +15,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error)
 	if err := checkPattern(d.Target); err != nil {
 		return plan{}, err
 	}
-	d.Shell = shell{d.Verb}.word(d.Target).String()
+	d.Shell = shell{d.Verb}.words(d.Target).String()
 	all, err := i.Pauses(ctx)
 	if err != nil {
 		return plan{}, err

@@ -355,6 +355,9 @@ func TestLinesHaveTheirPlaces(t *testing.T) {
 }
 
 func Example_shell() {
-	fmt.Println(shell{"timers", "cancel"}.word("order-42").word("orders.expire").flag("--target", ""))
-	// Output: delaybroker timers cancel order-42 orders.expire
+	fmt.Println(shell{"timers", "cancel"}.flag("--target", "").words("order-42", "orders.expire"))
+	fmt.Println(shell{"timers", "cancel"}.flag("--generation", "7").words("-h", "orders.expire"))
+	// Output:
+	// delaybroker timers cancel order-42 orders.expire
+	// delaybroker timers cancel --generation 7 -- '-h' orders.expire
 }

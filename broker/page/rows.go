@@ -61,7 +61,7 @@ func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 		return nil, fmt.Errorf("%w: %w", errAsked, err)
 	}
 	w, err := i.Where(ctx, wanted, mostRead, func(uint64, uint64) {})
-	return answer{shell{"where"}.word(v.Get("id")).String(), w}, err
+	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
 // timerFilter reads which timers are meant, and the flags for that.
@@ -128,7 +128,7 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	a, err := doTimer(ctx, i, w)
-	return answer{shell{"timers", "show"}.word(w.Key).word(w.Target).String(), a}, err
+	return answer{shell{"timers", "show"}.words(w.Key, w.Target).String(), a}, err
 }
 
 // retrying shows what targets refuse.

@@ -1,13 +1,14 @@
 package page
 
 import (
+	"slices"
 	"strings"
 
 	"delaybroker/broker/inspect"
 )
 
 // shell is the line of a shell that does the same. Words are pairs: a flag and its value, left out where that is empty.
-// A word alone is an argument.
+// Words alone are arguments, and come last.
 type shell []string
 
 func (s shell) flag(name, value string) shell {
@@ -17,7 +18,16 @@ func (s shell) flag(name, value string) shell {
 	return append(s, name, quoted(value))
 }
 
-func (s shell) word(value string) shell { return append(s, quoted(value)) }
+// words ends the line with arguments. One that begins with - is a flag to a verb unless it stands behind --.
+func (s shell) words(values ...string) shell {
+	if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "-") }) {
+		s = append(s, "--")
+	}
+	for _, v := range values {
+		s = append(s, quoted(v))
+	}
+	return s
+}
 
 func (s shell) String() string { return "delaybroker " + strings.Join(s, " ") }
 

@@ -14,7 +14,10 @@ import (
 )
 
 // An app is shared by all verbs.
-type app struct{ terminal.Printer }
+type app struct {
+	terminal.Printer
+	helped error // why help is not all that was asked for; nil if it is
+}
 
 // about is the head of the help. Supervisors need the exit codes; cobra lists the verbs.
 const about = `Deliver NATS messages later: what is published to delay.30m.orders.expire arrives on orders.expire thirty
@@ -27,10 +30,30 @@ exit codes: 0 done, 1 failed, 2 wrong words or settings`
 
 // run finds the verb and runs it. It ends when the verb does, which for serve is when ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	a := &app{terminal.Printer{Out: stdout, Err: stderr}}
+	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // for nil, cobra takes those of the process
-	return root.ExecuteContext(ctx)
+	return a.execute(ctx, root)
+}
+
+func (a *app) execute(ctx context.Context, root *cobra.Command) error {
+	if err := root.ExecuteContext(ctx); err != nil {
+		return err
+	}
+	return a.helped
+}
+
+// helpAlone makes a usage error of help that is asked for beside flags or arguments: nothing of those is done, and -h
+// may have been meant as an argument.
+func (a *app) helpAlone(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		help(cmd, args)
+		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 || f.NFlag() > 1) {
+			a.helped = fmt.Errorf("%w: help was asked for, and nothing was done: leave out the rest, or write -- before "+
+				"an argument that begins with -", errUsage)
+		}
+	})
 }
 
 // rootCommand is serve when no verb is given.
@@ -61,6 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
 	)
+	a.helpAlone(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
 }

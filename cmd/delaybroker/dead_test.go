@@ -316,7 +316,7 @@ func TestDeadInterrupted(t *testing.T) {
 	defer stop()
 	var out bytes.Buffer
 	var once sync.Once
-	a := &app{terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
+	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
 	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
 		w := deadWork{deadLetters: d, did: "removed"}
 		w.do = func(ctx context.Context, l deadletter.Letter) error {

@@ -8,6 +8,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/page"
 )
@@ -58,6 +61,51 @@ func TestServePage(t *testing.T) {
 	}
 	if strings.Contains(r.log.String(), pageToken) {
 		t.Error("the log has the token")
+	}
+}
+
+// The page acts on schedules as of nats-server by their names, as on the other timers: what it plans is what is done.
+func TestPageActsOnServerSchedules(t *testing.T) {
+	embeddedEnv(t)
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_SCHEDULES", "schedules.>=orders.>")
+	t.Setenv("DELAY_HTTP_ACTIONS", "on")
+	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
+	r := start(t)
+	defer r.stop(t)
+	ready := r.log.await(t, "ready")
+	address := fmt.Sprint("http://", ready["http"])
+	_, js := connect(t, ready["server"].(string))
+	in := jetstream.WithScheduleAt(time.Now().Add(time.Hour))
+	for name, when := range map[string]jetstream.PublishOpt{
+		"a": in, "b": in, "c": in, "-h": in, "every": jetstream.WithScheduleEvery(time.Hour),
+	} {
+		to := jetstream.WithScheduleTarget("orders.x")
+		if _, err := js.Publish(t.Context(), "schedules."+name, nil, when, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ verb, about, plan, done string }{
+		{"move", `"key":"_schedule.schedules.a","target":"orders.x","by":"+5m"`, "1 timer: _schedule.sch", "moved: "},
+		{"fire", `"key":"_schedule.schedules.a","target":"orders.x"`, "1 timer: _schedule.schedules.a to orders.x", "fired"},
+		{"cancel", `"key":"_schedule.schedules.-h","target":"orders.x"`, "1 timer: _schedule.", "cancelled: "},
+		{"pause", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _schedule", "paused: "},
+		{"resume", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _sched", "resumed: "},
+		{"move", `"all":true,"target":"orders.>","by":"+5m"`, "3 timers", "3 of 3 timers moved"},
+		{"cancel", `"all":true,"target":"orders.>"`, "3 timers", "3 of 3 timers cancelled"},
+	} {
+		var plan struct{ Sentence, Ticket string }
+		post(t, address+"/api/plan", `{"verb":"`+tt.verb+`",`+tt.about+`}`, &plan)
+		var done struct {
+			Sentence string
+			Good     bool
+		}
+		post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
+		planned := strings.HasPrefix(plan.Sentence, tt.verb+" "+tt.plan)
+		if !planned || !strings.HasPrefix(done.Sentence, tt.done) || !done.Good {
+			t.Errorf("%s %s: it plans %q, and does %+v; want %q, and %q", tt.verb, tt.about, plan.Sentence, done, tt.plan,
+				tt.done)
+		}
 	}
 }
 

@@ -183,7 +183,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 	}
 	for _, width := range []int{50, 80, 120} {
 		x := openScreen(t, uint16(width), 24)
-		a := &app{terminal.Printer{Out: x.tty, Err: x.tty}}
+		a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
 		l := &benchLine{app: a, rounds: 100}
 		l.show(bench.Progress{
 			Side: bench.Scheduler, Round: 100, Doing: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,

@@ -62,5 +62,5 @@ func (a *app) pubTimer(cmd *cobra.Command, args []string, o pubOptions, header n
 	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
-	return a.oneTimer(cmd.Context(), w)
+	return a.oneTimer(cmd, w)
 }

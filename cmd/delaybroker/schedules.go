@@ -27,6 +27,7 @@ func (a *app) schedulesCommand() *cobra.Command {
 broker down too.
 
 A schedule is a timer: its NAME is the timer's key. Where several targets have one name, --target says which is meant.
+Schedules as of nats-server (DELAY_SCHEDULES) are among them: the NAME of one is _schedule.<its subject>.
 
 ` + outcomeCodes,
 		Args: noArguments,
@@ -65,7 +66,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 			if verb == timer.Pause || verb == timer.Resume {
 				return a.withSecrets(cmd, do)
 			}
-			return a.withTimers(cmd.Context(), do)
+			return a.withSecretsIfNeeded(cmd, do)
 		},
 	}
 	targetFlag(c, &target)
@@ -92,8 +93,11 @@ func targetFlag(c *cobra.Command, target *string) {
 // errNoSchedule is the error where there is none of a name.
 var errNoSchedule = errors.New("there is no schedule of that name")
 
-// targetOf finds the target of a schedule, unless it is given.
+// targetOf finds the target of a schedule, unless it is given. A schedule as of nats-server needs none.
 func (a *app) targetOf(ctx context.Context, timers *control.Timers, name, target string) (string, error) {
+	if _, ok := message.ScheduleOf(name); ok {
+		return target, nil
+	}
 	if problem := message.ParseKey(name); problem != nil {
 		return "", fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
@@ -139,10 +143,11 @@ func (a *app) withSchedule(
 		if err != nil {
 			return err
 		}
-		if s.Recurring() == nil {
+		is := s.Entry.Request.Target
+		if s.Recurring() == nil || target != "" && target != is {
 			return logged{a.noSchedule(name)}
 		}
-		return do(target, s)
+		return do(is, s)
 	})
 }
 

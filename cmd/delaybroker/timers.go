@@ -42,6 +42,9 @@ too.
 A timer is a key and a target; its generation is the sequence of the message that set it. Every verdict holds only while
 that generation stands: of fire, cancel, move and replace exactly one wins.
 
+A schedule as of nats-server (DELAY_SCHEDULES) has the key _schedule.<its subject>, and the target that it was given. A
+key that begins with - goes behind --.
+
 ` + outcomeCodes,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -71,7 +74,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd.Context(), control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: args[0], Target: args[1]})
+			return a.oneTimer(cmd, control.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: args[0], Target: args[1]})
 		},
 	}
 }
@@ -85,7 +88,7 @@ func (a *app) timersFireCommand() *cobra.Command {
 		Example: "  delaybroker timers fire order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd.Context(), o.wish(timer.Fire, args))
+			return a.oneTimer(cmd, o.wish(timer.Fire, args))
 		},
 	}
 	o.flags(c)
@@ -113,10 +116,19 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *control.
 }
 
 // oneTimer carries out a wish, and shows the answer.
-func (a *app) oneTimer(ctx context.Context, w control.Wish) error {
-	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
+func (a *app) oneTimer(cmd *cobra.Command, w control.Wish) error {
+	return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *control.Timers) error {
 		return a.doAndShow(ctx, timers, w)
 	})
+}
+
+// withSecretsIfNeeded is withTimers, and withSecrets once that has shown that the brokers' secret is needed.
+func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *control.Timers) error) error {
+	err := a.withTimers(cmd.Context(), do)
+	if errors.Is(err, control.ErrSecret) {
+		return a.withSecrets(cmd, do)
+	}
+	return err
 }
 
 func (a *app) doAndShow(ctx context.Context, timers *control.Timers, w control.Wish) error {

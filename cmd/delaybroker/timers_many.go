@@ -193,9 +193,9 @@ func (a *app) timersCancelCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case ok:
-				return a.manyTimers(cmd.Context(), many, control.Bulk{Verb: timer.Cancel})
+				return a.manyTimers(cmd, many, control.Bulk{Verb: timer.Cancel})
 			}
-			return a.oneTimer(cmd.Context(), one.wish(timer.Cancel, args))
+			return a.oneTimer(cmd, one.wish(timer.Cancel, args))
 		},
 	}
 	one.flags(c)
@@ -227,16 +227,11 @@ a schedule, the pending round is moved, and those that follow come by the table.
 				return err
 			}
 			if all {
-				return a.moveMany(cmd, many, w.By)
+				return a.manyTimers(cmd, many, control.Bulk{Verb: timer.Move, By: w.By})
 			}
 			about := one.wish(timer.Move, args)
 			w.Asked, w.Key, w.Target = about.Asked, about.Key, about.Target
-			if err := a.oneTimer(cmd.Context(), w); !errors.Is(err, control.ErrSecret) {
-				return err
-			}
-			return a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error { // it recurs
-				return a.doAndShow(ctx, timers, w)
-			})
+			return a.oneTimer(cmd, w)
 		},
 	}
 	one.flags(c)
@@ -296,59 +291,54 @@ func (o manyTimers) bulk(b control.Bulk) (control.Bulk, error) {
 	return b, err
 }
 
-// manyTimers goes through all timers that match, page by page.
-func (a *app) manyTimers(ctx context.Context, o manyTimers, b control.Bulk) error {
+// manyTimers goes through all timers that match. To change a series or a schedule may take the secret of the brokers.
+// If the first pass has left any for that, a second one changes them, and no generation that was set since.
+func (a *app) manyTimers(cmd *cobra.Command, o manyTimers, b control.Bulk) error {
 	b, err := o.bulk(b)
 	if err != nil {
 		return err
 	}
-	return a.withTimers(ctx, func(ctx context.Context, timers *control.Timers) error {
-		return a.changeTimers(ctx, timers, b)
-	})
-}
-
-// moveMany shifts all timers that match. If some recur, that takes the secret of the brokers.
-func (a *app) moveMany(cmd *cobra.Command, o manyTimers, by time.Duration) error {
-	b, err := o.bulk(control.Bulk{Verb: timer.Move, By: by})
-	if err != nil {
+	var all control.Done
+	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) (err error) {
+		all, err = changeTimers(ctx, timers, b)
 		return err
-	}
-	recurs := false
-	err = a.withTimers(cmd.Context(), func(ctx context.Context, timers *control.Timers) error {
-		if !b.DryRun {
-			for _, err := range timers.Recurs(ctx, b.Filter) {
-				recurs = err == nil
-				return inspect.Cause(ctx, usageOf(err))
-			}
-		}
-		return a.changeTimers(ctx, timers, b)
 	})
-	if err != nil || !recurs {
-		return err
+	if err == nil && all.Sealed {
+		b.Page.UpTo = all.UpTo
+		err = a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error {
+			rest, err := changeTimers(ctx, timers, b)
+			rest.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
+			all.Add(rest)
+			return err
+		})
 	}
-	return a.withSecrets(cmd, func(ctx context.Context, timers *control.Timers) error {
-		return a.changeTimers(ctx, timers, b)
-	})
+	return a.reportMany(all, b.Verb, err)
 }
 
 // changeTimers goes from page to page until there is no more, or ctx ends.
-func (a *app) changeTimers(ctx context.Context, timers *control.Timers, b control.Bulk) error {
-	var all control.Done
+func changeTimers(ctx context.Context, timers *control.Timers, b control.Bulk) (all control.Done, err error) {
 	for {
 		d, err := timers.Bulk(ctx, b)
 		if err != nil {
-			if all.Matched > 0 {
-				_ = a.showMany(all, b.Verb)
-			}
-			return inspect.Cause(ctx, usageOf(err))
+			return all, inspect.Cause(ctx, usageOf(err))
 		}
 		all.Add(d)
 		if d.Next == 0 || ctx.Err() != nil {
-			break
+			return all, nil
 		}
 		b.Page.After, b.Page.UpTo = d.Next, d.UpTo
 	}
-	if err := a.showMany(all, b.Verb); err != nil {
+}
+
+// reportMany shows what came of it. Its error is that, or what was refused, or the outcome that is no success.
+func (a *app) reportMany(all control.Done, verb timer.Verb, err error) error {
+	if err != nil {
+		if all.Matched > 0 {
+			_ = a.showMany(all, verb)
+		}
+		return err
+	}
+	if err := a.showMany(all, verb); err != nil {
 		return err
 	}
 	if all.Refused > 0 {
@@ -368,7 +358,7 @@ func (a *app) showMany(d control.Done, verb timer.Verb) error {
 		return a.PrintJSON(d)
 	}
 	if d.DryRun {
-		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched, "timer"),
+		_, err := fmt.Fprintf(a.Out, "%s would be %s\n", terminal.Counted(d.Matched-d.Refused, "timer"),
 			map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[verb])
 		return err
 	}

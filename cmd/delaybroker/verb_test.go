@@ -24,11 +24,11 @@ func startForClients(t *testing.T) {
 func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{terminal.Printer{Out: &out, Err: &errs}}
+	a := &app{Printer: terminal.Printer{Out: &out, Err: &errs}}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(strings.NewReader(stdin))
-	err = root.ExecuteContext(t.Context())
+	err = a.execute(t.Context(), root)
 	if strings.ContainsRune(out.String()+errs.String(), '\x1b') {
 		t.Errorf("%q: got an escape code in a pipe:\n%q", args, out.String()+errs.String())
 	}

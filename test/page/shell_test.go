@@ -16,6 +16,7 @@ import (
 // against its verbs and flags.
 func shellLines(t *testing.T, _ context.Context, c *scene) {
 	c.timer("shown", "orders.shown", "2h")
+	c.timer("-h", "orders.shown", "2h")
 	var got []string
 	note := func(method, path, body string) {
 		var said struct{ Shell, Error string }
@@ -39,6 +40,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 	}
 	for _, body := range []string{
 		`{"verb":"cancel","key":"shown","target":"orders.shown"}`,
+		`{"verb":"cancel","key":"-h","target":"orders.shown"}`,
 		`{"verb":"fire","key":"shown","target":"orders.shown"}`,
 		`{"verb":"move","key":"shown","target":"orders.shown","by":"+5m"}`,
 		`{"verb":"move","key":"shown","target":"orders.shown","in":"15m"}`,

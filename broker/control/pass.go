@@ -1,0 +1,138 @@
+package control
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
+)
+
+// pass is one scan through the headers of the timers' stream. It has one filter: of several, the server counts what is
+// pending subject by subject, under the stream's lock.
+type pass struct {
+	filter     string
+	timersOnly bool // the schedules that match are in another pass
+}
+
+// passes are the scans that find all that may be meant. One key costs a look at what has that key. The subject of a
+// schedule does not tell its target: where targets are chosen, the headers of all schedules are read.
+func (f Filter) passes(names message.Names) (all []pass) {
+	if subject, ok := message.ScheduleOf(f.Key); ok && !strings.Contains(f.Key, "*") {
+		if f.under(subject) && message.ValidPattern(subject) && !strings.Contains(subject, ">") {
+			all = append(all, pass{filter: names.ScheduleSubject(subject)})
+		}
+		return all
+	}
+	key, ends := "*", []string{">"}
+	if message.ParseKey(f.Key) == nil {
+		key = f.Key
+	}
+	if f.Under != "" {
+		ends = []string{f.Under, f.Under + ".>"}
+	}
+	timers, schedules := f.kinds()
+	if timers && len(f.Targets) == 0 { // the schedules are among them
+		for _, end := range ends {
+			all = append(all, pass{filter: names.Timer(key, end)})
+		}
+		return all
+	}
+	if timers {
+		for _, target := range f.Targets {
+			all = append(all, pass{filter: names.Timer(key, target), timersOnly: true})
+		}
+	}
+	if schedules {
+		for _, end := range ends {
+			all = append(all, pass{filter: names.ScheduleSubject(end)})
+		}
+	}
+	return all
+}
+
+// under reports whether the subject of a schedule is in the range of the filter.
+func (f Filter) under(subject string) bool {
+	return f.Under == "" || subject == f.Under || strings.HasPrefix(subject, f.Under+".")
+}
+
+// kinds reports whether the key's pattern may match the key of a timer, and the name of a schedule.
+func (f Filter) kinds() (timers, schedules bool) {
+	begin, _, open := strings.Cut(f.Key, "*")
+	names := message.ScheduleName("")
+	timers = !strings.HasPrefix(begin, names)
+	return timers, !timers || f.Key == "" || open && strings.HasPrefix(names, begin)
+}
+
+// entries yields the entries that may be meant, in the order of the stream.
+func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Stored, error] {
+	return func(yield func(lane.Stored, error) bool) {
+		var ahead []*head
+		for _, p := range f.passes(t.Policy.Names) {
+			scan := t.Scan
+			scan.Stream, scan.For, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
+			scan.From, scan.To, scan.Filters = from, to, []string{p.filter}
+			next, stop := iter.Pull2(scan.All(ctx))
+			defer stop()
+			ahead = append(ahead, &head{pass: p, next: next, names: t.Policy.Names})
+		}
+		for last := uint64(0); ; {
+			var first *head
+			for _, h := range ahead {
+				if h.fill(); h.more && (first == nil || h.err != nil || h.is.Sequence < first.is.Sequence) {
+					first = h
+				}
+			}
+			if first == nil {
+				return
+			}
+			s, err := first.is, first.err
+			first.read = false
+			if err == nil && s.Sequence == last {
+				continue // another pass had it: two targets overlap
+			}
+			if last = s.Sequence; !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// head is the first entry of a pass that was not taken.
+type head struct {
+	pass
+	names message.Names
+	next  func() (lane.Stored, error, bool)
+
+	read, more bool
+	is         lane.Stored
+	err        error
+}
+
+// fill reads it, unless it was read.
+func (h *head) fill() {
+	for !h.read {
+		h.is, h.err, h.more = h.next()
+		h.read = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.is.Subject).Schedule()
+	}
+}
+
+// matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first place for
+// each part, so it never goes back far: a pattern of a stranger costs at most its length times that of the key.
+func matchKey(pattern, key string) bool {
+	parts := strings.Split(pattern, "*")
+	key, ok := strings.CutPrefix(key, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && key == ""
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		_, rest, found := strings.Cut(key, part)
+		if !found {
+			return false
+		}
+		key = rest
+	}
+	return strings.HasSuffix(key, parts[last])
+}

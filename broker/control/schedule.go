@@ -1,0 +1,61 @@
+package control
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+)
+
+// This file has what is different about schedules, which clients ask for in the dialect of nats-server. The subject of
+// a schedule is its identity, and its target stands in a header of its entries. So they count under our seal only, and
+// whoever changes one has to know the secrets.
+
+// schedule reports whether the wish is about a schedule.
+func (a *attempt) schedule() bool {
+	_, ok := message.ScheduleOf(a.Key)
+	return ok
+}
+
+// scheduleTarget is the target of the schedule that was found; empty where that is not known.
+func (a *attempt) scheduleTarget() string {
+	if !a.schedule() || a.found.None {
+		return ""
+	}
+	return a.found.Entry.Request.Target
+}
+
+// meant is what to do next, unless the schedule that stands there has another target than the one that was named: it
+// was replaced since, and whoever asks does not mean it.
+func (a *attempt) meant(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
+	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
+		return timer.Say, timer.Answer{
+			Outcome: timer.Conflict, Generation: a.found.Sequence, Due: a.found.Entry.Request.Due, Why: "its target is " + is,
+		}
+	}
+	return next, known
+}
+
+// scheduleCancel is the entry that cancels a generation of a schedule.
+func (a *attempt) scheduleCancel(generation uint64) (*nats.Msg, error) {
+	if err := a.canSeal(); err != nil {
+		return nil, err
+	}
+	header := message.CancelHeader(generation, a.Word)
+	a.Policy.Keys.SealMessage(a.subject, header, nil, time.Now())
+	return &nats.Msg{Subject: a.subject, Header: nats.Header(header)}, nil
+}
+
+// scheduleMove is the entry that gives a schedule another time, in the words of a set. Now is the leader's time.
+func (a *attempt) scheduleMove(generation uint64, name, value string, now time.Time) (*nats.Msg, error) {
+	if err := a.canSeal(); err != nil {
+		return nil, err
+	}
+	header, problem := a.Policy.ScheduleMove(a.in, name, value, generation, a.Word, now)
+	if problem != nil {
+		return nil, refusef(codeBad, "%s", problem.Sentence)
+	}
+	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
+}

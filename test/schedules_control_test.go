@@ -1,0 +1,465 @@
+package test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/control"
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer"
+	"delaybroker/test/natstest"
+)
+
+// This file is about schedules in the server's dialect as operators see them: among the timers, under the name
+// _schedule.<subject>.
+
+// verb asks the control service for a verb about the schedule of a subject.
+func (c *client) verb(verb, schedule, body string) (a control.Answer) {
+	c.t.Helper()
+	if code := c.request(&a, "delayctl.timer."+verb+"._schedule."+schedule, body); code != "" {
+		c.t.Errorf("%s %s is refused: %s", verb, schedule, code)
+	}
+	return a
+}
+
+// checkVerb expects an outcome of a verb, and the schedule's own target in the answer.
+func (c *client) checkVerb(want timer.Outcome, target, verb, schedule, body string) control.Answer {
+	c.t.Helper()
+	a := c.verb(verb, schedule, body)
+	if a.Outcome != want || a.Key != "_schedule."+schedule || a.Target != target {
+		c.t.Errorf("%s %s is answered %+v, want %s, to %s", verb, schedule, a, want, target)
+	}
+	return a
+}
+
+// expecting is the header of what replaces only a schedule with this sequence.
+func expecting(sequence uint64) []string {
+	return []string{"Nats-Expected-Last-Subject-Sequence", fmt.Sprint(sequence)}
+}
+
+// TestVerbsOnSchedules: a schedule that fires once can be looked at, moved, fired and cancelled by its name. Its client
+// then sees what it would see of the server's after somebody else has replaced or ended its schedule: expectations
+// decide by what stands there now.
+func TestVerbsOnSchedules(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		ask := func(name string, wait time.Duration, headers ...string) (uint64, jetstream.ErrorCode) {
+			return c.schedule("schedules.orders."+name, "orders."+name, at(start.Add(wait)), name, headers...)
+		}
+		moved, _ := ask("moved", time.Hour, "Order", "42", "Nats-Schedule-TTL", "1h", "Nats-Msg-Id", "1")
+		ask("fired", time.Hour)
+		gone, _ := ask("gone", time.Hour)
+		if a := c.checkVerb(timer.Pending, "orders.moved", "get", "schedules.orders.moved", ""); a.Generation != moved ||
+			!a.Due.Equal(start.Add(time.Hour)) {
+			t.Errorf("get says %+v", a)
+		}
+		a := c.checkVerb(timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
+		again := c.checkVerb(timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
+		if !a.Due.Equal(start.Add(10*time.Minute)) || again.Generation != a.Generation {
+			t.Errorf("moved by ten minutes it is %+v, and asked again %+v", a, again)
+		}
+		c.checkVerb(timer.Fired, "orders.fired", "fire", "schedules.orders.fired", "")
+		if a := c.checkVerb(timer.Cancelled, "orders.gone", "cancel", "schedules.orders.gone",
+			fmt.Sprintf(`{"generation":%d}`, gone)); a.Generation != gone {
+			t.Errorf("cancel says %+v, want generation %d", a, gone)
+		}
+		c.checkVerb(timer.NotFound, "", "cancel", "schedules.orders.none", "")
+		if _, code := ask("moved", 2*time.Hour, expecting(moved)...); code != 10071 {
+			t.Errorf("expecting what was moved its client is answered %d, want 10071", code)
+		}
+		if _, code := ask("gone", 2*time.Hour, expecting(gone)...); code != 10071 {
+			t.Errorf("expecting what was cancelled its client is answered %d, want 10071", code)
+		}
+		if seq, code := ask("gone", 20*time.Minute, expecting(0)...); seq <= gone {
+			t.Errorf("expecting none after a cancel its client is answered %d %d", seq, code)
+		}
+		synctest.Wait()
+		if got := bodies(in.all()); got != "fired" {
+			t.Errorf("at once there came %q, want what was fired", got)
+		}
+		checkExactly(t, in, start.Add(10*time.Minute), 1)
+		got := in.all()[1]
+		for name, want := range map[string]string{
+			"Order": "42", "Nats-TTL": "3600", "Delay-Scheduler": "schedules.orders.moved", "Delay-Schedule-Next": "purge",
+			"Delay-Msg-Id": "1",
+		} {
+			if is := got.Header.Get(name); is != want {
+				t.Errorf("of what was moved, %s is %q, want %q", name, is, want)
+			}
+		}
+		checkExactly(t, in, start.Add(20*time.Minute), 2)
+		time.Sleep(3 * time.Hour)
+		if got := bodies(in.all()); got != "fired gone moved" {
+			t.Errorf("in the end there came %q", got)
+		}
+		c.checkNoDead()
+		c.checkNoTimers()
+	})
+}
+
+// TestMovedScheduleIsNotItsID: the id of a client's request does not stand for what an operator has made of it.
+func TestMovedScheduleIsNotItsID(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		start := time.Now()
+		ask := func(wait time.Duration, body string) uint64 {
+			seq, _ := c.schedule("schedules.orders.x", "orders.x", at(start.Add(wait)), body, "Nats-Msg-Id", "1")
+			return seq
+		}
+		ask(2*time.Hour, "first")
+		time.Sleep(time.Hour) // longer than an id is remembered
+		a := c.checkVerb(timer.Moved, "orders.x", "move", "schedules.orders.x", `{"by":"1h"}`)
+		time.Sleep(time.Minute)
+		if seq := ask(90*time.Minute, "second"); seq <= a.Generation {
+			t.Errorf("it is answered %d, as if it had been there, want another behind %d", seq, a.Generation)
+		}
+		time.Sleep(4 * time.Hour)
+		if got := bodies(in.all()); got != "second" {
+			t.Errorf("there came %q, want what was asked for last", got)
+		}
+	})
+}
+
+// TestVerbsOnRepeatingSchedules: one that repeats is paused, resumed, moved, given another table, and fired besides, by
+// its name. What is fired besides is a message as its rounds are. Whoever knows only the sequence of its
+// acknowledgement replaces it all the same, paused or not.
+func TestVerbsOnRepeatingSchedules(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		c.create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowRollup: true})
+		in := c.subscribe("mail.>")
+		start := time.Now()
+		g, _ := c.schedule("schedules.mail.a", "mail.a", "@every 1h", "a", "Nats-Schedule-Rollup", "sub")
+		const name = "schedules.mail.a"
+		if a := c.checkVerb(timer.Pending, "mail.a", "get", name, ""); a.Recurring == nil || a.Recurring.Series != g {
+			t.Errorf("get says %+v", a)
+		}
+		c.checkVerb(timer.Fired, "mail.a", "fire", name, "")
+		synctest.Wait()
+		if got := bodies(in.all()); got != "a" {
+			t.Fatalf("at once there came %q, want what was fired besides", got)
+		}
+		first := in.all()[0].Header
+		for header, want := range map[string]string{
+			"Nats-Rollup": "sub", "Delay-Scheduler": name,
+			"Delay-Schedule-Next": start.Add(time.Hour).UTC().Format(time.RFC3339Nano),
+		} {
+			if is := first.Get(header); is != want {
+				t.Errorf("of what was fired besides, %s is %q, want %q", header, is, want)
+			}
+		}
+		checkExactly(t, in, start.Add(time.Hour), 1)
+		c.checkVerb(timer.Moved, "mail.a", "move", name, `{"by":"10m"}`)
+		checkExactly(t, in, start.Add(2*time.Hour+10*time.Minute), 2)
+		checkExactly(t, in, start.Add(3*time.Hour), 3) // by the table
+		c.checkVerb(timer.Paused, "mail.a", "pause", name, "")
+		time.Sleep(150 * time.Minute) // until 5h30m
+		c.checkVerb(timer.Paused, "mail.a", "get", name, "")
+		c.checkVerb(timer.Moved, "mail.a", "retime", name, `{"every":"30m"}`)
+		c.checkVerb(timer.Pending, "mail.a", "resume", name, fmt.Sprintf(`{"series":%d}`, g))
+		checkExactly(t, in, start.Add(6*time.Hour), 4)
+		c.checkVerb(timer.Paused, "mail.a", "pause", name, "")
+		if _, code := c.schedule(name, "mail.b", "@every 1h", "b", expecting(g+100)...); code != 10071 {
+			t.Errorf("expecting another sequence its client is answered %d", code)
+		}
+		if seq, code := c.schedule(name, "mail.b", "@every 1h", "b", expecting(g)...); seq <= g {
+			t.Errorf("expecting its own sequence its client is answered %d %d", seq, code)
+		}
+		checkExactly(t, in, start.Add(7*time.Hour), 5)
+		c.checkVerb(timer.Cancelled, "mail.b", "cancel", name, "")
+		time.Sleep(5 * time.Hour)
+		if got := bodies(in.all()); got != "a×5 b" {
+			t.Errorf("in the end there came %q", got)
+		}
+		c.checkNoDead()
+		c.checkNoTimers()
+	})
+}
+
+// planned is a broker with timers and schedules, of which those to orders are four: a timer, and three schedules whose
+// subjects do not say so. There is a schedule to mail whose subject is below orders, and a timer to mail.
+func planned(t *testing.T, s *natstest.Server) (c *controlled) {
+	t.Helper()
+	cfg := schedulesOn(t)
+	cfg.Schedules = append(cfg.Schedules, schedulesOn(t).Schedules[1])
+	cfg.Schedules[2].Subjects = "orders.plan.>" // to mail
+	startBroker(t, s, cfg)
+	c = controlsSeries(newClient(t, s))
+	c.publish("delaytimer.k.orders.expire", "k", "Delay-For", "1h")
+	c.publish("delaytimer.k.mail.x", "m", "Delay-For", "1h")
+	start := time.Now()
+	for subject, when := range map[string]string{
+		"schedules.orders.a": at(start.Add(time.Hour)), "schedules.orders.b": "@every 1h", "schedules.orders.c": "@hourly",
+	} {
+		if seq, code := c.schedule(subject, "orders.expire", when, "s"); seq == 0 {
+			t.Fatalf("%s is answered %d", subject, code)
+		}
+	}
+	if seq, code := c.schedule("orders.plan.x", "mail.x", at(start.Add(time.Hour)), "p"); seq == 0 {
+		t.Fatalf("the schedule to mail is answered %d", code)
+	}
+	return c
+}
+
+func keys(rows []control.Row) (all []string) {
+	for _, r := range rows {
+		all = append(all, r.Key)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestSchedulesByTarget: a list and a forecast for a target have the schedules to it, by the target that they were
+// given, and none whose subject only looks so.
+func TestSchedulesByTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := planned(t, s)
+		i := learned(t, s, schedulesOn(t))
+		for target, want := range map[string]int{"": 6, "orders.>": 4, "orders.expire": 4, "mail.>": 2, "other.>": 0} {
+			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 1000})
+			if err != nil || len(l.Messages) != want || l.More {
+				t.Errorf("for %q, %d are pending: %+v, %v; want %d", target, len(l.Messages), l, err, want)
+			}
+			f, err := i.Ahead(t.Context(), inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: target, Most: 1000})
+			if err != nil || f.Pending != uint64(want) || !f.Exact {
+				t.Errorf("for %q, %d are ahead, exactly %t: %v; want %d", target, f.Pending, f.Exact, err, want)
+			}
+			f, err = i.Ahead(t.Context(), inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: target})
+			if err != nil || f.Pending != uint64(want) {
+				t.Errorf("for %q, %d are ahead by a sample: %v; want %d", target, f.Pending, err, want)
+			}
+		}
+		schedules := []string{"_schedule.schedules.orders.a", "_schedule.schedules.orders.b", "_schedule.schedules.orders.c"}
+		for _, tt := range []struct {
+			filter control.Filter
+			want   []string
+		}{
+			{control.Filter{Targets: []string{"orders.>"}}, append(slices.Clone(schedules), "k")},
+			{control.Filter{Targets: []string{"orders.>", "*.expire"}}, append(slices.Clone(schedules), "k")},
+			{control.Filter{Targets: []string{"mail.>"}}, []string{"_schedule.orders.plan.x", "k"}},
+			{control.Filter{Targets: []string{"orders.>"}, Key: "_schedule.*"}, schedules},
+			{control.Filter{Targets: []string{"orders.>"}, Key: "_schedule.schedules.orders.b"}, schedules[1:2]},
+			{control.Filter{Targets: []string{"mail.>"}, Key: "_schedule.schedules.orders.b"}, nil},
+			{control.Filter{Targets: []string{"orders.>"}, Key: "k*"}, []string{"k"}},
+			{control.Filter{Key: "_schedule.orders.*"}, []string{"_schedule.orders.plan.x"}},
+			{control.Filter{Under: "schedules.orders"}, schedules},
+			{control.Filter{Under: "orders"}, []string{"_schedule.orders.plan.x", "k"}},
+			{control.Filter{Recurring: true, Targets: []string{"orders.>"}}, schedules[1:]},
+		} {
+			l, err := c.timers.List(t.Context(), tt.filter, control.Page{})
+			if got := keys(l.Timers); err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("%+v lists %q, %v; want %q", tt.filter, got, err, tt.want)
+			}
+			for _, r := range l.Timers {
+				if r.Key != "k" && len(tt.filter.Targets) > 0 && r.Target != "orders.expire" && r.Target != "mail.x" {
+					t.Errorf("the target of %s is %s", r.Key, r.Target)
+				}
+			}
+			var pages []string // one by one, in the order of the stream
+			for after, before := uint64(0), uint64(0); ; {
+				l, err := c.timers.List(t.Context(), tt.filter, control.Page{After: after, Limit: 1})
+				if err != nil || len(l.Timers) > 0 && l.Timers[0].Generation < before {
+					t.Fatalf("%+v behind %d lists %+v, %v", tt.filter, after, l, err)
+				}
+				pages = append(pages, keys(l.Timers)...)
+				if after = l.Next; after == 0 {
+					break
+				}
+				before = l.Timers[0].Generation
+			}
+			if slices.Sort(pages); !slices.Equal(pages, tt.want) {
+				t.Errorf("%+v lists page by page %q, want %q", tt.filter, pages, tt.want)
+			}
+		}
+	})
+}
+
+// TestForecastOfFewSchedules: where a sample meets none of those to a target, there may be some: it does not say that
+// there are none, exactly.
+func TestForecastOfFewSchedules(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		for n := range 400 {
+			c.schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", at(time.Now().Add(time.Hour)), "s")
+		}
+		i := learned(t, s, schedulesOn(t))
+		look := inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: "other.>", Sample: 20}
+		f, err := i.Ahead(t.Context(), look)
+		if err != nil || f.Exact || f.Pending != 0 {
+			t.Errorf("by a sample of 20 there are %d, exactly %t: %v; want none, not exactly", f.Pending, f.Exact, err)
+		}
+		look.Most = 1000
+		if f, err = i.Ahead(t.Context(), look); err != nil || !f.Exact || f.Pending != 0 {
+			t.Errorf("reading all there are %d, exactly %t: %v; want none, exactly", f.Pending, f.Exact, err)
+		}
+	})
+}
+
+// TestBulkOnSchedules: what a dry run counts is what is done, schedules too; and what would be refused, it says.
+func TestBulkOnSchedules(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := planned(t, s)
+		in := []*inbox{c.subscribe("orders.>"), c.subscribe("mail.>")}
+		start := time.Now()
+		bulk := func(b control.Bulk, want string) control.Done {
+			t.Helper()
+			d, err := c.timers.Bulk(t.Context(), b)
+			if got := fmt.Sprint(d.Matched, d.Outcomes, d.Refused); err != nil || got != want {
+				t.Errorf("%s, dry %t, says %s, %v: %s; want %s", b.Verb, b.DryRun, got, err, d.Why, want)
+			}
+			return d
+		}
+		c.publish("delaytimer.bad.orders.x", "x", "Delay-For", "1h", "Delay-Expires", "yesterday")
+		synctest.Wait()
+		far := control.Bulk{Verb: timer.Move, By: 370 * 24 * time.Hour, Filter: control.Filter{Targets: []string{"orders.>"}}}
+		c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
+		far.DryRun = true
+		dry := bulk(far, "4 map[] 4")
+		far.DryRun = false
+		far.Page.UpTo = dry.UpTo
+		bulk(far, "4 map[] 4")
+		move := control.Bulk{Verb: timer.Move, By: 30 * time.Minute, Filter: far.Filter, DryRun: true}
+		dry = bulk(move, "4 map[] 0")
+		unsealed := copied(c.timers)
+		unsealed.Policy.Keys = nil
+		if d, err := unsealed.Bulk(t.Context(), move); err != nil || d.Refused > 0 || d.Sealed {
+			t.Errorf("a dry run without the secret says %+v, %v", d, err)
+		}
+		move.DryRun, move.Page.UpTo = false, dry.UpTo
+		if d, err := unsealed.Bulk(t.Context(), move); err != nil || d.Refused != 3 || !d.Sealed {
+			t.Errorf("without the secret it says %+v, %v; want the schedules refused", d, err)
+		}
+		bulk(move, "3 map[moved:3] 0")
+		time.Sleep(time.Until(start.Add(89 * time.Minute)))
+		if got := bodies(in[0].all()) + bodies(in[1].all()); got != "m p" {
+			t.Errorf("before they are due there came %q", got)
+		}
+		cancel := control.Bulk{Verb: timer.Cancel, Filter: far.Filter, DryRun: true}
+		bulk(cancel, "4 map[] 0")
+		cancel.DryRun = false
+		bulk(cancel, "4 map[cancelled:4] 0")
+		time.Sleep(3 * time.Hour)
+		if got := bodies(in[0].all()); got != "" {
+			t.Errorf("of what was cancelled there came %q", got)
+		}
+		c.checkNoTimersBut("DELAY_DEAD")
+	})
+}
+
+// TestScheduleWithAnotherTarget: who names the target of a schedule does not touch one that has another by now.
+func TestScheduleWithAnotherTarget(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := planned(t, s)
+		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
+			w := control.Wish{Asked: timer.Asked{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
+			if a := c.check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
+				t.Errorf("%s says %+v", verb, a)
+			}
+		}
+		w := control.Wish{Asked: timer.Asked{Verb: timer.Set}, Key: "_schedule.schedules.orders.a", Target: "orders.expire"}
+		if _, err := c.timers.Do(t.Context(), w); err == nil {
+			t.Error("a set under the name of a schedule is carried out")
+		}
+	})
+}
+
+// TestTenantsSchedules: the right to ask about what begins with a subject is the right to the schedules of that
+// subject, wherever they lead, and to no others.
+func TestTenantsSchedules(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		c := planned(t, s)
+		var l control.Listing
+		c.request(&l, "delayctl.timers.schedules.orders", `{"state":"pending"}`)
+		if got := keys(l.Timers); len(got) != 3 || got[0] != "_schedule.schedules.orders.a" {
+			t.Errorf("below schedules.orders there are %q, want the three", got)
+		}
+		l = control.Listing{}
+		c.request(&l, "delayctl.timers.orders", `{"target":"orders.>"}`)
+		if got := keys(l.Timers); !slices.Equal(got, []string{"k"}) {
+			t.Errorf("below orders, to orders there are %q, want no schedule", got)
+		}
+		var d control.Done
+		c.request(&d, "delayctl.cancel-all.orders", `{"target":"orders.>"}`)
+		if d.Outcomes[timer.Cancelled] != 1 {
+			t.Errorf("who may cancel what begins with orders has done %+v, want the timer alone", d)
+		}
+		d = control.Done{}
+		c.request(&d, "delayctl.cancel-all.schedules.orders", `{}`)
+		if d.Outcomes[timer.Cancelled] != 3 {
+			t.Errorf("who may cancel what begins with schedules.orders has done %+v, want the three", d)
+		}
+		d = control.Done{}
+		c.request(&d, "delayctl.cancel-all", `{"target":"mail.>"}`)
+		if d.Outcomes[timer.Cancelled] != 2 {
+			t.Errorf("who may cancel all has done %+v, want the timer and the schedule to mail", d)
+		}
+	})
+}
+
+// TestForgedDelivery: what a client writes of a schedule on a timer of its own is not believed without our seal.
+func TestForgedDelivery(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.publish("delaytimer.fire-1.orders.x", "x", "Delay-For", "1s", "Delay-Scheduler", "schedules.orders.x",
+			"Delay-Rollup", "sub")
+		time.Sleep(2 * time.Second)
+		got := in.all()
+		if len(got) != 1 || got[0].Header.Get("Delay-Scheduler") != "" || got[0].Header.Get("Nats-Rollup") != "" {
+			t.Errorf("there came %+v, want it without what only the broker says", got)
+		}
+	})
+}
+
+// TestScheduleThatItsTargetRefuses: a TTL or a rollup that the target's stream does not allow is refused at the
+// request, as by the server; where no stream of the account tells, it is stored.
+func TestScheduleThatItsTargetRefuses(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, schedulesOn(t))
+		c := newClient(t, s)
+		c.create(jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"orders.plain.>"}})
+		c.create(jetstream.StreamConfig{
+			Name: "FULL", Subjects: []string{"orders.full.>"}, AllowMsgTTL: true, AllowRollup: true,
+		})
+		for _, tt := range []struct {
+			target, header, value string
+			want                  jetstream.ErrorCode
+		}{
+			{"orders.plain.x", "Nats-Schedule-TTL", "1h", 10166},
+			{"orders.plain.x", "Nats-Schedule-TTL", "never", 10166},
+			{"orders.plain.x", "Nats-Schedule-Rollup", "sub", 10192},
+			{"orders.plain.x", "Order", "42", 0},
+			{"orders.full.x", "Nats-Schedule-TTL", "1h", 0},
+			{"orders.full.x", "Nats-Schedule-Rollup", "sub", 0},
+			{"orders.nobody", "Nats-Schedule-TTL", "1h", 0},
+		} {
+			seq, code := c.schedule("schedules.orders.x", tt.target, at(time.Now().Add(time.Hour)), "x", tt.header, tt.value)
+			if code != tt.want || seq == 0 && tt.want == 0 {
+				t.Errorf("%s: %s to %s is answered %d, want %d", tt.header, tt.value, tt.target, code, tt.want)
+			}
+		}
+	})
+}
