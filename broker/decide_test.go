@@ -157,6 +157,20 @@ func TestSpill(t *testing.T) {
 	}
 }
 
+// TestSpillAllocatesNothing: while memory is short, the levels are searched for each message, and never copied.
+func TestSpillAllocatesNothing(t *testing.T) {
+	p := plan{ladder: levels.Default(), retries: levels.Default()}
+	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
+	crowded := moment{now: epoch, proven: true, crowded: true}
+	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
+		t.Errorf("to store a message in a level instead of memory allocates %.0f times", n)
+	}
+	const request = 1 // the message's request in the retry lane
+	if n := testing.AllocsPerRun(100, func() { deferred(p, crowded, far, time.Hour, stalled) }); n > request {
+		t.Errorf("to put off a message allocates %.0f times, want %d", n, request)
+	}
+}
+
 // TestRepeatsUnchanged: for a message that a stream may have already, no other step is decided, although it is due or
 // has expired by now.
 func TestRepeatsUnchanged(t *testing.T) {
