@@ -271,7 +271,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request
-		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).Stamp(), r.Pacer, ""
+		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).Stamp(), r.Paced, ""
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
 		return step{kind: dead, why: message.Problemf(message.Expired,

@@ -282,7 +282,7 @@ func TestAfterDelivery(t *testing.T) {
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
 	silence := failed(outbox.ErrTimeout)
 	stalled := ended(deliver.Stalled)
-	paced := deliver.Result{Outcome: deliver.Paced, Pacer: "x"}
+	paced := deliver.Result{Outcome: deliver.Paced, Paced: "x"}
 	tooLarge := deliver.Result{Outcome: deliver.Refused, Code: jsapi.CodeTooLarge}
 	for _, tt := range []struct {
 		name     string
@@ -404,7 +404,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 		}
 	}
 	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}
-	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Pacer: "x"}, time.Second)
+	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Paced: "x"}, time.Second)
 	if s.as.Deferred != "" || s.as.LastError != "no stock" {
 		t.Errorf("with a turn of its own: %+v", *s.as)
 	}

@@ -306,13 +306,10 @@ func (w *worker) fire(f *flight, m moment) {
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		Header: func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
-		Paced:  f.request.Paced, Owner: w,
+		Paced:  f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))
-	}
-	if f.request.Paced != "" && f.tries == 0 {
-		d.Turn = local.Add(f.when().Sub(m.now))
 	}
 	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
 }

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,4 +53,71 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 			t.Errorf("%d dead letters after a minute, want %d", got, flood)
 		}
 	})
+}
+
+// TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
+// before, while most of its messages wait for their turns. They come in the order in which they are due, each exactly
+// one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
+// behind them.
+func TestPausedAgainAtItsRate(t *testing.T) {
+	t.Parallel()
+	const rate, flood = 20, 400
+	for name, subjects := range map[string][]string{
+		"one level":   {"delay.1s.slow.x"},
+		"three lanes": {"delay.1s.slow.x", "delayin.1s.slow.x", "delaytimer.k%d.slow.x"},
+	} {
+		for resumptions := 1; resumptions <= 4; resumptions++ {
+			t.Run(fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					startBroker(t, s, broker.Config{Timers: true, Log: quiet,
+						Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
+					c, o := newClient(t, s), operator(t, s)
+					c.target("SLOW", "slow.>")
+					count := 0
+					publish := func() {
+						subject, headers := subjects[count%len(subjects)], []string(nil)
+						if strings.HasPrefix(subject, "delaytimer.") {
+							subject, headers = fmt.Sprintf(subject, count), []string{message.HeaderFor, "1s"}
+						}
+						c.publish(subject, fmt.Sprintf("%06d", count), headers...)
+						count++
+						time.Sleep(2 * time.Millisecond)
+					}
+					for range flood {
+						publish()
+					}
+					for i := range resumptions {
+						mustPause(t, o, "slow.>")
+						publish()
+						before := pending(c, "SLOW")
+						time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
+						if got := pending(c, "SLOW"); got != before {
+							t.Errorf("paused, %d came", got-before)
+						}
+						mustResume(t, o, "slow.>")
+						publish()
+						time.Sleep(time.Duration(4-i) * time.Second)
+					}
+					time.Sleep(time.Minute)
+					got := c.arrivals("SLOW")
+					checkInOrder(t, got, count)
+					waits := 0
+					for i := 1; i < len(got); i++ {
+						switch apart := got[i].At.Sub(got[i-1].At); {
+						case apart < time.Second/rate:
+							t.Fatalf("number %d came %s behind the one before it", i, apart)
+						case apart > time.Second/rate:
+							waits++
+						}
+					}
+					if waits != resumptions {
+						t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
+					}
+					c.checkNoDead()
+					c.checkEmptyBut("DELAY_TIMERS")
+				})
+			})
+		}
+	}
 }

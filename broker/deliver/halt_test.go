@@ -70,44 +70,6 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltTakesTurnsBack: turns that were given before a target was halted do not count after, and the first turn is
-// free at once.
-func TestHaltTakesTurnsBack(t *testing.T) {
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		k := newKit(t, s)
-		k.targets.rates = Rates{{Pattern: "slow.>", Value: 1}}
-		k.subscribe("slow.>", nil)
-		var last Result
-		deliver := func(target, paced string) {
-			last = Result{}
-			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
-				if r.Outcome == Paced { // which is told at once
-					last = r
-				}
-			})
-		}
-		for range 10 {
-			deliver("slow.a", "")
-			deliver("slow.b", "")
-		}
-		pacer := last.Pacer
-		k.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
-		k.Halt(context.Background(), nil)
-		deliver("slow.a", pacer) // takes the first turn, which is now
-		if last.Outcome == Paced {
-			t.Errorf("the first turn is in %s", time.Until(last.Turn))
-		}
-		deliver("slow.a", pacer)
-		if wait := time.Until(last.Turn); last.Outcome != Paced || wait != time.Second || last.Pacer == pacer {
-			t.Errorf("%v in %s of %s, want a new turn in a second", last.Outcome, wait, last.Pacer)
-		}
-		if deliver("slow.b", pacer); last.Outcome == Paced {
-			t.Error("a turn of another target is taken back too")
-		}
-		time.Sleep(time.Minute)
-	})
-}
-
 // TestHaltGivesBackWhatWaits: what waits in memory for a slow target that is halted is given back at once, and none of
 // it is sent when the target answers.
 func TestHaltGivesBackWhatWaits(t *testing.T) {
