@@ -123,7 +123,11 @@ func destination(sent *publish) alarm.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	w.flights.end(f)
-	w.reading.cursor.Done(f.mark)
+	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
+		w.reading.cursor.DoneUrgent(f.mark)
+	} else {
+		w.reading.cursor.Done(f.mark)
+	}
 	if f.timer != nil {
 		w.endTimer(f)
 	}

@@ -55,6 +55,51 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 	})
 }
 
+// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved just
+// before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon after
+// each kill, and everything is out about as soon as it can be.
+func TestRateAfterKills(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
+		cfg := broker.Config{Instance: "one", Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: quiet}
+		c := newClient(t, s)
+		c.target("SLOW", "slow.>")
+		sent := c.subscribe("slow.>")
+		b := startBroker(t, s, cfg)
+		for i := range flood {
+			subject := []string{"delay.3s.slow.x", "delayin.3100ms.slow.x", "delay.5s.slow.x", "delay.7s.slow.x"}[i%4]
+			c.publish(subject, fmt.Sprintf("%06d", i))
+		}
+		for range kills {
+			time.Sleep(6 * time.Second)
+			b.crash()
+			time.Sleep(away)
+			b = startBroker(t, s, cfg)
+		}
+		time.Sleep(5 * time.Minute)
+		got := c.arrivals("SLOW")
+		if len(got) != flood {
+			t.Fatalf("%d arrived, want %d", len(got), flood)
+		}
+		const turns = flood * time.Second / rate
+		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
+			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
+		}
+		all := sent.all()
+		if copies := len(all) - flood; copies > kills*rate {
+			t.Errorf("%d copies were sent, want no more than a second's for each of %d kills", copies, kills)
+		}
+		for i := rate + 1; i < len(all); i++ {
+			if took := all[i].At.Sub(all[i-rate-1].At); took < time.Second-time.Millisecond {
+				t.Fatalf("%d came within %s, up to number %d", rate+2, took, i)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
 // TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
 // before, while most of its messages wait for their turns. They come in the order in which they are due, each exactly
 // one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
