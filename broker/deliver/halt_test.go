@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,28 @@ func TestHalt(t *testing.T) {
 		k.Halt(ctx, func(string) bool { return true })
 		if took := time.Since(start); took < 100*time.Millisecond || seen.get() != 2 {
 			t.Errorf("it took %s, and %d were seen, want the time it was given, and 2", took, seen.get())
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestHaltMatchesOnce: to wait for the answers of halted targets, patterns are matched once for each target and not with
+// every look, or it would hold the lock under which all others are delivered to.
+func TestHaltMatchesOnce(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.subscribe("svc.>", func(m *nats.Msg) {
+			time.AfterFunc(time.Second, func() { _ = m.Respond([]byte("ok")) })
+		})
+		const targets = 20
+		for i := range targets {
+			k.Deliver(Message{Target: fmt.Sprintf("svc.%d", i), Mode: message.ModeRequest}, func(Result) {})
+		}
+		synctest.Wait()
+		matched := 0
+		k.Halt(context.Background(), func(string) bool { matched++; return true })
+		if matched != targets {
+			t.Errorf("the targets were matched %d times, want %d", matched, targets)
 		}
 		time.Sleep(time.Minute)
 	})
