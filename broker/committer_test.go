@@ -84,8 +84,8 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
-// TestUrgentBehindStuckCursor: messages that were moved to wait for their turns are taken out with the next commit, also
-// while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
+// TestUrgentBehindStuckCursor: messages that were moved to wait for their turns are taken out with the next commit,
+// also while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
 func TestUrgentBehindStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)

@@ -151,8 +151,8 @@ func (l Ladder) Below(level Level) (Level, bool) {
 	return below, true
 }
 
-// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest one and
-// false. Longest does not allocate.
+// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest one
+// and false. Longest does not allocate.
 func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	longer := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
 	switch {

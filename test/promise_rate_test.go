@@ -55,9 +55,9 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 	})
 }
 
-// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved just
-// before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon after
-// each kill, and everything is out about as soon as it can be.
+// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved
+// just before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon
+// after each kill, and everything is out about as soon as it can be.
 func TestRateAfterKills(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -71,8 +71,8 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltMatchesOnce: to wait for the answers of halted targets, patterns are matched once for each target and not with
-// every look, or it would hold the lock under which all others are delivered to.
+// TestHaltMatchesOnce: to wait for the answers of halted targets, patterns are matched once for each target and not
+// with every look, or it would hold the lock under which all others are delivered to.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

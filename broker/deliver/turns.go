@@ -64,10 +64,10 @@ func (t *turns) setBack(by time.Duration) {
 	t.round++
 }
 
-// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If nothing
-// came for as long as that message is late, the clock is set back: by what the message is late and, if it missed its
-// turn, a little more, since it may not be the first of those that did. Otherwise the message alone was held up, and
-// those behind it have been sent: all turns are taken back, and each message takes a new one as it comes.
+// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If
+// nothing came for as long as that message is late, the clock is set back: by what the message is late and, if it
+// missed its turn, a little more, since it may not be the first of those that did. Otherwise the message alone was held
+// up, and those behind it have been sent: all turns are taken back, and each message takes a new one as it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	late, idle := now-at, now-t.taken-t.interval
 	switch {

@@ -79,8 +79,8 @@ func TestHaltMovesTurns(t *testing.T) {
 	})
 }
 
-// TestMissedTurns: for a time no message could come. Whichever comes first, each keeps its place: the first in the order
-// of their turns is sent, and the others are an interval apart.
+// TestMissedTurns: for a time no message could come. Whichever comes first, each keeps its place: the first in the
+// order of their turns is sent, and the others are an interval apart.
 func TestMissedTurns(t *testing.T) {
 	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
