@@ -22,7 +22,8 @@ const (
 	commitRetry    = time.Second // after a commit that failed
 
 	// stuckAfter is how long one message may keep the cursor from passing the messages behind it. Then the messages that
-	// have arrived behind it are taken out one by one, so that a crash does not repeat them.
+	// have arrived behind it are taken out one by one, so that a crash does not repeat them. Those that were moved to wait
+	// for their turns at a target's rate are taken out with the next commit: a copy takes a turn from another message.
 	stuckAfter = 5 * time.Second
 	takeOut    = 1000 // messages at a time
 
@@ -87,6 +88,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 	case c.running:
 		return false, forever
 	case cursor.Arrived() > c.done:
+	case c.urgent(cursor) > 0:
 	case c.ahead(cursor) > 0:
 		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
 			due = stuck
@@ -102,11 +104,15 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (now bool, wait ti
 // begin returns the next commit to carry out.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local}
-	if todo.upTo <= c.done {
+	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.done
+	switch {
+	case urgent:
+		todo.ahead = r.cursor.TakeUrgent(takeOut)
+	case !moved:
 		todo.ahead = r.cursor.TakeAhead(min(takeOut, c.ahead(&r.cursor)))
 	}
 	c.running = true
-	if len(todo.ahead) < takeOut { // otherwise there are more, and no reason to wait
+	if moved || !urgent && len(todo.ahead) < takeOut { // otherwise there are more, and no reason to wait
 		c.moved = local
 	}
 	return todo
@@ -153,6 +159,14 @@ func (c *committer) ahead(cursor *lane.Cursor) int {
 		return 0 // they stay
 	}
 	return cursor.Ahead()
+}
+
+// urgent is how many of them are to be taken out soon.
+func (c *committer) urgent(cursor *lane.Cursor) int {
+	if c.keep != nil {
+		return 0
+	}
+	return cursor.Urgent()
 }
 
 // carryOut commits up to a sequence and removes some messages above it, after a look at the stream: in another history

@@ -84,6 +84,34 @@ func TestStuckCursor(t *testing.T) {
 	}
 }
 
+// TestUrgentBehindStuckCursor: messages that were moved to wait for their turns are taken out with the next commit,
+// also while the cursor moves. What else has arrived behind the cursor waits no longer because of them.
+func TestUrgentBehindStuckCursor(t *testing.T) {
+	r, local := hourly(), time.Now()
+	c := newCommitter("DELAY_1h", "", jsapi.Client{}, nil)
+	c.due(&r.cursor, local)
+	arriveAt(r, 1)
+	r.took(item(1, 2, after(0), 0)) // it stays
+	arriveAt(r, 3)
+	var todo commit
+	for _, sequence := range []uint64{4, 5} {
+		moved, _ := r.took(item(1, sequence, after(0), 0))
+		r.cursor.DoneUrgent(moved)
+		if now, wait := c.due(&r.cursor, local); !now {
+			t.Fatalf("%d is due in %s, want at once", sequence, wait)
+		}
+		todo = c.begin(r, local)
+		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.ahead, want) {
+			t.Fatalf("it commits up to %d and %v, want 1 and %v", todo.upTo, todo.ahead, want)
+		}
+		c.finish(commitAnswer{commit: todo}, r, local)
+		local = local.Add(commitEvery)
+	}
+	if _, wait := c.due(&r.cursor, local); wait != stuckAfter-2*commitEvery {
+		t.Errorf("the other is due in %s, want %s", wait, stuckAfter-2*commitEvery)
+	}
+}
+
 // TestCommitAge: a message that arrives during a commit is not committed by it, and waits since the commit began at
 // most.
 func TestCommitAge(t *testing.T) {

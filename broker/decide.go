@@ -132,14 +132,7 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	if p.delay > 0 || !m.crowded || left < near {
 		return step{kind: hold, at: at}
 	}
-	all := p.ladder.Levels()
-	fits := all[0]
-	for _, l := range all[1:] {
-		if l.Delay > left {
-			break
-		}
-		fits = l
-	}
+	fits, _ := p.ladder.Longest(left)
 	if fits.Delay > max(left, readAhead) {
 		return step{kind: hold, at: at}
 	}
@@ -278,7 +271,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		as := f.request
-		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).Stamp(), r.Pacer, ""
+		as.RetryAt, as.Paced, as.Deferred = m.now.Add(turn).Stamp(), r.Paced, ""
 		return step{kind: pace, as: &as}
 	case deliver.Expired:
 		return step{kind: dead, why: message.Problemf(message.Expired,
@@ -330,14 +323,9 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 // deferred moves a message out of the way, into a retry lane. That counts as no attempt: the target has not refused the
 // message. The message comes again after the wait, or after the wait of the last retry lane if that is shorter.
 func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step {
-	waits := p.retries.Levels()
-	wait = min(wait, waits[len(waits)-1].Delay)
-	to := waits[0]
-	for _, l := range waits[1:] {
-		if l.Delay <= wait {
-			to = l
-		}
-	}
+	last, _ := p.retries.Longest(forever)
+	wait = min(wait, last.Delay)
+	to, _ := p.retries.Longest(wait)
 	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // a turn is over by then
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}

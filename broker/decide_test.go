@@ -157,6 +157,20 @@ func TestSpill(t *testing.T) {
 	}
 }
 
+// TestSpillAllocatesNothing: while memory is short, the levels are searched for each message, and never copied.
+func TestSpillAllocatesNothing(t *testing.T) {
+	p := plan{ladder: levels.Default(), retries: levels.Default()}
+	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
+	crowded := moment{now: epoch, proven: true, crowded: true}
+	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
+		t.Errorf("to store a message in a level instead of memory allocates %.0f times", n)
+	}
+	const request = 1 // the message's request in the retry lane
+	if n := testing.AllocsPerRun(100, func() { deferred(p, crowded, far, time.Hour, stalled) }); n > request {
+		t.Errorf("to put off a message allocates %.0f times, want %d", n, request)
+	}
+}
+
 // TestRepeatsUnchanged: for a message that a stream may have already, no other step is decided, although it is due or
 // has expired by now.
 func TestRepeatsUnchanged(t *testing.T) {
@@ -268,7 +282,7 @@ func TestAfterDelivery(t *testing.T) {
 	failed := func(err error) deliver.Result { return deliver.Result{Outcome: deliver.Unknown, Err: err} }
 	silence := failed(outbox.ErrTimeout)
 	stalled := ended(deliver.Stalled)
-	paced := deliver.Result{Outcome: deliver.Paced, Pacer: "x"}
+	paced := deliver.Result{Outcome: deliver.Paced, Paced: "x"}
 	tooLarge := deliver.Result{Outcome: deliver.Refused, Code: jsapi.CodeTooLarge}
 	for _, tt := range []struct {
 		name     string
@@ -390,7 +404,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 		}
 	}
 	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}
-	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Pacer: "x"}, time.Second)
+	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Paced: "x"}, time.Second)
 	if s.as.Deferred != "" || s.as.LastError != "no stock" {
 		t.Errorf("with a turn of its own: %+v", *s.as)
 	}

@@ -37,8 +37,8 @@ func due(p plan, m moment, f *flight) step {
 	case !m.parks:
 		return deferred(p, m, f, mostDeferred, pausedOut)
 	}
-	as := f.request // it goes out by its due time then, and takes a turn at its target's rate
-	as.RetryAt, as.Paced, as.Deferred, as.Released = time.Time{}, "", "", ""
+	as := f.request // it goes out by its due time then, and keeps its turn at its target's rate
+	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
 	return step{kind: park, pause: id, as: &as}
 }
 

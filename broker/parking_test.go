@@ -55,8 +55,8 @@ func TestDecideAboutPaused(t *testing.T) {
 		switch s.kind {
 		case park:
 			got = "park for " + s.pause
-			if as := *s.as; !as.RetryAt.IsZero() || as.Paced != "" || as.Released != "" || as.Attempts != 2 {
-				t.Errorf("%s: it is parked as %+v, want its attempts, and no turn", tt.name, as)
+			if as := *s.as; !as.RetryAt.IsZero() || as.Paced != "turn" || as.Released != "" || as.Attempts != 2 {
+				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, as)
 			}
 		case halt:
 			got = "halt"

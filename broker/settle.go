@@ -123,7 +123,11 @@ func destination(sent *publish) alarm.Destination {
 // end lets a message go.
 func (w *worker) end(f *flight) {
 	w.flights.end(f)
-	w.reading.cursor.Done(f.mark)
+	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
+		w.reading.cursor.DoneUrgent(f.mark)
+	} else {
+		w.reading.cursor.Done(f.mark)
+	}
 	if f.timer != nil {
 		w.endTimer(f)
 	}
@@ -300,13 +304,10 @@ func (w *worker) fire(f *flight, m moment) {
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		Header: func() message.Header { return f.request.TargetHeader() }, // which stays as it is until there is a result
-		Paced:  f.request.Paced, Owner: w,
+		Paced:  f.request.Paced, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))
-	}
-	if f.request.Paced != "" && f.tries == 0 {
-		d.Turn = local.Add(f.when().Sub(m.now))
 	}
 	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
 }

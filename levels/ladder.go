@@ -144,14 +144,22 @@ func (l Ladder) Horizon() time.Duration {
 // Below returns the longest level that is shorter than the given one, which need not be of this ladder. A hop that was
 // refused for want of room goes there. The level may be below the horizon. It is false if there is none.
 func (l Ladder) Below(level Level) (Level, bool) {
-	return l.longest(level.Delay - 1)
+	below, ok := l.Longest(level.Delay - 1)
+	if !ok {
+		return Level{}, false
+	}
+	return below, true
 }
 
-// longest returns the longest level that is not longer than d, if there is one.
-func (l Ladder) longest(d time.Duration) (Level, bool) {
+// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest one
+// and false. Longest does not allocate.
+func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	longer := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
-	if longer == 0 {
+	switch {
+	case len(l.levels) == 0:
 		return Level{}, false
+	case longer == 0:
+		return l.levels[0], false
 	}
 	return l.levels[longer-1], true
 }

@@ -132,6 +132,34 @@ func TestLevelsIsACopy(t *testing.T) {
 	}
 }
 
+// TestLongest is each edge of a ladder. It is called for each message while memory is short, and allocates nothing.
+func TestLongest(t *testing.T) {
+	l := mustParse(t, "1s 5s 1h")
+	for _, tt := range []struct {
+		d    time.Duration
+		want string
+		fits bool
+	}{
+		{-time.Second, "1s", false},
+		{time.Second - 1, "1s", false},
+		{time.Second, "1s", true},
+		{5*time.Second - 1, "1s", true},
+		{5 * time.Second, "5s", true},
+		{time.Hour - 1, "5s", true},
+		{1<<63 - 1, "1h", true},
+	} {
+		if got, fits := l.Longest(tt.d); got.Name != tt.want || fits != tt.fits {
+			t.Errorf("Longest(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
+		}
+	}
+	if got, fits := (levels.Ladder{}).Longest(time.Hour); fits || got != (levels.Level{}) {
+		t.Errorf("without levels: %v, %v", got, fits)
+	}
+	if n := testing.AllocsPerRun(100, func() { l.Longest(time.Minute) }); n != 0 {
+		t.Errorf("Longest allocates %.0f times", n)
+	}
+}
+
 func TestLookup(t *testing.T) {
 	l := mustParse(t, "1s 60s 1h")
 	if got, ok := l.Lookup("60s"); !ok || got.Delay != time.Minute {

@@ -11,7 +11,7 @@ import "time"
 // Next does not allocate; it is called for every message at every hop. A caller that lets messages leave a level early
 // by some lookahead should add a part of it to remaining, not all: see the package comment, "A millisecond short".
 func (l Ladder) Next(remaining time.Duration) (Level, bool) {
-	level, ok := l.longest(remaining)
+	level, ok := l.Longest(remaining)
 	if !ok || remaining < l.Horizon() {
 		return Level{}, false
 	}

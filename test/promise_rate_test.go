@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,4 +53,116 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 			t.Errorf("%d dead letters after a minute, want %d", got, flood)
 		}
 	})
+}
+
+// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved
+// just before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon
+// after each kill, and everything is out about as soon as it can be.
+func TestRateAfterKills(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
+		cfg := broker.Config{Instance: "one", Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: quiet}
+		c := newClient(t, s)
+		c.target("SLOW", "slow.>")
+		sent := c.subscribe("slow.>")
+		b := startBroker(t, s, cfg)
+		for i := range flood {
+			subject := []string{"delay.3s.slow.x", "delayin.3100ms.slow.x", "delay.5s.slow.x", "delay.7s.slow.x"}[i%4]
+			c.publish(subject, fmt.Sprintf("%06d", i))
+		}
+		for range kills {
+			time.Sleep(6 * time.Second)
+			b.crash()
+			time.Sleep(away)
+			b = startBroker(t, s, cfg)
+		}
+		time.Sleep(5 * time.Minute)
+		got := c.arrivals("SLOW")
+		if len(got) != flood {
+			t.Fatalf("%d arrived, want %d", len(got), flood)
+		}
+		const turns = flood * time.Second / rate
+		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
+			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
+		}
+		all := sent.all()
+		if copies := len(all) - flood; copies > kills*rate {
+			t.Errorf("%d copies were sent, want no more than a second's for each of %d kills", copies, kills)
+		}
+		for i := rate + 1; i < len(all); i++ {
+			if took := all[i].At.Sub(all[i-rate-1].At); took < time.Second-time.Millisecond {
+				t.Fatalf("%d came within %s, up to number %d", rate+2, took, i)
+			}
+		}
+		c.checkNoDead()
+		c.checkEmpty()
+	})
+}
+
+// TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
+// before, while most of its messages wait for their turns. They come in the order in which they are due, each exactly
+// one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
+// behind them.
+func TestPausedAgainAtItsRate(t *testing.T) {
+	t.Parallel()
+	const rate, flood = 20, 400
+	for name, subjects := range map[string][]string{
+		"one level":   {"delay.1s.slow.x"},
+		"three lanes": {"delay.1s.slow.x", "delayin.1s.slow.x", "delaytimer.k%d.slow.x"},
+	} {
+		for resumptions := 1; resumptions <= 4; resumptions++ {
+			t.Run(fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					startBroker(t, s, broker.Config{Timers: true, Log: quiet,
+						Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
+					c, o := newClient(t, s), operator(t, s)
+					c.target("SLOW", "slow.>")
+					count := 0
+					publish := func() {
+						subject, headers := subjects[count%len(subjects)], []string(nil)
+						if strings.HasPrefix(subject, "delaytimer.") {
+							subject, headers = fmt.Sprintf(subject, count), []string{message.HeaderFor, "1s"}
+						}
+						c.publish(subject, fmt.Sprintf("%06d", count), headers...)
+						count++
+						time.Sleep(2 * time.Millisecond)
+					}
+					for range flood {
+						publish()
+					}
+					for i := range resumptions {
+						mustPause(t, o, "slow.>")
+						publish()
+						before := pending(c, "SLOW")
+						time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
+						if got := pending(c, "SLOW"); got != before {
+							t.Errorf("paused, %d came", got-before)
+						}
+						mustResume(t, o, "slow.>")
+						publish()
+						time.Sleep(time.Duration(4-i) * time.Second)
+					}
+					time.Sleep(time.Minute)
+					got := c.arrivals("SLOW")
+					checkInOrder(t, got, count)
+					waits := 0
+					for i := 1; i < len(got); i++ {
+						switch apart := got[i].At.Sub(got[i-1].At); {
+						case apart < time.Second/rate:
+							t.Fatalf("number %d came %s behind the one before it", i, apart)
+						case apart > time.Second/rate:
+							waits++
+						}
+					}
+					if waits != resumptions {
+						t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
+					}
+					c.checkNoDead()
+					c.checkEmptyBut("DELAY_TIMERS")
+				})
+			})
+		}
+	}
 }

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,18 +151,18 @@ func (d *Deliverer) Recall(o Owner) {
 // messages that wait for them, and returns when those that were sent have their results, or ctx ends.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
-	before := d.halted
 	d.halted = halted
+	d.targets.halt(halted)
 	if halted == nil {
 		d.mu.Unlock()
 		return
 	}
-	d.targets.halt(func(target string) bool { return halted(target) && (before == nil || !before(target)) }, time.Now())
 	back := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
+	sent := d.targets.open(halted)
 	d.mu.Unlock()
 	giveBack(back, ErrHalted)
 	d.sendReady()
-	for d.open(halted) > 0 {
+	for d.unanswered(sent) {
 		select {
 		case <-ctx.Done():
 			return
@@ -170,16 +171,11 @@ func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	}
 }
 
-// open is how many deliveries to some targets have no result yet.
-func (d *Deliverer) open(to func(target string) bool) (n int) {
+// unanswered reports whether a delivery to one of these targets has no result yet.
+func (d *Deliverer) unanswered(sent []*target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for subject, t := range d.targets.bySubject {
-		if t.open > 0 && to(subject) {
-			n += t.open
-		}
-	}
-	return n
+	return slices.ContainsFunc(sent, func(t *target) bool { return t.open > 0 })
 }
 
 func (d *Deliverer) takeBackLocked(which func(*delivery) bool) []*delivery {

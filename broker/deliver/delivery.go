@@ -26,10 +26,10 @@ type Message struct {
 	Expires time.Time
 	// Size is how many bytes of memory the owner holds for the message. It counts as at least the length of the data.
 	Size int
-	// Paced is the Pacer of the result that gave the message its present turn. Empty means that it has no turn.
+	// Paced is the Paced of the result that gave the message its present turn. Empty means that it has no turn.
 	Paced string
-	// Turn is when that turn is, by our clock. Zero if the message came in its turn already and was not answered.
-	Turn time.Time
+	// Repeated is set if the message came in that turn already and was not answered.
+	Repeated bool
 	// Owner is asked before the message is sent. With a nil Owner the message is always sent.
 	Owner Owner
 }
@@ -69,7 +69,7 @@ type Result struct {
 	Reason  string    // for people: why it was refused, or what the silence of the target may mean
 	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
-	Pacer   string    // when paced: the name of the deliverer that gave the turn
+	Paced   string    // when paced: the name of the turn, for Message.Paced
 	Count   *Count    // of the target, where the owner notes how the delivery ended; nil when it was not sent
 }
 

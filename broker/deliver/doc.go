@@ -13,7 +13,8 @@
 //	evidence    gather.go, evidence.go     what is known when an answer comes, or none; the verdict, a pure function
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, blanks.go
-//	targets     targets.go, rates.go       what is known of each subject, and its rate
+//	targets     targets.go, rates.go,      what is known of each subject, its rate, and the turns at that rate
+//	            turns.go
 //	counts      counts.go                  how deliveries ended, by the names of targets
 //	groups      groups.go, group.go,       who has room, who waits, and who would wait too long
 //	            pressure.go
@@ -86,9 +87,11 @@
 // target changes its group only once nothing of it waits.
 //
 // A target with a rate gives each message a turn. A message that has to wait for its turn is given back with the turn,
-// and waits in a lane. So nothing here grows with a backlog. When a message has missed its turn, all turns are given
-// anew, or what nothing could be sent for would come at once. Waiting messages are also given back when their owner
-// stops (Recall), and no message is sent that its owner may not deliver any more.
+// and waits in a lane. So nothing here grows with a backlog. The turns are by a clock of the target's own, which stops
+// while the target is halted, and is set back when messages have missed their turns, or what nothing could be sent for
+// would come at once. So the messages keep their order and the rate, and one that comes too soon waits again. Waiting
+// messages are also given back when their owner stops (Recall), and no message is sent that its owner may not deliver
+// any more.
 //
 // # What was tried and rejected
 //
@@ -106,5 +109,7 @@
 //   - To give back only while another group is slow. Then the first burst of a fast group comes a second late and out
 //     of order, as long as anything beside it is silent.
 //   - The larger share for all. A group that was never seen to answer would hold half of the window for five seconds.
+//   - New turns for all after a halt, as they come. What had waited took turns again from now on, while the others came
+//     at the times of their old turns and took theirs in between. Each further halt mixed them more.
 //   - To judge sooner. A stream on three distant servers under load takes a tenth of a second for its first answer.
 package deliver

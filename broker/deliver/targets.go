@@ -2,24 +2,20 @@ package deliver
 
 import (
 	"crypto/rand"
-	"strconv"
 	"time"
 )
 
-const (
-	// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
-	remember = 4096
-	// turnMissed is how long after its turn a message has missed it. A busy machine is late by less.
-	turnMissed = 250 * time.Millisecond
-)
+// remember is how many idle targets, and idle groups of them, are kept with what is known of them.
+const remember = 4096
 
 // targets are the subjects that are delivered to. They are guarded by the deliverer's lock.
 type targets struct {
 	bySubject map[string]*target
 	rates     Rates
 	counts    *Counts
-	pacer     string // the name of this deliverer alone, for the turns that it gives
-	sweepAt   int    // the number of targets at which idle ones are looked for again
+	pacer     string    // the name of this deliverer alone, for the turns that it gives
+	start     time.Time // when it was made
+	sweepAt   int       // the number of targets at which idle ones are looked for again
 }
 
 // target is what is known of one subject.
@@ -36,15 +32,13 @@ type target struct {
 
 	forbidden time.Time // when the server last refused a publish to it
 
-	interval time.Duration // between two messages; zero if the target has no rate
-	free     time.Time     // the next turn that nobody has
-	taken    time.Time     // when a message last came in its turn
-	rounds   int           // how often the turns were given anew
-	given    time.Time     // the last turn that was given before that
+	turns turns // at its rate
 }
 
 func newTargets(rates Rates, counts *Counts) *targets {
-	return &targets{bySubject: make(map[string]*target), rates: rates, counts: counts, pacer: rand.Text()[:8]}
+	return &targets{
+		bySubject: make(map[string]*target), rates: rates, counts: counts, pacer: rand.Text()[:8], start: time.Now(),
+	}
 }
 
 // of returns the target of a subject.
@@ -52,7 +46,9 @@ func (all *targets) of(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
 		all.sweep()
-		t = &target{subject: subject, interval: all.rates.interval(subject), count: all.counts.of(subject)}
+		t = &target{
+			subject: subject, turns: turns{interval: all.rates.interval(subject)}, count: all.counts.of(subject),
+		}
 		all.bySubject[subject] = t
 	}
 	return t
@@ -71,79 +67,26 @@ func (t *target) gone() {
 	t.unsent--
 }
 
+// open are those of some targets that have deliveries without a result.
+func (all *targets) open(which func(target string) bool) (open []*target) {
+	for subject, t := range all.bySubject {
+		if t.open > 0 && which(subject) {
+			open = append(open, t)
+		}
+	}
+	return open
+}
+
 // sweep forgets idle targets when there are many.
 func (all *targets) sweep() {
 	if len(all.bySubject) < max(remember, all.sweepAt) {
 		return
 	}
-	now := time.Now()
+	elapsed := time.Since(all.start)
 	for subject, t := range all.bySubject {
-		if t.open == 0 && !t.free.After(now) && !t.given.After(now) {
+		if t.open == 0 && !t.turns.pending(elapsed) {
 			delete(all.bySubject, subject)
 		}
 	}
 	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them for each new target
-}
-
-// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later.
-//
-// A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
-// stays in memory nor goes round in the retry lanes. When the message comes again, it names the deliverer that gave the
-// turn. A turn that another deliverer gave does not count, in another instance or before a restart: this deliverer does
-// not know which other turns that one gave.
-//
-// When nothing could be sent for a while, many messages have missed their turns, and would all come at once. So the
-// first of them has all turns given anew. The messages take new ones as they come: the earlier their old turn, the
-// earlier the new one.
-func (all *targets) pace(t *target, m Message) (r Result, later bool) {
-	if t.interval == 0 {
-		return Result{}, false
-	}
-	now := time.Now()
-	if m.Paced == all.pacerOf(t) {
-		if m.Turn.IsZero() || now.Sub(m.Turn) < turnMissed {
-			t.taken = now
-			return Result{}, false
-		}
-		t.anew(t.taken.Add(t.interval))
-	}
-	turn := now
-	if t.free.After(now) {
-		turn = t.free
-	}
-	if !m.Expires.IsZero() && turn.After(m.Expires) {
-		return Result{Outcome: Expired}, true // the turn stays free
-	}
-	t.free = turn.Add(t.interval)
-	if later = turn.After(now); !later {
-		t.taken = now
-	}
-	return Result{Outcome: Paced, Turn: turn, Pacer: all.pacerOf(t)}, later
-}
-
-// anew takes back all turns that were given; the next is free from a time on.
-func (t *target) anew(free time.Time) {
-	if t.free.After(t.given) {
-		t.given = t.free
-	}
-	t.rounds++
-	t.free = free
-}
-
-// pacerOf is the name under which turns at a target are given now.
-func (all *targets) pacerOf(t *target) string {
-	if t.rounds == 0 {
-		return all.pacer
-	}
-	return all.pacer + "." + strconv.Itoa(t.rounds)
-}
-
-// halt takes back the turns at some targets: what has one comes when nothing is sent, and takes another one later.
-// Otherwise those would all be behind the turns that were given for days ahead.
-func (all *targets) halt(halted func(target string) bool, now time.Time) {
-	for subject, t := range all.bySubject {
-		if t.free.After(now) && halted(subject) {
-			t.anew(time.Time{})
-		}
-	}
 }

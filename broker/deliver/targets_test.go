@@ -26,7 +26,7 @@ func TestRate(t *testing.T) {
 			got := "sent"
 			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
 				if r.Outcome == Paced {
-					told, pacer = append(told, r.Turn.Sub(start)), r.Pacer
+					told, pacer = append(told, r.Turn.Sub(start)), r.Paced
 					got = "later"
 				}
 			})

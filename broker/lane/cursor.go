@@ -11,6 +11,8 @@ type Cursor struct {
 	life  uint32 // counts resets, so that marks from before a reset mean nothing
 	done  uint64 // everything up to this sequence has arrived
 	ahead int    // messages that arrived before an older one, and are still in the lane
+
+	urgent int // those of them that are to be removed soon
 }
 
 // slot is the record of one message.
@@ -24,6 +26,7 @@ type state uint8
 const (
 	open    state = iota
 	done          // it has arrived
+	urgent        // it has arrived, and is to be removed soon
 	removed       // it has arrived, and was deleted from the lane by itself
 )
 
@@ -56,20 +59,34 @@ func (c *Cursor) grow() {
 func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
 
 // Done notes that a message has arrived elsewhere. A mark from before a reset is ignored.
-func (c *Cursor) Done(m Mark) {
+func (c *Cursor) Done(m Mark) { c.end(m, done) }
+
+// DoneUrgent is Done for a message that would cost much if a crash had it read again.
+func (c *Cursor) DoneUrgent(m Mark) { c.end(m, urgent) }
+
+func (c *Cursor) end(m Mark, as state) {
 	if m.life != c.life || m.number < c.first {
 		return
 	}
 	if at := c.at(m.number); at.state == open {
-		at.state = done
-		c.ahead++
+		c.count(as, 1)
+		at.state = as
 	}
 	for c.first < c.next && c.at(c.first).state != open {
-		if c.at(c.first).state == done {
-			c.ahead--
-		}
+		c.count(c.at(c.first).state, -1)
 		c.done = c.at(c.first).seq
 		c.first++
+	}
+}
+
+// count notes that there are more or fewer messages in a state that have arrived before an older one.
+func (c *Cursor) count(in state, by int) {
+	switch in {
+	case urgent:
+		c.urgent += by
+		c.ahead += by
+	case done:
+		c.ahead += by
 	}
 }
 
@@ -82,14 +99,22 @@ func (c *Cursor) Span() int { return int(c.next - c.first) }
 // Ahead is the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
 func (c *Cursor) Ahead() int { return c.ahead }
 
+// Urgent is the number of those that are to be removed soon.
+func (c *Cursor) Urgent() int { return c.urgent }
+
 // TakeAhead returns the sequences of messages that arrived before an older one, at most so many. They count as deleted
 // from the lane, and are not returned again.
-func (c *Cursor) TakeAhead(most int) []uint64 {
-	var taken []uint64
-	for n := c.first; n < c.next && len(taken) < most && c.ahead > 0; n++ {
-		if m := c.at(n); m.state == done {
+func (c *Cursor) TakeAhead(most int) []uint64 { return c.take(min(most, c.ahead), done) }
+
+// TakeUrgent is TakeAhead for those that are to be removed soon.
+func (c *Cursor) TakeUrgent(most int) []uint64 { return c.take(min(most, c.urgent), urgent) }
+
+// take takes so many messages, from a state on.
+func (c *Cursor) take(count int, from state) (taken []uint64) {
+	for n := c.first; len(taken) < count; n++ {
+		if m := c.at(n); m.state == from || m.state == urgent {
+			c.count(m.state, -1)
 			m.state = removed
-			c.ahead--
 			taken = append(taken, m.seq)
 		}
 	}
@@ -108,7 +133,7 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	for n := c.first; n < c.next; n++ {
 		if m := c.at(n); m.state == removed && back[m.seq] {
 			m.state = done
-			c.ahead++
+			c.count(done, 1)
 		}
 	}
 }

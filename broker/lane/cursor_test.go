@@ -68,7 +68,11 @@ func TestCursorModel(t *testing.T) {
 					if rng.IntN(3) > 0 { // mostly the oldest
 						i = 0
 					}
-					c.Done(open[i].mark)
+					if rng.IntN(3) > 0 {
+						c.Done(open[i].mark)
+					} else {
+						c.DoneUrgent(open[i].mark)
+					}
 					model.done[open[i].seq] = true
 					if rng.IntN(10) > 0 {
 						open = slices.Delete(open, i, i+1) // else it is told again
@@ -136,6 +140,30 @@ func TestCursorRingGrows(t *testing.T) {
 	}
 	if got := c.Ahead(); got != 0 {
 		t.Errorf("%d ahead although everything has arrived", got)
+	}
+}
+
+// TestCursorTakeUrgent takes out what is to be removed soon, in parts, and leaves the rest.
+func TestCursorTakeUrgent(t *testing.T) {
+	var c Cursor
+	first := c.Begin(1)
+	c.DoneUrgent(c.Begin(2))
+	c.Done(c.Begin(3))
+	c.DoneUrgent(c.Begin(4))
+	c.DoneUrgent(c.Begin(5))
+	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.Ahead() != 2 {
+		t.Errorf("took %d, %d are urgent of %d ahead; want %d, 1 of 2", got, c.Urgent(), c.Ahead(), want)
+	}
+	if got, want := c.TakeAhead(9), []uint64{3, 5}; !slices.Equal(got, want) || c.Urgent() != 0 || c.Ahead() != 0 {
+		t.Errorf("then took %d, %d are urgent of %d ahead; want %d and none", got, c.Urgent(), c.Ahead(), want)
+	}
+	c.PutBack([]uint64{5})
+	if got := c.TakeUrgent(9); got != nil || c.Ahead() != 1 {
+		t.Errorf("what was put back is taken as urgent: %d, %d ahead", got, c.Ahead())
+	}
+	c.Done(first)
+	if c.Arrived() != 5 || c.Ahead() != 0 {
+		t.Errorf("arrived %d, %d ahead; want 5 and none", c.Arrived(), c.Ahead())
 	}
 }
 

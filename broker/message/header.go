@@ -50,7 +50,7 @@ const (
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // not to be delivered before, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // the broker that set Delay-Retry-At because of the target's rate
+	HeaderPaced        = "Delay-Paced"    // the turn at the target's rate, and the broker that gave it
 	HeaderReleased     = "Delay-Released" // the pause for which it has waited, and that was resumed
 
 	// Between lanes only, and for people only: nothing is decided by them. An older broker drops what it does not know.

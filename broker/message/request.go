@@ -70,7 +70,7 @@ type Request struct {
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // after a refusal, or by the target's rate: not before
-	Paced        string    // the broker that set RetryAt because of the target's rate; empty if none did
+	Paced        string    // its turn at the target's rate, named by the broker that gave it; empty if it has none
 	Released     string    // the pause for which it has waited, and that was resumed; empty if none
 
 	// For people only.

@@ -19,8 +19,8 @@
 // A message that is due is decided about as always; if its target is paused, the decision is to park it. That is a
 // hop: sealed, with an id of its own, with everything that the message is and has been through. It waits in the stream
 // and nowhere else. When the pause is resumed, the owner works its lane like any other lane: in order, from a cursor,
-// within the memory of its lane, firing from there. So rates, retries, expiry, crashes and purges need no thought of
-// their own.
+// within the memory of its lane, firing from there. So retries, expiry, crashes and purges need no thought of their
+// own. A message keeps its turn at its target's rate, which is later by as long as the pause was: see package deliver.
 //
 // A message is parked for the oldest pause that matches its target. So all that waits for a target is in one lane, in
 // the order in which it became due, also where patterns overlap. What leaves the lane and is matched by a younger pause

@@ -1,0 +1,157 @@
+package deliver
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// turnMissed is how long after its turn a message has missed it. A busy machine is late by less.
+const turnMissed = 250 * time.Millisecond
+
+// turns are the turns at the rate of one target, an interval apart, in the order in which messages asked for them.
+//
+// They are times by a clock of the target's own. That clock stops while the target is halted, and it is set back by the
+// time in which messages missed their turns. So a message keeps its place among the others: it comes at the time that
+// was foreseen, is told how much later its turn is by now, and waits again.
+//
+// The clock begins with the deliverer, and all its times are durations since then.
+type turns struct {
+	interval time.Duration // between two messages; zero if the target has no rate
+	free     time.Duration // the next turn that nobody has
+	taken    time.Duration // the last turn in which a message came
+	behind   time.Duration // how far the clock is behind the deliverer's
+	halted   bool          // the clock stands
+	haltedAt time.Duration // by the deliverer's clock
+	round    int           // how often the clock was set back, or turns were taken back
+	valid    int           // turns that were given in an earlier round do not count
+	revoked  time.Duration // by the deliverer's clock: the last of the turns that do not count
+}
+
+// turn is the turn of one message.
+type turn struct {
+	at    time.Duration
+	round int // in which it was given
+}
+
+// now is the time by the target's clock. Elapsed is the time by the deliverer's.
+func (t *turns) now(elapsed time.Duration) time.Duration {
+	if t.halted {
+		elapsed = t.haltedAt
+	}
+	return elapsed - t.behind
+}
+
+// pending reports whether messages may still come in turns that were given.
+func (t *turns) pending(elapsed time.Duration) bool {
+	return t.free > t.now(elapsed) || t.revoked > elapsed
+}
+
+// halt stops the clock, or lets it go on.
+func (t *turns) halt(halted bool, elapsed time.Duration) {
+	switch {
+	case halted && !t.halted:
+		t.haltedAt = elapsed
+	case !halted && t.halted:
+		t.setBack(elapsed - t.haltedAt)
+	}
+	t.halted = halted
+}
+
+// setBack moves all turns that were given.
+func (t *turns) setBack(by time.Duration) {
+	t.behind += by
+	t.round++
+}
+
+// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If
+// nothing came for as long as that message is late, the clock is set back: by what the message is late and, if it
+// missed its turn, a little more, since it may not be the first of those that did. Otherwise the message alone was held
+// up, and those behind it have been sent: all turns are taken back, and each message takes a new one as it comes.
+func (t *turns) postpone(at, now time.Duration) bool {
+	late, idle := now-at, now-t.taken-t.interval
+	switch {
+	case late < turnMissed && idle < late: // those behind it have been sent, but it is in time
+	case late < turnMissed:
+		t.setBack(late)
+	case late <= idle+turnMissed:
+		t.setBack(min(idle, late+turnMissed))
+	default:
+		t.revoked = max(t.revoked, t.free+t.behind)
+		t.round++
+		t.valid = t.round
+		t.free = t.taken + t.interval
+		return false
+	}
+	return true
+}
+
+// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later.
+//
+// A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
+// stays in memory nor goes round in the retry lanes. When the message comes again, it names its turn and the deliverer
+// that gave it. A turn that another deliverer gave does not count, in another instance or before a restart: this
+// deliverer does not know which other turns that one gave.
+func (all *targets) pace(t *target, m Message) (r Result, later bool) {
+	ts := &t.turns
+	if ts.interval == 0 {
+		return Result{}, false
+	}
+	elapsed := time.Since(all.start)
+	now := ts.now(elapsed)
+	own, has := all.turnOf(m.Paced)
+	has = has && own.round >= ts.valid
+	if has && m.Repeated {
+		return Result{}, false
+	}
+	if late := now - own.at; has && (late >= turnMissed || late > 0 && own.round != ts.round) {
+		has = ts.postpone(own.at, now)
+		now = ts.now(elapsed)
+	}
+	if has && (own.at <= now || own.round == ts.round) { // two clocks may differ a little: its lane says that it is time
+		ts.taken = max(ts.taken, own.at)
+		return Result{}, false
+	}
+	at := own.at
+	if !has {
+		at = max(now, ts.free)
+	}
+	when := all.start.Add(at + ts.behind)
+	if !m.Expires.IsZero() && when.After(m.Expires) {
+		return Result{Outcome: Expired}, true // a new turn stays free
+	}
+	if !has {
+		ts.free = at + ts.interval
+	}
+	if later = at > now; !later {
+		ts.taken = at
+	}
+	return Result{Outcome: Paced, Turn: when, Paced: all.nameOf(turn{at: at, round: ts.round})}, later
+}
+
+// halt stops the clocks of the targets that are halted, and lets the others go on.
+func (all *targets) halt(halted func(target string) bool) {
+	elapsed := time.Since(all.start)
+	for subject, t := range all.bySubject {
+		if t.turns.interval > 0 {
+			t.turns.halt(halted != nil && halted(subject), elapsed)
+		}
+	}
+}
+
+// nameOf is how a message names its turn.
+func (all *targets) nameOf(t turn) string {
+	return all.pacer + "." + strconv.FormatInt(int64(t.round), 36) + "." + strconv.FormatInt(int64(t.at), 36)
+}
+
+// turnOf reads such a name. It is false for a turn that another deliverer gave.
+func (all *targets) turnOf(name string) (turn, bool) {
+	pacer, rest, _ := strings.Cut(name, ".")
+	round, at, ok := strings.Cut(rest, ".")
+	if pacer != all.pacer || !ok {
+		return turn{}, false
+	}
+	r, errRound := strconv.ParseInt(round, 36, 0)
+	d, errAt := strconv.ParseInt(at, 36, 64)
+	return turn{at: time.Duration(d), round: int(r)}, errRound == nil && errAt == nil
+}

@@ -1,0 +1,147 @@
+package deliver
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
+)
+
+// queue is the messages of a target with a rate, each with the turn that it has.
+type queue struct {
+	*kit
+	turns map[string]Result // by target and number
+}
+
+// ask has a message come, and returns how long it has to wait for its turn: zero if it was sent.
+func (q *queue) ask(target, number string) (wait time.Duration) {
+	id := target + " " + number
+	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
+		if r.Outcome == Paced { // which is told at once
+			q.turns[id], wait = r, time.Until(r.Turn)
+		}
+	})
+	return wait
+}
+
+// ten have come to each of two targets that take one message a second.
+func ten(t *testing.T, s *natstest.Server) *queue {
+	q := &queue{kit: newKit(t, s), turns: make(map[string]Result)}
+	q.targets.rates = Rates{{Pattern: "slow.>", Value: 1}}
+	q.subscribe("slow.>", nil)
+	for i, number := range numbers {
+		for _, target := range []string{"slow.a", "slow.b"} {
+			if got, want := q.ask(target, number), time.Duration(i)*time.Second; got != want {
+				t.Fatalf("%s of %s waits for %s, want %s", number, target, got, want)
+			}
+		}
+	}
+	return q
+}
+
+var numbers = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+// TestHaltMovesTurns: while a target is halted, its turns do not pass. Afterwards each message has the place that it
+// had, in whatever order they come, and what is new is behind all of them. Other targets keep their turns.
+func TestHaltMovesTurns(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		q := ten(t, s)
+		behind := 0 * time.Second // by how much the turns of the target are later than they were
+		for range 3 {
+			q.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
+			time.Sleep(time.Hour)
+			q.Halt(context.Background(), nil)
+			behind += time.Hour
+			for _, number := range []string{"8", "3", "9", "1", "5"} {
+				want := time.Duration(slices.Index(numbers, number)) * time.Second
+				if got := q.ask("slow.a", number); got != want {
+					t.Errorf("halted for %s, %s waits for %s, want %s", behind, number, got, want)
+				}
+			}
+		}
+		if got, want := q.ask("slow.a", "new"), 10*time.Second; got != want {
+			t.Errorf("a new one waits for %s, want %s", got, want)
+		}
+		q.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
+		time.Sleep(time.Minute)
+		q.Halt(context.Background(), func(target string) bool { return target == "slow.b" })
+		q.Halt(context.Background(), nil)
+		if got, want := q.ask("slow.a", "1"), time.Second; got != want {
+			t.Errorf("halted until another was, the first waits for %s, want %s", got, want)
+		}
+		if got := q.ask("slow.b", "1"); got != 0 {
+			t.Errorf("another target's waits for %s although its turn has passed", got)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestMissedTurns: for a time no message could come. Whichever comes first, each keeps its place: the first in the
+// order of their turns is sent, and the others are an interval apart.
+func TestMissedTurns(t *testing.T) {
+	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			q := ten(t, s)
+			time.Sleep(20 * time.Second)
+			if got := q.ask("slow.a", first); got != wait {
+				t.Errorf("%s comes first, and waits for %s, want %s", first, got, wait)
+			}
+			for i, number := range numbers[1:] {
+				if got, want := q.ask("slow.a", number), time.Duration(i)*time.Second; got != want {
+					t.Errorf("%s came first, and %s waits for %s, want %s", first, number, got, want)
+				}
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// TestMissedTurnOfOne: one message is held up, and those behind it have been sent. It is sent next, and holds up the
+// others by no more than its own turn. A message that comes again since it was not answered needs no turn.
+func TestMissedTurnOfOne(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		q := ten(t, s)
+		for _, number := range numbers[2:6] {
+			time.Sleep(time.Second)
+			if number == "2" {
+				time.Sleep(time.Second)
+			}
+			if got := q.ask("slow.a", number); got != 0 {
+				t.Fatalf("in its turn, %s waits for %s", number, got)
+			}
+		}
+		if got, want := q.ask("slow.a", "1"), time.Second; got != want {
+			t.Errorf("what was held up waits for %s, want %s", got, want)
+		}
+		time.Sleep(time.Second)
+		if got, want := q.ask("slow.a", "6"), time.Second; got != want {
+			t.Errorf("the next waits for %s, want %s", got, want)
+		}
+		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Paced: q.turns["slow.a 1"].Paced, Repeated: true},
+			func(r Result) {
+				if r.Outcome == Paced {
+					t.Errorf("what comes again in its turn waits until %s", r.Turn)
+				}
+			})
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestTurnNames: a turn is named in 32 characters, whatever its time, as brokers of before read it, and is read again.
+func TestTurnNames(t *testing.T) {
+	all := newTargets(nil, nil)
+	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {
+		name := all.nameOf(want)
+		if got, ok := all.turnOf(name); !ok || got != want || len(name) > 32 {
+			t.Errorf("%s is read as %v, %v; want %v", name, got, ok, want)
+		}
+	}
+	for _, name := range []string{"", "another", "another.0.0", all.pacer, all.pacer + ".1", all.pacer + ".?.1"} {
+		if got, ok := all.turnOf(name); ok {
+			t.Errorf("%q is read as %v", name, got)
+		}
+	}
+}
