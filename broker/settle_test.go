@@ -49,10 +49,10 @@ func TestArrivalLetsGo(t *testing.T) {
 		want uint64 // arrived up to
 	}{
 		{"delivered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m)
+			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m, time.Time{})
 		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, m)
+			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, m, time.Time{})
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
@@ -150,12 +150,12 @@ func TestSilencesAreCounted(t *testing.T) {
 	f := inFlight(w, now)
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
-		if w.delivered(f, silent, w.moment(now)); f.silent != want {
+		if w.delivered(f, silent, w.moment(now), now); f.silent != want {
 			t.Fatalf("%d silences, want %d", f.silent, want)
 		}
 	}
 	r := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrDisconnected}
-	if w.delivered(f, r, w.moment(now)); f.silent != silentTries-1 {
+	if w.delivered(f, r, w.moment(now), now); f.silent != silentTries-1 {
 		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
 	}
 }

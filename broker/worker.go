@@ -247,7 +247,7 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 		w.swept(e, m, local)
 	case delivered:
 		w.flights.underway--
-		w.delivered(e.flight, e.result, m)
+		w.delivered(e.flight, e.result, m, local)
 	case looked:
 		w.looked(e, local)
 	case committed:

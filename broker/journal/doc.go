@@ -38,7 +38,7 @@
 //	i  Delay-Id
 //	t  target
 //	d  due, unix nanoseconds; none where the request was not understood
-//	w  nanoseconds from due until the broker knew the outcome; without d, since 1970
+//	w  nanoseconds from due until the target had it, or the dead letter was stored; without d, since 1970
 //	l  how late that was, where it is not w: a target's rate gave the message a later turn
 //	r  deliveries that the target had refused
 //	c  code of the dead letter that it became; none: it was delivered
