@@ -30,6 +30,7 @@ func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journa
 		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
 		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
 	})
+	b.records.Store(w)
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
