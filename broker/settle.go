@@ -293,6 +293,7 @@ func (w *worker) checked(f *flight, ours bool, err error, m moment) {
 type delivered struct {
 	*flight
 	result deliver.Result
+	at     leader.Time // when the target had it, if it has
 }
 
 // fire delivers a message to its target.
@@ -314,14 +315,18 @@ func (w *worker) fire(f *flight, m moment) {
 	if f.request.Paced != "" && f.tries == 0 {
 		d.Turn = local.Add(f.when().Sub(m.now))
 	}
-	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
+	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
+	now, proved := m.now, m.local
+	w.shared.deliver.Deliver(d, func(r deliver.Result) {
+		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
+	})
 }
 
 // MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
 // asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
-func (w *worker) delivered(f *flight, r deliver.Result, m moment, local time.Time) {
+func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment) {
 	if silence(r) {
 		f.silent++
 	}
@@ -336,7 +341,6 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment, local time.Tim
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
-		at := m.now.Add(r.At.Sub(local))
 		late := w.lateness(f, at)
 		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
 		w.recordDelivered(f, at, late)
@@ -344,9 +348,9 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment, local time.Tim
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }
 
-// lateness of a delivery is from the due time until the target had it, by the leader's clock: see deliver.Result.At. So
-// an answer's way back is included, and the lag of the clock is not. A message that waited because of its target's rate
-// is late from its turn on, and one that waited because its target was paused is late from the resumption on: such waits
+// lateness of a delivery is from the due time until the target had it, by the leader's clock: see deliver.Result. So an
+// answer's way back is included, and the lag of the clock is not. A message that waited because of its target's rate is
+// late from its turn on, and one that waited because its target was paused is late from the resumption on: such waits
 // should wake no operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)

@@ -21,8 +21,9 @@ type ending struct {
 	report    Journaled
 }
 
-// ended looks for the records of the message, with what the instances have said of their journals. The last delivery counts, or the last death if there
-// was none: a copy may be delivered although another owner of its lane gave the message up.
+// ended looks for the records of the message, with what the instances have said of their journals. The last delivery
+// counts, or the last death if there was none: a copy may be delivered although another owner of its lane gave the
+// message up.
 func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
 	var since, from time.Time

@@ -226,7 +226,8 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 		batch := func(body string) {
 			subject, h := i.names.JournalSubject(), nats.Header{}
 			h.Set(message.HeaderSeal, i.streams.Policy().Keys.Seal(subject, []byte(body)))
-			if _, err := i.JetStream.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: h, Data: []byte(body)}); err != nil {
+			m := &nats.Msg{Subject: subject, Header: h, Data: []byte(body)}
+			if _, err := i.JetStream.PublishMsg(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -294,7 +295,8 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 			t.Errorf("got %+v, %v, want that the instances could not be asked", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)
-		if j, err = i.Journal(t.Context(), journal.Query{Until: j.Asked.Add(-time.Second)}, none); err != nil || !j.Complete() {
+		before := journal.Query{Until: j.Asked.Add(-time.Second)}
+		if j, err = i.Journal(t.Context(), before, none); err != nil || !j.Complete() {
 			t.Errorf("of before the last minute: got %+v, %v, want it complete", j.Holes, err)
 		}
 	})
