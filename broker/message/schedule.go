@@ -149,7 +149,7 @@ func (p Policy) checkScheduleSet(in Incoming, addr Address) *Problem {
 
 // ours reports whether an entry has our seal, as far as it was read. It counts however old the entry is: no older
 // broker wrote such.
-func (p Policy) ours(in Incoming) bool { return p.Keys.Empty() || in.BodyLeft || p.Keys.SealedBy(in) }
+func (p Policy) ours(in Incoming) bool { return p.Keys.Trusts(in, SealedAlways) }
 
 // ofSchedule adds what an entry of a schedule says besides.
 func (r Request) ofSchedule(addr Address, s split) Request {

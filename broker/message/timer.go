@@ -131,7 +131,9 @@ func (p Policy) ParseTimer(in Incoming) Entry {
 
 // mayBeOurs reports whether an entry without a known seal of ours may have one all the same: its key is still to be
 // read.
-func (p Policy) mayBeOurs(in Incoming) bool { return !in.KeysRead && p.Keys.unknown(in.Header) }
+func (p Policy) mayBeOurs(in Incoming) bool {
+	return !in.KeysRead && p.Keys.UseOfMessage(in.Header) == OtherKey
+}
 
 func unproven() Entry {
 	return Entry{Kind: UnprovenEntry, Problem: Problemf(UnknownKey, "the key of its seal is not known yet")}
@@ -153,7 +155,7 @@ func (p Policy) CanName(subject string) bool {
 
 // ProvenCursor reports whether an entry is a cursor of ours.
 func (p Policy) ProvenCursor(in Incoming) bool {
-	return in.Subject == p.Names.Armed() && !relayed(in.Header) && (p.Keys.Empty() || p.Keys.SealedBy(in))
+	return in.Subject == p.Names.Armed() && !relayed(in.Header) && p.Keys.Trusts(in, SealedAlways)
 }
 
 // parseVerdict reads what says that it is ours.
