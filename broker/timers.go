@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"delaybroker/broker/alarm"
@@ -76,6 +78,9 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		f.problem = nil // it is ours
 	}
 	t.sweep.Left(t.stream.Ends(e, f.At))
+	if t.stream.Outlives(e, in) {
+		t.sweep.Left(f.At) // a pass seals it anew
+	}
 }
 
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
@@ -170,6 +175,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
 		}
 		w.timers.sweep.End(e.end, local)
+		w.logSeals(e.end)
 		return
 	}
 	for _, found := range e.batch.Found {
@@ -187,4 +193,20 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		w.proceed(f, m)
 	}
 	w.charge()
+}
+
+// logSeals logs what a pass has found of the keys that entries are sealed with.
+func (w *worker) logSeals(end alarm.Pass) {
+	resealed, err := end.Resealed()
+	if resealed > 0 {
+		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)
+	}
+	if err != nil {
+		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
+			"err", err)
+	}
+	if unopened, keys := end.Unopened(); unopened > 0 {
+		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
+			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
+	}
 }
