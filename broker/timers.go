@@ -30,7 +30,8 @@ type timers struct {
 
 	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
 
-	sweep alarm.Sweep
+	sweep    alarm.Sweep
+	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
@@ -205,7 +206,8 @@ func (w *worker) logSeals(end alarm.Pass) {
 		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
 			"err", err)
 	}
-	if unopened, keys := end.Unopened(); unopened > 0 {
+	unopened, keys := end.Unopened()
+	if w.timers.unopened = unopened; unopened > 0 {
 		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
 			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
 	}

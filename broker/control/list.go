@@ -60,6 +60,9 @@ type Row struct {
 	Size       int             `json:"size"` // of the body
 	Why        string          `json:"why,omitempty"`
 	Recurring  *Recurring      `json:"recurring,omitempty"` // nil for what fires once
+	// Unopened says that the entry is sealed with a key that is not known here. Where the brokers do not know it either,
+	// the timer does not fire.
+	Unopened bool `json:"unopened,omitempty"`
 
 	sequence uint64
 }
@@ -257,10 +260,14 @@ func (t *Timers) rowOf(s lane.Stored) Row {
 	addr := t.Policy.Names.Parse(in.Subject)
 	found := timer.Found{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: t.Policy.ParseTimer(in)}
 	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
+	unopened := t.Policy.ClaimsOurs(in) && t.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey
+	if unopened {
+		answer.Why = "it is sealed with a secret that is not known here (DELAY_SECRET)"
+	}
 	return Row{
 		State: answer.Outcome, Key: addr.Token, Target: addr.Target, Generation: answer.Generation, Due: answer.Due,
 		Became: answer.Became, Size: s.BodySize(), Why: answer.Why, Recurring: recurring(found.Entry),
-		sequence: in.Sequence,
+		Unopened: unopened, sequence: in.Sequence,
 	}
 }
 

@@ -36,7 +36,7 @@ type Finding struct {
 // needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkRights, checkServer, checkJetStream, checkStreams, checkDrift, checkSeal,
-	checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,
+	checkKeys, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters, checkMemory,
 	checkJournal,
 }
 
