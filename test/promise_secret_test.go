@@ -2,11 +2,16 @@ package test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/control"
+	"delaybroker/broker/deadletter"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
@@ -44,6 +49,18 @@ func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.
 		t.Fatal(err)
 	}
 	return i
+}
+
+// sealFindings is what doctor says about seals.
+func sealFindings(t testing.TB, i *inspect.Inspector) string {
+	t.Helper()
+	var said []string
+	for _, f := range i.Gather(context.Background(), inspect.Host{}, nil).Findings() {
+		if f.Check == "seal" {
+			said = append(said, f.State.String()+": "+f.Detail)
+		}
+	}
+	return strings.Join(said, "\n")
 }
 
 // TestSecretIsChanged: while the secret is changed as documented, pauses hold, and series and schedules fire at their
@@ -105,8 +122,19 @@ func TestSecretIsChanged(t *testing.T) {
 		held := wish(timer.Cancel, "k", pausedAs.Generation)
 		held.Target = "orders.paused"
 		c.check(held, timer.Conflict, of(timer.Get, "paused").Generation)
-		mustResume(t, operatorWith(t, s, secretB, secretA), "mail.>") // what waits is not sealed anew
-		time.Sleep(2 * time.Hour)                                     // what hops is in its next level by then
+		operator = operatorWith(t, s, secretB, secretA)
+		said := sealFindings(t, operator)
+		if !strings.Contains(said, "in DELAY_SECRET, which still seals ") ||
+			!strings.Contains(said, "1 messages of DELAY_PAUSED (resume the targets)") ||
+			strings.Contains(said, "DELAY_TIMERS") || strings.Contains(said, secretA) {
+			t.Errorf("doctor says %s", said)
+		}
+		mustResume(t, operator, "mail.>") // what waits is not sealed anew
+		time.Sleep(2 * time.Hour)         // what hops is in its next level by then
+		if said := sealFindings(t, operator); !strings.Contains(said, "ok: nothing is sealed with key 2 (") ||
+			!strings.Contains(said, "any more; DELAY_SECRET can drop it") {
+			t.Errorf("doctor says %s", said)
+		}
 		change(secretB)
 		c.holds(secretB)
 		operator = operatorWith(t, s, secretB)
@@ -137,5 +165,87 @@ func TestSecretIsChanged(t *testing.T) {
 			}
 		}
 		c.checkNoDead()
+	})
+}
+
+// TestUnknownSecretIsSaid: what nobody can open since its secret was taken away too early is said by the log, doctor and
+// lists, and held. It keeps no other timer from being found. Named again, the secret has all go on.
+func TestUnknownSecretIsSaid(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := timersOn(t)
+		b := startBroker(t, s, withSecrets(cfg, secretA))
+		c := controls(newClient(t, s))
+		in, held, junk := c.subscribe("orders.>"), c.subscribe("mail.>"), c.subscribe("timer")
+		start := time.Now()
+		g := c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h", "Delay-Missed-Rounds", "skip").Sequence
+		mustPause(t, operatorWith(t, s, secretA), "mail.>")
+		time.Sleep(90 * time.Minute)
+		b.stop()
+		log := newCountingLog()
+		b = startBroker(t, s, broker.Config{Ladder: cfg.Ladder, Timers: true, TimerHistory: -1, Secrets: []string{secretB},
+			Log: slog.New(log)})
+		c.publish("delay.1s.mail.x", "held")
+		time.Sleep(time.Minute)
+		c.publish("delaytimer.lost.orders.lost", "found", "Delay-For", "30m")
+		time.Sleep(time.Minute)
+		for _, level := range []string{"DELAY_10m", "DELAY_1m"} {
+			if err := c.stream(level).Purge(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(58 * time.Minute)
+		if got := len(held.all()); got > 0 {
+			t.Errorf("%d arrived at the target that was paused with the secret that is gone", got)
+		}
+		if got := bodies(in.all()); got != "body found" {
+			t.Errorf("%q arrived, want the first round, and the timer that lost its marker", got)
+		}
+		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not known here",
+			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
+			if log.of(what) == 0 {
+				t.Errorf("the log does not say that %s", what)
+			}
+		}
+		o := operatorWith(t, s, secretB)
+		if said := sealFindings(t, o); !strings.Contains(said, "critical: 1 entries of DELAY_TIMERS are sealed with a secret") {
+			t.Errorf("doctor says %s", said)
+		}
+		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 1 || !all[0].Unproven {
+			t.Errorf("paused is %+v, %v, want mail.>, unproven", all, err)
+		}
+		c.holds(secretB)
+		rows := 0
+		for r, err := range c.timers.Recurs(context.Background(), control.Filter{}) {
+			if rows++; err != nil || !r.Unopened {
+				t.Errorf("listed is %+v, %v, want it marked", r, err)
+			}
+		}
+		if rows != 1 {
+			t.Errorf("%d rows are listed, want 1", rows)
+		}
+		letters, err := o.Letters(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, AtOnce: true}, false)
+		ctx := context.Background()
+		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Did != inspect.LetterLeft ||
+			!strings.Contains(did[0].Why, "marker") {
+			t.Errorf("resending came to %+v, %v, want the marker left", did, err)
+		}
+		b.stop()
+		startBroker(t, s, withSecrets(cfg, secretB, secretA))
+		time.Sleep(time.Until(start.Add(250 * time.Minute)))
+		synctest.Wait()
+		mustResume(t, operatorWith(t, s, secretB, secretA), "mail.>")
+		time.Sleep(time.Minute)
+		if got := bodies(held.all()); got != "held" || len(junk.all()) > 0 {
+			t.Errorf("%q arrived after the resumption, and %d on the subject timer", got, len(junk.all()))
+		}
+		last := in.all()[len(in.all())-1]
+		if last.Header.Get("Delay-Series") != fmt.Sprint(g) || last.At.Sub(start) != 4*time.Hour {
+			t.Errorf("the last arrival is %+v, want a round after 4 hours", last)
+		}
 	})
 }
