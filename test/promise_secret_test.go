@@ -168,8 +168,8 @@ func TestSecretIsChanged(t *testing.T) {
 	})
 }
 
-// TestUnknownSecretIsSaid: what nobody can open since its secret was taken away too early is said by the log, doctor and
-// lists, and held. It keeps no other timer from being found. Named again, the secret has all go on.
+// TestUnknownSecretIsSaid: the log, doctor and lists report what nobody can open since its secret was taken away too
+// early, and it is held. It keeps no other timer from being found. Once the secret is named again, all goes on.
 func TestUnknownSecretIsSaid(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -208,7 +208,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 			}
 		}
 		o := operatorWith(t, s, secretB)
-		if said := sealFindings(t, o); !strings.Contains(said, "critical: 1 entries of DELAY_TIMERS are sealed with a secret") {
+		if said := sealFindings(t, o); !strings.Contains(said, "critical: 1 entries of DELAY_TIMERS are sealed") {
 			t.Errorf("doctor says %s", said)
 		}
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 1 || !all[0].Unproven {

@@ -39,14 +39,18 @@ func (s *Stream) Outlives(e message.Entry, in message.Incoming) bool {
 }
 
 // judge looks at the key of an entry. Done reports whether the pass has nothing more to do with it: it is sealed anew,
-// and read again then, or it cannot be opened. Again reports whether a later pass must look at it.
-func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored) (done, again bool) {
+// and read again then, or it cannot be opened. Again reports whether a later pass must look at it. The lane may not have
+// judged yet what was stored after before.
+func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	if !s.Policy.ClaimsOurs(in) {
 		return false, false
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
+		if m.At.After(before) {
+			return true, true // the lane removes it if it is a forgery
+		}
 		if p.unopened++; p.keys == nil {
 			p.keys = make(map[string]bool)
 		}

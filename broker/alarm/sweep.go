@@ -121,7 +121,7 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 		}
 		found, since := s.straggler(m, b)
 		began := time.Now()
-		done, again := end.seals.judge(ctx, s, m)
+		done, again := end.seals.judge(ctx, s, m, before)
 		waited += time.Since(began)
 		if again {
 			end.leave(m.At)

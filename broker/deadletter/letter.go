@@ -35,9 +35,9 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	return l
 }
 
-// Marker reports whether the letter is that of a named timer's marker, which nobody could prove. A marker is no message:
-// it has no body, and in place of a target a token of ours. An empty message to a target of that name, which nobody
-// could prove either, looks the same.
+// Marker reports whether the letter is that of a named timer's marker, which nobody could prove. A marker is no
+// message: it has no body, and a token of ours in place of a target. An empty message to a target of that name looks
+// the same if nobody could prove it either.
 func (l Letter) Marker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&

@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/layout"
 )
 
-// checkKeys says what the keys behind the first one still seal, and when they can be taken away; and what is sealed with
-// a key that the brokers do not know.
+// checkKeys says what the keys behind the first one still seal, when they can be taken away, and what is sealed with a
+// key that the brokers do not know.
 func checkKeys(f Facts) []Finding {
 	const name = "seal"
 	var all []Finding

@@ -33,8 +33,8 @@ var (
 	// ErrNoPauses is returned where there is no stream for what is paused.
 	ErrNoPauses = errors.New("there is no stream for what is paused: create it with delaybroker provision")
 	// ErrUnopened is returned when the only list of pauses is sealed with a key that these settings do not have.
-	ErrUnopened = errors.New("the list of what is paused is sealed with a secret that is not named here: set DELAY_SECRET " +
-		"to what the brokers have; where nobody has it any more, a broker that starts holds these targets")
+	ErrUnopened = errors.New("the list of what is paused is sealed with a secret that is not named here: set " +
+		"DELAY_SECRET to what the brokers have; where nobody has it any more, a broker that starts holds these targets")
 )
 
 // Pause is a pattern of targets that are paused or being resumed.

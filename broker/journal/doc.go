@@ -16,7 +16,7 @@
 //
 // # The encoding
 //
-// A message of the stream, on delaysys.journal, is a batch: lines of JSON. Its header Delay-Seal (message.HeaderSeal) is the seal of subject
+// A message of the stream, on delaysys.journal, is a batch: lines of JSON. Its header Delay-Seal is the seal of subject
 // and body (see message.Keys.Seal). The first line is the head, and one line for each record follows:
 //
 //	{"v":1,"b":"kitchen-ea25a8","s":"Q2ZD5XKAAF","n":7,"p":6,"k":2,"a":1795222624920000000,"z":1795222625920000000}

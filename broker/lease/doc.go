@@ -54,8 +54,8 @@
 // # Forged messages
 //
 // A client may not publish below delaysys. But NATS lets it choose the subject of the acknowledgement of one of its
-// messages, and that may be the table's. So every message carries a seal (message.Keys), and a message without a good one is
-// ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good table
+// messages, and that may be the table's. So every message carries a seal (message.Keys), and a message without a good one
+// is ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good table
 // stays the table, and is written back. An instance that did not see the last good table writes back an older one. So
 // each reader keeps the claims it knows to be newer, by their epochs, and writes them back in turn: no lane is lost by
 // an owner that works (30 restarts in turn under a client that hid every table lost five). A forged counter hides the

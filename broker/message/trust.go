@@ -26,8 +26,7 @@ type Record interface {
 }
 
 // Note is a record that is no message, and whose seal [Keys.Seal] made. A note has no time of its own: by SealedSince,
-// one without a seal counts for as long as the broker's own clock is before [Keys.From]. A seal is judged whenever there
-// is one.
+// one without a seal counts while the broker's own clock is before [Keys.From]. A seal is judged whenever there is one.
 type Note struct {
 	Subject string
 	Body    []byte
@@ -37,8 +36,8 @@ type Note struct {
 // Trusts reports whether a record counts. A message whose body was not read counts: its seal cannot be judged.
 func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
 
-// Doubt returns the reason why a record does not count, or nil if it does. UnknownKey may mean a key that was made since
-// the keys were read.
+// Doubt returns the reason why a record does not count, or nil if it does. UnknownKey may mean a key that was made
+// since the keys were read.
 func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	r := k.load()
 	if len(r.keys) == 0 {

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestTrust: which records count by each rule. Messages and notes differ in one thing: a note has no time, so it goes by
-// the clock of who reads it.
+// TestTrust: which records count by each rule. Messages and notes differ in one thing: a note has no time, so the clock
+// of its reader counts.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
 	body := []byte("body")

@@ -289,9 +289,9 @@ func patterns(l *List) (all []string) {
 	return all
 }
 
-// begin stores a first list where there is none that can be opened. It holds what unopened lists name: to hold a message
-// too long is better than to send one that an operator has stopped. From then on there is a proven list, beside which
-// the unopened lists of strangers mean nothing.
+// begin stores a first list where there is none that can be opened. It holds what unopened lists name: to hold a
+// message too long is better than to send one that an operator has stopped. From then on there is a proven list, beside
+// which the unopened lists of strangers mean nothing.
 func (k *Keeper) begin(ctx context.Context, read Stored) {
 	first := &List{Version: 1}
 	if len(read.Unopened.Present()) > 0 {
