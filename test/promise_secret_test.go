@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -99,6 +100,13 @@ func TestSecretIsChanged(t *testing.T) {
 		operator := operatorWith(t, s, secretA)
 		mustPause(t, operator, "mail.>")
 		mustPause(t, operator, "news.>")
+		stranger := operatorWith(t, s, secretB)
+		if _, err := stranger.Pause(context.Background(), "more.>"); !errors.Is(err, inspect.ErrUnopened) {
+			t.Errorf("who cannot open the list pauses: %v", err)
+		}
+		if _, err := stranger.Pauses(context.Background()); !errors.Is(err, inspect.ErrUnopened) {
+			t.Errorf("who cannot open the list lists: %v", err)
+		}
 		c.publish("delay.1s.mail.x", "parked")
 		time.Sleep(25 * time.Hour) // the second round of daily is sealed
 		change := func(secrets ...string) {

@@ -16,7 +16,8 @@ import (
 )
 
 // This file has the owner of the timers' lane seal anew what is pending there under an earlier key, with a pass of the
-// sweep. So that key can be taken away, although a round may be a year away and a pause has no end.
+// sweep. So that key can be taken away, although a round may be a year away and a pause has no end. While instances
+// differ about the first key, that of the lane's owner counts.
 
 // seals are what a pass finds of the keys that entries are sealed with.
 type seals struct {
@@ -39,8 +40,8 @@ func (s *Stream) Outlives(e message.Entry, in message.Incoming) bool {
 }
 
 // judge looks at the key of an entry. Done reports whether the pass has nothing more to do with it: it is sealed anew,
-// and read again then, or it cannot be opened. Again reports whether a later pass must look at it. The lane may not have
-// judged yet what was stored after before.
+// and read again then, or it cannot be opened. Again reports whether a later pass must look at it. The lane may not
+// have judged yet what was stored after before.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true

@@ -271,15 +271,15 @@ func (k *Keeper) read(ctx context.Context) error {
 
 // sayUnopened logs that there is a list that nobody here can open.
 func (k *Keeper) sayUnopened(read Stored, known *List) {
-	if read.Unopened == nil {
+	if len(read.Unopened.Present()) == 0 {
 		return
 	}
 	const what = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
-	do := what + "its targets stay paused until an operator resumes them"
+	next := "its targets stay paused until an operator resumes them"
 	if known != nil {
-		do = what + "this instance goes on by the list that it knows, and writes that back"
+		next = "this instance goes on by the list that it knows, and writes that back"
 	}
-	k.notes.Log(slog.LevelError, do, "stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
+	k.notes.Log(slog.LevelError, what+next, "stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
 }
 
 func patterns(l *List) (all []string) {
