@@ -31,6 +31,7 @@ func (w *worker) report(local time.Time) {
 	}
 	if w.lane.Kind == layout.Timers { // what has been read stays; one message is the cursor
 		report.Pending = max(report.Pending, max(r.seen.Messages, 1)-1)
+		report.Unopened = w.timers.unopened
 	}
 	if resumes, later := w.resumes(); later && resumes.After(now) {
 		report.Resumes = resumes

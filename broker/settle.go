@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
@@ -360,7 +361,9 @@ func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 
 // awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we
 // did may have made the key. The message waits until the secrets have been read after it came. If the key is still
-// unknown then, the seal counts as forged.
+// unknown then, the seal counts as forged. An entry of a timer from before the lane was ours stays where it is: its key
+// may have been taken away too early, and a dead letter would be the end of its series. A pass of the sweep reports the
+// entry, and finds it once its key is known.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.shared.keys.ReadSince(f.unproven.since, local) {
@@ -370,6 +373,10 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
+	if w.lane.Kind == layout.Timers && w.beforeUs(leader.At(in.At)) {
+		w.end(f)
+		return
+	}
 	w.parse(f, in)
 	w.proceed(f, m)
 }

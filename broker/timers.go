@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"delaybroker/broker/alarm"
@@ -28,7 +30,8 @@ type timers struct {
 
 	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
 
-	sweep alarm.Sweep
+	sweep    alarm.Sweep
+	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
@@ -76,6 +79,9 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 		f.problem = nil // it is ours
 	}
 	t.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
+	if t.stream.Outlives(e, in) {
+		t.sweep.Left(f.At) // a pass seals it anew
+	}
 }
 
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
@@ -170,6 +176,7 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 			w.notes.Log(slog.LevelWarn, "looking for overdue timers; trying again", "err", err)
 		}
 		w.timers.sweep.End(e.end, local)
+		w.logSeals(e.end)
 		return
 	}
 	for _, found := range e.batch.Found {
@@ -187,4 +194,21 @@ func (w *worker) swept(e swept, m moment, local time.Time) {
 		w.proceed(f, m)
 	}
 	w.charge()
+}
+
+// logSeals logs what a pass has found of the keys that entries are sealed with.
+func (w *worker) logSeals(end alarm.Pass) {
+	resealed, err := end.Resealed()
+	if resealed > 0 {
+		w.log.Info("pending series and schedules are sealed anew, with the first secret", "entries", resealed)
+	}
+	if err != nil {
+		w.notes.Log(slog.LevelWarn, "pending series and schedules are still sealed with an earlier secret; trying again",
+			"err", err)
+	}
+	unopened, keys := end.Unopened()
+	if w.timers.unopened = unopened; unopened > 0 {
+		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not known here; "+
+			"name it in DELAY_SECRET, behind the first", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
+	}
 }

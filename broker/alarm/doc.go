@@ -23,7 +23,8 @@
 //
 // In other lanes, what has arrived is purged. What is armed stays in the stream of timers, so its lane keeps a cursor
 // of its own there (KeepCursor), and a Sweep finds what was lost besides the stream: a marker with its level, or a
-// removal.
+// removal. A pass of the sweep also stores anew what is pending under an earlier key, which may be taken away, and
+// counts what is sealed with an unknown key.
 //
 // # Invariants
 //

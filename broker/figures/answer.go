@@ -46,6 +46,7 @@ type LaneAnswer struct {
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
 	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere, a few seconds old
 	Overdue   float64   `json:"overdue_seconds"`     // how long ago the oldest message should have left
+	Unopened  int       `json:"unopened,omitempty"`  // entries of timers that are sealed with a key that is not known
 }
 
 // LaneAnswers are the lanes that the instance owns.
@@ -56,6 +57,7 @@ func (s Status) LaneAnswers() []LaneAnswer {
 			all = append(all, LaneAnswer{
 				Stream: l.Stream, Live: l.Live, InDoubt: l.InDoubt, Read: l.Read, Held: l.Held, Full: l.Full,
 				ResumesAt: l.ResumesAt, Pending: l.Pending, Overdue: l.Overdue.Seconds(),
+				Unopened: l.Unopened,
 			})
 		}
 	}

@@ -47,6 +47,8 @@ type Reading struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading rests until then: nothing unread is due before
 	Pending   uint64    `json:"pending"`             // messages that have not arrived elsewhere: see the worker's report
+	// Unopened is how many entries of timers are sealed with a key that is not known, by the last pass through them.
+	Unopened int `json:"unopened,omitempty"`
 }
 
 // Age is how old and how near what a lane holds is.

@@ -68,6 +68,8 @@ type Facts struct {
 	instances  instances
 	lanes      Lanes
 	clocks     []clock
+	keys       []string     // the ids of the keys, of which the first seals
+	sealedWith []sealedWith // where there is more than one key
 	trial      trial
 }
 
@@ -149,6 +151,7 @@ func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, there listed, lin
 	f.lanes = i.lookAt(ctx, there, f.instances)
 	i.lookCloser(ctx, f.lanes.Lanes)
 	f.clocks = i.lookAtClocks(ctx, f.lanes)
+	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.found)
 	for _, l := range links {
 		if l.Name == "write" {
 			return // who is not to write cannot try it

@@ -36,8 +36,8 @@ type Finding struct {
 // needs says nothing: another check says why they are missing.
 var checks = []func(Facts) []Finding{
 	checkConnection, checkReady, checkSettings, checkRights, checkServer, checkJetStream, checkStreams, checkDrift,
-	checkSeal, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability, checkDeadLetters,
-	checkMemory, checkJournal,
+	checkSeal, checkKeys, checkStorage, checkOwners, checkTargets, checkClocks, checkPauses, checkDurability,
+	checkDeadLetters, checkMemory, checkJournal,
 }
 
 // CheckNames are what findings are filed under.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
 )
 
@@ -123,8 +124,8 @@ type SharedConfig struct {
 	// Connected reports whether the connection is up, and must not wait: the loop of every lane asks. Nil asks Conn, which
 	// answers under a lock that a publish holds while the network accepts no data.
 	Connected func() bool
-	// Seal proves that we wrote a message. Nil seals nothing, and believes everything.
-	Seal Sealer
+	// Keys prove that we wrote a message. Nil seals nothing, and believes everything.
+	Keys *message.Keys
 	// Fail is called once when this instance must stop, with an ErrNamesake. It may be nil.
 	Fail func(error)
 	Log  *slog.Logger
@@ -157,7 +158,7 @@ func NewShared(cfg SharedConfig) *Shared {
 	now := time.Now()
 	s := &Shared{
 		store: store{
-			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, seal: cfg.Seal, Subjects: cfg.Subjects,
+			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, keys: cfg.Keys, Subjects: cfg.Subjects,
 		},
 		cfg: cfg, log: cfg.Log, todo: make(chan struct{}, 1),
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
