@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 const (
@@ -116,7 +118,11 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 	}
 	ctx, cancel := context.WithTimeout(ctx, scanPatience)
 	defer cancel()
-	c, err := s.JetStream.CreateConsumer(ctx, s.Stream, config)
+	var c jetstream.Consumer
+	err := jsapi.Retry(ctx, func() (err error) {
+		c, err = s.JetStream.CreateConsumer(ctx, s.Stream, config)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create a consumer: %w", err)
 	}

@@ -72,7 +72,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var found Stored
-	api := jsapi.Client{Conn: s.Conn, API: s.API}
+	api := jsapi.Client{Conn: s.Conn, API: s.API, Retries: true}
 	for range mostRecords {
 		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
