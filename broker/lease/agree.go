@@ -269,13 +269,17 @@ func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.stable) < stableAfter {
 		return
 	}
-	share := shares(s.view.table, s.cfg.MaxOwners)
+	share, moved := shares(s.view.table, s.cfg.MaxOwners), 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		if to := share[lane]; to != s.self.id && s.view.roster.livesNow(to, now) && !l.ended && !l.assumed {
-			s.log.Info("handing a lane over", "stream", lane, "to", to)
+			s.log.Debug("handing a lane over", "stream", lane, "to", to)
 			l.end()
+			moved++
 		}
+	}
+	if moved > 0 {
+		s.log.Info("handing lanes over to other instances", "lanes", moved, "keeping", len(s.local.leases)-moved)
 	}
 }
