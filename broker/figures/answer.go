@@ -16,6 +16,7 @@ type Answer struct {
 	Draining bool         `json:"draining,omitempty"`
 	Journal  bool         `json:"journal,omitempty"` // it keeps one
 	Alone    bool         `json:"alone,omitempty"`   // it shares the work with no other instance, by its settings
+	Users    []string     `json:"users,omitempty"`   // of its connections; none if one of them is not known
 	Lanes    []LaneAnswer `json:"lanes"`             // the lanes that the instance owns
 	Totals   *Totals      `json:"totals,omitempty"`  // what it has done since it started; nil of an older broker
 	// History is what it did lately, where that was asked for and is kept.

@@ -8,6 +8,9 @@ import (
 // lateWarn is how long a message may be overdue without a warning.
 const lateWarn = 10 * time.Second
 
+// mostUnknown is how many lanes are named that cannot be judged.
+const mostUnknown = 3
+
 // checkOwners looks for lanes that nobody reads, and for those that are read too slowly.
 func checkOwners(f Facts) []Finding {
 	const name = "lanes"
@@ -67,7 +70,11 @@ func checkOwners(f Facts) []Finding {
 		if f.instances.refused != nil {
 			why = fmt.Sprintf("this user may not ask: %v", f.instances.refused)
 		}
-		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", few(unknown), why)
+		which := few(unknown)
+		if len(unknown) > mostUnknown {
+			which = fmt.Sprintf("%d of them", len(unknown))
+		}
+		detail += fmt.Sprintf("; whether somebody reads %s is not known, as %s", which, why)
 	}
 	return verdict(name, Fine, "", "%s", detail)
 }

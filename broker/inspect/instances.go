@@ -93,6 +93,19 @@ func (n instances) names(say func(figures.Answer) bool) []string {
 	return slices.Compact(all)
 }
 
+// users are those of all instances that answered, each once. They are nil if one instance does not know its own.
+func (n instances) users() []string {
+	var all []string
+	for _, a := range n.answers {
+		if len(a.Users) == 0 {
+			return nil
+		}
+		all = append(all, a.Users...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // stopped are the streams whose owner says that it does not read.
 func (n instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
@@ -161,7 +174,10 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (in
 	var n instances
 	err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
-	}, func(_ *nats.Msg, a figures.Answer) (more bool) {
+	}, func(m *nats.Msg, a figures.Answer) (more bool) {
+		if !i.proven(m) {
+			a.Users = nil
+		}
 		n.answers = append(n.answers, a)
 		return all || len(n.lacks(streams)) > 0
 	})
