@@ -226,6 +226,7 @@ func (l *fickleLease) From() lease.Cursor     { return l.from }
 func (l *fickleLease) Held() bool             { return l.of.held.Load() }
 func (l *fickleLease) Beats() <-chan struct{} { return l.beats }
 func (l *fickleLease) Done() <-chan struct{}  { return l.done }
+func (l *fickleLease) Decline()               {}
 func (l *fickleLease) Release(_ context.Context, at lease.Cursor) error {
 	l.left <- at
 	return nil

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -17,7 +18,7 @@ func checkOwners(f Facts) []Finding {
 	if f.all == nil || len(f.found) == 0 {
 		return nil
 	}
-	var unread, stopped, unknown, late []string
+	var unread, stopped, unknown, late, newer []string
 	lanes := 0
 	for _, l := range f.lanes.Lanes {
 		if l.State == Newer { // see checkState
@@ -38,6 +39,9 @@ func checkOwners(f Facts) []Finding {
 		case OwnerUnknown:
 			unknown = append(unknown, l.Stream)
 		}
+		if l.State == TooNew {
+			newer = append(newer, fmt.Sprintf("%s of %s", l.Stream, cmp.Or(l.Instance, "nobody")))
+		}
 		if l.Overdue >= lateWarn.Seconds() {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, Seconds(l.Overdue)))
 		}
@@ -55,6 +59,10 @@ func checkOwners(f Facts) []Finding {
 		all = append(all, following(verdict(name, Critical,
 			"look at the log of that instance; a restart does not help",
 			"their instance cannot read them at the moment: %s", few(stopped)), "JetStream", "streams", "storage", "rights")...)
+	}
+	if len(newer) > 0 {
+		all = append(all, verdict(name, Critical, "run a broker of the version that wrote the messages: finish the upgrade",
+			"their owner cannot read what a newer broker wrote: %s", few(newer))...)
 	}
 	if len(late) > 0 {
 		all = append(all, following(verdict(name, Warn,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -91,6 +92,31 @@ func (n instances) names(say func(figures.Answer) bool) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// formatOf is the newest format that an instance reads, or zero if it does not say.
+func (n instances) formatOf(instance string) int {
+	for _, a := range n.answers {
+		if a.Instance == instance {
+			return a.Format
+		}
+	}
+	return 0
+}
+
+// versions name the instances that say what they are, each once, and report whether their formats differ.
+func (n instances) versions() (names []string, mixed bool) {
+	formats := make(map[int]bool)
+	for _, a := range n.answers {
+		name := fmt.Sprintf("%s an older version", Printable(a.Instance, mostDetail))
+		if a.Format > 0 {
+			name = fmt.Sprintf("%s %s (format %d)", Printable(a.Instance, mostDetail), Printable(a.Version, mostDetail), a.Format)
+		}
+		names = append(names, name)
+		formats[a.Format] = true
+	}
+	slices.Sort(names)
+	return slices.Compact(names), len(formats) > 1
 }
 
 // users are those of all instances that answered, each once. They are nil if one instance does not know its own.
