@@ -26,7 +26,8 @@ func (w *worker) report(local time.Time) {
 	now, _ := w.clock.Now(local)
 	report := figures.Report{
 		Memory:  figures.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
-		Waiting: f.waiting(), Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
+		Waiting: f.waiting(), Newer: len(f.newer),
+		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
 		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
 	}
 	if w.lane.Kind == layout.Timers { // what has been read stays; one message is the cursor

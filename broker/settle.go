@@ -37,6 +37,10 @@ type deliverer interface {
 // proceed decides the next step of a message, and takes it.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
+	if f.newer() {
+		w.flights.newer[f] = struct{}{}
+		w.lease.Decline()
+	}
 	w.date(f, s)
 	w.apply(f, s, m)
 }

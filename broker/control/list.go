@@ -87,10 +87,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.sample(ctx, t.Policy.Names.TimersStream())
-	if err == nil && !s.Quorate {
-		err = ErrLeader
-	}
+	s, err := t.led(ctx, t.Policy.Names.TimersStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Listing{}, noStream()
 	}

@@ -15,6 +15,7 @@ const OffsetFor = 10 * time.Minute
 type Report struct {
 	Memory
 	Waiting int
+	Newer   int // messages of a newer format
 
 	Pending, Read, Bytes uint64
 	MaxBytes             int64
@@ -35,8 +36,8 @@ type Gauge struct {
 	base time.Time // local; does not change
 
 	memory struct {
-		messages, bytes, span, waiting atomic.Int64
-		full                           atomic.Bool
+		messages, bytes, span, waiting, newer atomic.Int64
+		full                                  atomic.Bool
 	}
 	stream struct {
 		pending, read, bytes atomic.Uint64
@@ -60,6 +61,7 @@ func (g *Gauge) Set(r Report) {
 	g.memory.bytes.Store(int64(r.HeldBytes))
 	g.memory.span.Store(int64(r.Span))
 	g.memory.waiting.Store(int64(r.Waiting))
+	g.memory.newer.Store(int64(r.Newer))
 	g.memory.full.Store(r.Full)
 	g.stream.pending.Store(r.Pending)
 	g.stream.read.Store(r.Read)
@@ -92,7 +94,7 @@ func storeTime(in *atomic.Int64, t leader.Time) {
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	l.Held, l.HeldBytes, l.Span = int(g.memory.messages.Load()), int(g.memory.bytes.Load()), int(g.memory.span.Load())
 	l.Waiting, l.Full = int(g.memory.waiting.Load()), g.memory.full.Load()
-	l.Unopened = int(g.stream.unopened.Load())
+	l.Unopened, l.Newer = int(g.stream.unopened.Load()), int(g.memory.newer.Load())
 	l.Pending, l.Read = g.stream.pending.Load(), g.stream.read.Load()
 	l.Bytes, l.MaxBytes = g.stream.bytes.Load(), g.stream.maxBytes.Load()
 	if resumes := g.resumes.Load(); resumes != 0 {

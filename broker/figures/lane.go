@@ -55,8 +55,9 @@ type Reading struct {
 type Age struct {
 	Overdue   time.Duration `json:"overdue"` // how long ago the oldest message should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
-	Waiting   int           `json:"waiting"`    // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"` // how long an arrived message has waited for its commit
+	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
+	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
+	CommitAge time.Duration `json:"commit_age"`      // how long an arrived message has waited for its commit
 }
 
 // Room is that of a lane's stream.

@@ -143,6 +143,7 @@ func (i *Inspector) listSettled(ctx context.Context) (there listed, err error) {
 
 // gatherLanes asks about the streams that were found.
 func (i *Inspector) gatherLanes(ctx context.Context, f *Facts, there listed, links []Link) {
+	_ = i.streams.Learn(there.found) // without a secret, any answer counts as an instance's
 	f.instances.refused = i.question(ctx, twice+Patience, func(ctx context.Context) (err error) {
 		n, err := i.askInstances(ctx, lanesOf(f.found), takeover, true)
 		f.instances.answers, f.instances.latest = n.answers, n.latest

@@ -133,6 +133,9 @@ func checkRights(f Facts) []Finding {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
 	grants := f.grants(names, links...)
+	if users := f.instances.users(); f.isAnother(users) {
+		return f.rightsOfAnother(users)
+	}
 	refused, unasked := f.sortRefusals(names, grants)
 	var silent []string
 	if f.user != nil {
@@ -149,8 +152,7 @@ func checkRights(f Facts) []Finding {
 	case len(refused) > 0:
 		findings = verdict(name, Critical, "grant the broker's user these subjects", "refused: %s", few(refused))
 	case len(unasked) > 0:
-		findings = verdict(name, Warn, "grant them to the user that runs doctor, to know more",
-			"doctor may not ask: %s; the broker can do without", few(unasked))
+		findings = verdict(name, Warn, askMore, "doctor may not ask: %s; the broker can do without", few(patterns(unasked)))
 	case f.user == nil:
 		findings = verdict(name, Fine, "", "nothing was refused that doctor asks; the server does not say more")
 	default:
@@ -170,6 +172,47 @@ func checkRights(f Facts) []Finding {
 		findings = append(findings, f.rightsOf(names, l)...)
 	}
 	return findings
+}
+
+// askMore is what to do where doctor may not ask all its questions.
+const askMore = "grant them to the user that runs doctor, to know more"
+
+// isAnother reports whether the user that asks is certainly none of the running brokers'.
+func (f Facts) isAnother(users []string) bool {
+	return f.user != nil && f.user.User != "" && len(users) > 0 && !slices.Contains(users, f.user.User)
+}
+
+// rightsOfAnother judges a user that is not the broker's: what it lacks of the broker's rights it should not have.
+func (f Facts) rightsOfAnother(users []string) []Finding {
+	const name = "rights"
+	findings := verdict(name, Fine, "", "not judged: %s is another user than the running brokers' (%s)",
+		Printable(f.user.User, mostDetail), Printable(few(users), mostDetail))
+	var unasked []string
+	for _, r := range f.refused {
+		unasked = append(unasked, strings.TrimPrefix(r, "Publish to "))
+	}
+	if len(unasked) > 0 {
+		findings = append(findings, verdict(name, Warn, askMore, "doctor may not ask: %s", few(patterns(unasked)))...)
+	}
+	return findings
+}
+
+// patterns shortens a list of subjects: where several differ in their last token only, * stands for it.
+func patterns(subjects []string) []string {
+	count := make(map[string]int)
+	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
+	for _, s := range subjects {
+		count[parent(s)]++
+	}
+	var all []string
+	for _, s := range subjects {
+		if p := parent(s); p != "" && count[p] > 1 {
+			s = p + "*"
+		}
+		all = append(all, s)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // sortRefusals separates what the broker needs from what only doctor asks.

@@ -18,6 +18,9 @@ import (
 type Client struct {
 	Conn *nats.Conn
 	API  string // "$JS.API" unless a domain or an import says otherwise
+
+	// Retries says that questions are asked as by [Retry], for callers that do not ask again themselves.
+	Retries bool
 }
 
 // Message is a stored message.
@@ -115,6 +118,13 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	if err != nil {
 		return fmt.Errorf("bug: encode %s: %w", subject, err)
 	}
+	if !l.Retries {
+		return l.ask(ctx, subject, body, answer)
+	}
+	return Retry(ctx, func() error { return l.ask(ctx, subject, body, answer) })
+}
+
+func (l Client) ask(ctx context.Context, subject string, body []byte, answer any) error {
 	m, err := l.Conn.RequestWithContext(ctx, l.API+"."+subject, body)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", subject, err)

@@ -15,5 +15,6 @@
 //   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
 //   - There is one reader of what the server has refused: Refused, Forbidden, and Watched, which ends the waiting.
 //   - A list of streams is complete, and names the streams that no leader describes.
-//   - The package decides nothing and repeats nothing. The caller knows the meaning of a failure.
+//   - The package decides nothing, and repeats only what Retry is asked to repeat. The caller knows the meaning of a
+//     failure.
 package jsapi

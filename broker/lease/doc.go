@@ -45,6 +45,8 @@
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own part: it claims free lanes of its share, and gives up lanes
 //     of other shares. So no instance is a leader, and an instance that is wrong for a while does no harm.
+//   - An instance that reads a message of a newer format than its own declines the lane. While an instance of a newer
+//     format would work the lane, the one that declined it has no share in it.
 //   - After an instance has joined, no lane moves until the same instances have been there for 5 s. An instance that
 //     stops drains each lane, frees it with the cursor in the table, and calls. The next owner starts there at once.
 //   - An instance is dead when an observer has read its counter, and a round that begins 5 s later, by the observer's
@@ -120,6 +122,7 @@
 //	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
 //	  one cut off          stops before it is replaced; shares when back  TestCutOff
 //	  suspended            not held when it wakes; reads the table first  TestGrace
+//	  cannot read a lane   a newer instance owns it while one lives       test/TestLaneGoesToNewerInstance
 //	  server away          no delivery, no takeover; same leases after    TestServerAway
 //	  same name            the younger stops                              TestNamesakeStops,
 //	                                                                      TestNamesakesThatMissedEachOther

@@ -63,6 +63,7 @@ type local struct {
 	leaving  bool                // this instance stops, and wants no lane
 	owners   map[string]string   // a copy of the table's, for Owner
 	calls    map[string]lastCall // of other instances, not older than forgetAfter
+	declined map[string]bool     // lanes in which this instance met a message of a newer format
 }
 
 // view is what this instance knows of the table and of the others.
@@ -113,6 +114,8 @@ type SharedConfig struct {
 	Create func(context.Context) error
 	// MaxOwners is how many instances own lanes; others stand by.
 	MaxOwners int
+	// Format is the newest format of messages that this instance reads.
+	Format int
 	// Name is the operator's name for this instance: the same after a restart, and of no other instance. It may be empty.
 	// Then the instance is called by Host.
 	Name, Host string
@@ -164,6 +167,7 @@ func NewShared(cfg SharedConfig) *Shared {
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
 		local: local{
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
+			declined: make(map[string]bool),
 		},
 		view: view{roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone()},
 	}

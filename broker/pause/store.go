@@ -97,6 +97,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 	defer cancel()
 	var found Stored
 	api := s.api()
+	api.Retries = true
 	for range mostRecords {
 		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
