@@ -12,7 +12,6 @@ import (
 	"delaybroker/broker/alarm"
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/layout"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
@@ -377,7 +376,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	in := f.unproven.incoming
 	in.KeysRead = true
 	w.flights.proven(f)
-	if w.lane.Kind == layout.Timers && w.beforeUs(leader.At(in.At)) {
+	if w.isEntry() && w.beforeUs(leader.At(in.At)) {
 		w.end(f)
 		return
 	}

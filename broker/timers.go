@@ -84,6 +84,9 @@ func (w *worker) parseEntry(f *flight, in message.Incoming) {
 	}
 }
 
+// isEntry reports whether the messages of the lane are entries of timers.
+func (w *worker) isEntry() bool { return w.lane.Kind == layout.Timers }
+
 // beforeUs reports whether an entry was stored before the lane was ours. Nothing of ours fires while the leader's clock
 // is not known.
 func (w *worker) beforeUs(stored leader.Time) bool {
@@ -133,7 +136,7 @@ func (t *timers) storeCursor(ctx context.Context, todo commit) error {
 
 // sweepSoon begins a pass through the timers' stream if one is due, and returns how long until the next.
 func (w *worker) sweepSoon(m moment, local time.Time) time.Duration {
-	if w.lane.Kind != layout.Timers || !w.clock.Known() || !w.reading.live() {
+	if !w.isEntry() || !w.clock.Known() || !w.reading.live() {
 		return forever
 	}
 	s := &w.timers.sweep
