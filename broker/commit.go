@@ -62,13 +62,15 @@ func (w *worker) drain() error {
 	again := time.NewTicker(settleEvery)
 	defer again.Stop()
 	late := false
-	for (w.flights.underway > 0 || w.commits.running || len(w.timers.settling) > 0) && !late {
+	w.removeOn(time.Now())
+	for (w.flights.underway > 0 || w.commits.running || len(w.timers.settling)+len(w.timers.unremoved) > 0) && !late {
 		select {
 		case <-again.C:
 			w.settle()
 		case <-w.lease.Beats():
 		case <-w.mail.Bell():
 			w.takeMail(time.Now())
+			w.removeOn(time.Now())
 			w.report(time.Now())
 		case <-answers.C:
 			late = true

@@ -74,7 +74,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case halt:
 		w.flights.halted = append(w.flights.halted, f)
 	case examine:
-		w.examine(f)
+		w.examine(f, m)
 	case claim:
 		w.claim(f, m)
 	case claimed:

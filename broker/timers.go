@@ -19,12 +19,13 @@ type timers struct {
 	stream *alarm.Stream
 	latest map[string]*flight // by subject: the sets that the timers' lane has read; nil in other lanes
 	mine   map[*flight]uint64 // generations that this lane fires
-	loaded int                // bytes of bodies that were read when they were due
+	loaded int                // bytes of bodies that were read for their markers
 
 	began time.Time // local; since when the lane is ours
 
-	looking, removing   int // questions to JetStream underway
-	unlooked, unremoved []*flight
+	copying, looking, removing int       // questions to JetStream underway, and what is told of timers that are settled
+	uncopied, unlooked         []*flight // to be read, in order: of any replica, and of the leader
+	unremoved                  []unremoved
 
 	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
 
@@ -105,10 +106,7 @@ func (w *worker) endTimer(f *flight) {
 	if t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)
 	}
-	if f.timer.Loaded {
-		t.loaded -= f.timer.Size
-		w.lookOn()
-	}
+	w.unload(f)
 	f.timer.End()
 }
 

@@ -210,6 +210,8 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
+	w.copyOn(m)
+	w.removeOn(local)
 	w.report(local)
 	return wait
 }

@@ -2,6 +2,7 @@ package alarm
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,6 +23,7 @@ type Config struct {
 	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
 
 	API    jsapi.Client
+	Copies jsapi.Client // reads from any replica, on a connection of its own; without one, all is read from the leader
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
@@ -33,7 +35,10 @@ type Config struct {
 // Stream is the stream of named timers, as all workers of an instance use it. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims timer.Claims // in this process
+	claims  timer.Claims  // in this process
+	settled timer.Settled // likewise
+
+	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
 }
 
 // NewStream asks nothing.
@@ -61,14 +66,15 @@ func (s *Stream) OfMarker(r message.Request) *Alarm {
 	}
 	return &Alarm{
 		Subject:    s.Policy.Names.TimerOf(r),
-		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt, unread: r.Series > 0,
+		Generation: id.Sequence, At: id.At, Size: r.Timer.Size, Stage: Doubt,
+		fresh: true, unread: r.Series > 0, cleared: true,
 	}
 }
 
 // OfEntry is the alarm of an entry that was read.
 func (s *Stream) OfEntry(e message.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
-		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First,
+		Subject: in.Subject, Generation: in.Sequence, At: in.At, Size: len(in.Data), First: e.First, cleared: e.First,
 		Removal: Removal{Alone: !s.Policy.CanName(in.Subject)},
 	}
 	a.Succeeds(e)
@@ -142,7 +148,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	case more:
 		a.ends, next.By = passes, ""
 	default:
-		a.missed(true)
+		a.missed(0)
 		return nil
 	}
 	return s.sealed(a.Subject, r.RoundHeader(a.Generation, next), body)
