@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 )
@@ -34,14 +36,19 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	found, err := s.Copies.LastOfEach(ctx, s.Name(), subjects, CopiesBytes+len(subjects)*headerRoom)
-	if err != nil && s.Copies.Conn.IsConnected() {
-		s.leaderOnly.Store(time.Now().Add(copiesRetry).UnixNano())
-	}
+	s.noteCopies(err)
 	copies := make(map[string]message.Incoming, len(found))
 	for _, in := range found {
 		copies[in.Subject] = in
 	}
 	return copies, err
+}
+
+// noteCopies notes whether replicas answer.
+func (s *Stream) noteCopies(err error) {
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && s.Copies.Conn.IsConnected() {
+		s.leaderOnly.Store(time.Now().Add(copiesRetry).UnixNano())
+	}
 }
 
 // asksReplicas reports whether replicas are asked at a local time.

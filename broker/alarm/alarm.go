@@ -55,6 +55,7 @@ type Removal struct {
 	Keep  bool            // and it stays itself
 	What  message.Outcome // to be told in an entry behind it; empty for nothing
 	Alone bool            // the entries before it are not removed with it
+	Armed bool            // its marker is stored; mostly nothing is left before its entry
 	Fired uint64          // its firing, where nothing stands between the generation and that; zero where that is not known
 }
 
@@ -176,7 +177,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // its marker is stored
-		a.Entry, a.Keep, a.Stage = a.Generation, true, Settled
+		a.Entry, a.Keep, a.Armed, a.Stage = a.Generation, true, true, Settled
 		return true
 	}
 	if a.Entry == 0 || a.Stage == Settled {

@@ -3,6 +3,7 @@ package alarm
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -28,6 +29,8 @@ func (s *Stream) RemoveEntries(
 	switch {
 	case what.Alone:
 		return true, s.removeEntry(ctx, what.Entry)
+	case what.Armed && s.isFirst(ctx, subject, generation):
+		return true, nil
 	case what.Fired != 0:
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
@@ -37,6 +40,20 @@ func (s *Stream) RemoveEntries(
 		}
 	}
 	return s.removeAll(ctx, subject, generation, what)
+}
+
+// isFirst reports whether a replica says that nothing is left before a generation. Entries before it only go, so one
+// that lags may still have some, and never lacks one; and if it lacks the generation, that proves nothing. An entry that
+// a killed server has back is removed with what comes after it.
+func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
+	if !s.asksReplicas(time.Now()) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
+	defer cancel()
+	first, err := s.Copies.FirstOf(ctx, s.Name(), subject)
+	s.noteCopies(err)
+	return err == nil && first.Sequence == generation
 }
 
 // removeAll reads the entries of a subject from the first one on, and removes them.
