@@ -366,13 +366,18 @@ func repeatLater(m moment, f *flight, err error) step {
 // one of them is repeated every millisecond: a full server should not have more to do than one with room. The wait ends
 // when the message is due: the target may take a message that no level takes.
 func wait(m moment, f *flight) step {
-	wait := 50 * time.Millisecond << min(f.tries, 6)
-	if f.tries > 6 {
-		wait = max(wait, time.Duration(m.inFlight)*time.Millisecond)
-	}
-	at := m.now.Add(wait)
+	at := m.now.Add(backOffTime(f.tries, m.inFlight))
 	if due := f.when(); due.After(m.now) && due.Before(at) {
 		at = due
 	}
 	return step{kind: backOff, at: at}
+}
+
+// backOffTime is how long to wait after so many tries, in a lane with so many messages.
+func backOffTime(tries, inFlight int) time.Duration {
+	wait := 50 * time.Millisecond << min(tries, 6)
+	if tries > 6 {
+		wait = max(wait, time.Duration(inFlight)*time.Millisecond)
+	}
+	return wait
 }

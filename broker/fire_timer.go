@@ -30,15 +30,6 @@ type (
 		alone   bool // and nothing is left of what came before
 		err     error
 	}
-	told struct { // the entry is stored which tells what became of a timer, or could not be
-		*flight
-		storeAnswer
-	}
-	removed struct { // entries have been removed, or could not be
-		*flight
-		alone bool // nothing stays before the last of them
-		err   error
-	}
 )
 
 // timerStep is the step of a timer as a worker takes it. It is hold, back off and so on as for any message.
@@ -83,7 +74,7 @@ func (w *worker) claim(f *flight, m moment) {
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
 		if !w.timers.stream.Tells(f.timer) {
-			w.leftOut(f) // otherwise once that is stored
+			w.leftOut(f.timer) // otherwise once that is stored
 		}
 		w.remove(f)
 		return
@@ -94,8 +85,8 @@ func (w *worker) claim(f *flight, m moment) {
 // take claims the firing of a timer within this process. A timer that another message is about to fire is looked at
 // again later.
 func (w *worker) take(f *flight, m moment) (ours bool) {
-	if t := w.timers; t.stream.Take(f.timer, f) {
-		t.mine[f] = f.timer.Generation
+	if t := w.timers; t.stream.Take(f.timer) {
+		t.mine[f.timer] = struct{}{}
 		return true
 	}
 	f.timer.Stage = alarm.Doubt
@@ -109,16 +100,16 @@ func (e claimAnswered) takeIn(w *worker, m moment) {
 		w.won(f, f.request)
 	}
 	if f.timer.Stage >= alarm.Fired {
-		w.leftOut(f)
+		w.leftOut(f.timer)
 	}
 	s := w.timers.stream.AfterClaim(f.timer, len(f.Data), answer)
 	w.apply(f, timerStep(m, f, s), m)
 }
 
 // leftOut counts the occurrences of a series that were missed, once that is stored.
-func (w *worker) leftOut(f *flight) {
-	w.shared.tally.Missed.Add(uint64(f.timer.Left))
-	f.timer.Left = 0
+func (w *worker) leftOut(a *alarm.Alarm) {
+	w.shared.tally.Missed.Add(uint64(a.Left))
+	a.Left = 0
 }
 
 // won goes on with a timer whose firing is stored. From then on it is a message as any other.
@@ -197,4 +188,3 @@ func (e examined) takeIn(w *worker, m moment) {
 	}
 	w.apply(f, timerStep(m, f, s), m)
 }
-

@@ -122,11 +122,11 @@ func destination(sent *publish) alarm.Destination {
 
 // end lets a message go.
 func (w *worker) end(f *flight) {
-	w.flights.end(f)
-	w.reading.cursor.Done(f.mark)
 	if f.timer != nil {
 		w.endTimer(f)
 	}
+	w.flights.end(f)
+	w.reading.cursor.Done(f.mark)
 	w.charge()
 }
 

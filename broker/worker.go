@@ -211,7 +211,12 @@ func (w *worker) pass(local time.Time) time.Duration {
 		wait = min(wait, resume.Sub(m.now))
 	}
 	w.copyOn(m)
-	w.removeOn(local)
+	if able {
+		w.settleOn(m, local)
+		if next, ok := w.timers.nextRepeat(); ok {
+			wait = min(wait, next.Sub(m.now))
+		}
+	}
 	w.report(local)
 	return wait
 }

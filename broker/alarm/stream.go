@@ -23,7 +23,7 @@ type Config struct {
 	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
 
 	API    jsapi.Client
-	Copies jsapi.Client // reads from any replica, on a connection of its own; without one, all is read from the leader
+	Copies jsapi.Client                                                  // reads from any replica, on a connection of its own; without one, all is read from the leader
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
@@ -52,11 +52,11 @@ func (s *Stream) Entries() control.Entries {
 	return control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process for somebody, and reports whether it is his.
-func (s *Stream) Take(a *Alarm, who any) bool { return s.claims.Take(a.Generation, who) }
+// Take claims the firing of a timer within this process, and reports whether it is this alarm's.
+func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 
-// Release gives a firing up.
-func (s *Stream) Release(generation uint64, who any) { s.claims.Release(generation, who) }
+// Release gives the firing up.
+func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
 
 // OfMarker is the alarm of a message that stands for a timer in another lane. Its seal vouches for its id.
 func (s *Stream) OfMarker(r message.Request) *Alarm {
