@@ -72,7 +72,8 @@ type copied struct {
 	err     error
 }
 
-// copyOn reads copies of what there is room for, in order. What is not due yet and finds no room is read when it is due.
+// copyOn reads copies of what there is room for, in order. What is not due yet and finds no room is read when it is
+// due.
 func (w *worker) copyOn(m moment) {
 	t := w.timers
 	for len(t.uncopied) > 0 && t.copying < copiers && !w.stopped.Load() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/test/natstest"
@@ -101,6 +102,54 @@ func TestOperationsOfRounds(t *testing.T) {
 		if got := o.String(); got != want {
 			t.Errorf("there were %s; want %s", got, want)
 		}
+	})
+}
+
+// TestTimersWithoutReplicas: where the stream allows no direct gets, timers and rounds are read from the leader, and
+// come when they are due.
+func TestTimersWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, oneHop(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		c.reconfigure("DELAY_TIMERS", func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
+		start := time.Now()
+		c.publish("delaytimer.series.orders.x", "again", "Delay-Every", "1m")
+		c.publish("delaytimer.k.orders.x", "once", "Delay-For", "90s")
+		for i, due := range []time.Duration{time.Minute, 90 * time.Second, 2 * time.Minute, 3 * time.Minute} {
+			checkExactly(t, in, start.Add(due), i)
+		}
+	})
+}
+
+// TestTimerChangedAfterItWasRead: timers are cancelled, moved and replaced when their bodies have been read and they
+// are not due yet.
+func TestTimerChangedAfterItWasRead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		startBroker(t, s, oneHop(t))
+		c := newClient(t, s)
+		in := c.subscribe("orders.>")
+		cancelled := c.publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "1m").Sequence
+		moved := c.publish("delaytimer.moved.orders.x", "old", "Delay-For", "1m").Sequence
+		c.publish("delaytimer.replaced.orders.x", "older", "Delay-For", "1m")
+		time.Sleep(time.Minute - 10*time.Millisecond)
+		if c.expect(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
+			t.Error("it cannot be cancelled")
+		}
+		again := time.Now()
+		if c.expect(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
+			t.Error("it cannot be moved")
+		}
+		c.publish("delaytimer.replaced.orders.x", "newer", "Delay-For", "10m")
+		checkExactly(t, in, again.Add(5*time.Minute), 0)
+		checkExactly(t, in, again.Add(10*time.Minute), 1)
+		time.Sleep(5 * time.Minute)
+		if got := bodies(in.all()); got != "new newer" {
+			t.Errorf("there came %q, want what was set last", got)
+		}
+		c.checkNoTimers()
 	})
 }
 

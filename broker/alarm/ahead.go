@@ -27,8 +27,8 @@ const (
 // ErrNoCopies is returned where replicas are not asked, because they have not answered lately.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
-// ReadCopies reads the last entries of some subjects, as a replica has them. Entries that a replica lacks, or that do not
-// fit into one answer, are missing. Where it fails, some may have been read: they are good.
+// ReadCopies reads the last entries of some subjects, as a replica has them. Entries that a replica lacks, or that do
+// not fit into one answer, are missing. Where it fails, some may have been read: they are good.
 func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
 	if !s.asksReplicas(time.Now()) {
 		return nil, ErrNoCopies

@@ -39,7 +39,7 @@ const (
 	Hold                // until then
 	BackOff             // for a while that grows
 	Repeat              // what was not answered, as soon as there is a connection
-	Examine             // read its own entry from any replica if it is Fresh, or the last one of its subject from the leader
+	Examine             // read its own entry from a replica, if it is Fresh, or the last of its subject from the leader
 	Claim               // store that it fires
 	Precede             // ask whether the rounds before are settled
 	Anew                // decide by its own entry, which has been read

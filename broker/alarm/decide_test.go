@@ -17,7 +17,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 func (s Step) String() string {
 	name := map[Kind]string{
 		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Anew: "anew",
-		Deliver: "deliver", Remove: "remove", LetGo: "let go",
+		Precede: "precede", Deliver: "deliver", Remove: "remove", LetGo: "let go",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:

@@ -50,7 +50,7 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, js: s.JetStream(nc),
 	}
 	if _, err := e.js.CreateStream(t.Context(),
-		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}}); err != nil {
+		jetstream.StreamConfig{Name: e.Name(), Subjects: []string{"delaytimer.>"}, AllowDirect: true}); err != nil {
 		t.Fatal(err)
 	}
 	return e

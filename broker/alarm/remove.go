@@ -18,9 +18,9 @@ import (
 // the set of the next: it must not be the last one again, so what was put over it stays as long (errUnsettled).
 //
 // Where the entries are known, they are not read before: see Removal.Fired. Nothing is left between the generation and
-// its firing, and nothing before that the timer has to do with. A server that was killed may have an entry back that was
-// removed before: so the last entry of a subject is removed only as the first one that the leader has. Where an entry
-// stays behind the firing, it hides what is back, and goes after that itself.
+// its firing, and nothing before that the timer has to do with. A server that was killed may have an entry back that
+// was removed before: so the last entry of a subject is removed only as the first one that the leader has. Where an
+// entry stays behind the firing, it hides what is back, and goes after that itself.
 //
 // Alone reports whether nothing stays on the subject before the last entry.
 func (s *Stream) RemoveEntries(
@@ -43,8 +43,8 @@ func (s *Stream) RemoveEntries(
 }
 
 // isFirst reports whether a replica says that nothing is left before a generation. Entries before it only go, so one
-// that lags may still have some, and never lacks one; and if it lacks the generation, that proves nothing. An entry that
-// a killed server has back is removed with what comes after it.
+// that lags may still have some, and never lacks one; and if it lacks the generation, that proves nothing. An entry
+// that a killed server has back is removed with what comes after it.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
 	if !s.asksReplicas(time.Now()) {
 		return false

@@ -22,8 +22,9 @@ type Config struct {
 	History  time.Duration // how long the last entry of a timer tells what became of it; zero for not at all
 	Reserve  int           // the bytes that the stream's max_msg_size leaves for our headers
 
-	API    jsapi.Client
-	Copies jsapi.Client                                                  // reads from any replica, on a connection of its own; without one, all is read from the leader
+	API jsapi.Client
+	// Copies reads from any replica, on a connection of its own. Without a connection, all is read from the leader.
+	Copies jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)

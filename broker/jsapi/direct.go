@@ -58,8 +58,8 @@ func (l Client) FirstOf(ctx context.Context, stream, subject string) (first mess
 
 // direct makes a request, and hands over the messages of the answer until take returns false or the server says that
 // these are all. The inbox is one that nobody can know: a consumer, or a direct get of somebody else, could have its
-// messages delivered there. The channel takes messages as they are: for NextMsg of nats.go, an empty stored message with
-// a header "Status: 503" is an error.
+// messages delivered there. The channel takes messages as they are: for NextMsg of nats.go, an empty stored message
+// with a header "Status: 503" is an error.
 func (l Client) direct(
 	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
 ) error {
