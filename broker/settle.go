@@ -78,7 +78,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	case halt:
 		w.flights.halted = append(w.flights.halted, f)
 	case examine:
-		w.examine(f)
+		w.examine(f, m)
 	case claim:
 		w.claim(f, m)
 	case claimed:
@@ -126,14 +126,14 @@ func destination(sent *publish) alarm.Destination {
 
 // end lets a message go.
 func (w *worker) end(f *flight) {
+	if f.timer != nil {
+		w.endTimer(f)
+	}
 	w.flights.end(f)
 	if f.sent != nil && f.sent.kind == hop && f.request.Paced != "" { // a copy would take another turn
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)
-	}
-	if f.timer != nil {
-		w.endTimer(f)
 	}
 	w.charge()
 }

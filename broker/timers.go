@@ -19,24 +19,23 @@ import (
 // timers are the named timers that a lane has in memory. It belongs to the lane's loop. See package alarm.
 type timers struct {
 	stream *alarm.Stream
-	latest map[string]*flight // by subject: the sets that the timers' lane has read; nil in other lanes
-	mine   map[*flight]uint64 // generations that this lane fires
-	loaded int                // bytes of bodies that were read when they were due
+	latest map[string]*flight        // by subject: the sets that the timers' lane has read; nil in other lanes
+	mine   map[*alarm.Alarm]struct{} // those that this lane fires
+	loaded int                       // bytes of bodies that were read for their markers
 
 	began time.Time // local; since when the lane is ours
 
-	looking, removing   int // questions to JetStream underway
-	unlooked, unremoved []*flight
+	copying, looking   int       // questions to JetStream underway
+	uncopied, unlooked []*flight // to be read, in order: from any replica, and from the leader
 
-	settling map[*flight]bool // those that have arrived, and would be sent again as long as their entries are there
-
+	settlements
 	sweep    alarm.Sweep
 	unopened int // entries that are sealed with a key that is not known, by the last pass
 }
 
 func newTimers(s *alarm.Stream, lane bool) *timers {
 	t := &timers{
-		stream: s, mine: make(map[*flight]uint64), settling: make(map[*flight]bool), began: time.Now(),
+		stream: s, mine: make(map[*alarm.Alarm]struct{}), settlements: newSettlements(), began: time.Now(),
 	}
 	if lane {
 		t.latest = make(map[string]*flight)
@@ -105,26 +104,32 @@ func (w *worker) supersede(f *flight) {
 
 // endTimer forgets a timer that leaves memory.
 func (w *worker) endTimer(f *flight) {
-	t := w.timers
-	if generation, ok := t.mine[f]; ok {
-		t.stream.Release(generation, f)
-		delete(t.mine, f)
-	}
-	delete(t.settling, f)
-	if t.latest[f.timer.Subject] == f {
+	w.forgetTimer(f)
+	w.endAlarm(f.timer)
+}
+
+// forgetTimer forgets the message of a timer.
+func (w *worker) forgetTimer(f *flight) {
+	if t := w.timers; t.latest[f.timer.Subject] == f {
 		delete(t.latest, f.timer.Subject)
 	}
-	if f.timer.Loaded {
-		t.loaded -= f.timer.Size
-		w.lookOn()
+	w.unload(f)
+}
+
+// endAlarm gives up the firing of a timer.
+func (w *worker) endAlarm(a *alarm.Alarm) {
+	t := w.timers
+	if _, ok := t.mine[a]; ok {
+		t.stream.Release(a)
+		delete(t.mine, a)
 	}
-	f.timer.End()
+	a.End()
 }
 
 // release gives up all firings.
 func (t *timers) release() {
-	for f, generation := range t.mine {
-		t.stream.Release(generation, f)
+	for a := range t.mine {
+		t.stream.Release(a)
 	}
 	t.mine = nil
 }

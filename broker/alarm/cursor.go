@@ -30,7 +30,8 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	if ack.Refused() {
 		return errors.New(ack.Description)
 	}
-	return s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
+	_, err = s.RemoveEntries(ctx, subject, 0, Removal{Entry: ack.Sequence, Keep: true})
+	return err
 }
 
 // ReadCursor reads the cursor. It is zero if there is none.

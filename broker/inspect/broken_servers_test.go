@@ -111,8 +111,18 @@ func TestDoctorOnRights(t *testing.T) {
 		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
 		{situation{name: "what only doctor asks", rights: denied("$JS.API.INFO")},
 			"rights", Warn, "doctor may not ask: $JS.API.INFO", "grant them to the user that runs doctor, to know more"},
+		{situation{name: "to read timers ahead", rights: denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
+			sc.cfg.Timers = true
+		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
+			"grant the broker's user this subject, for timers to cost less when many are due"},
 	} {
-		d.user, d.set = tried, func(sc *scene) { sc.serve() }
+		configure := d.set
+		d.user, d.set = tried, func(sc *scene) {
+			if configure != nil {
+				configure(sc)
+			}
+			sc.serve()
+		}
 		d.play(t, d.judge)
 	}
 }

@@ -168,6 +168,9 @@ func checkRights(f Facts) []Finding {
 		findings = append(findings, verdict(name, Warn, "grant the broker's user this subject, for pause and resume",
 			"the broker cannot keep the list of what is paused: Publish to %s", names.PausesRecord())...)
 	}
+	if f.user != nil && len(refused) == 0 && slices.Contains(links, "read") {
+		findings = append(findings, f.readAhead(f.user.Permissions, "the broker's user")...)
+	}
 	for _, l := range f.apart {
 		findings = append(findings, f.rightsOf(names, l)...)
 	}
@@ -215,6 +218,18 @@ func patterns(subjects []string) []string {
 	return slices.Compact(all)
 }
 
+// readAhead judges whether a user may read timers from the replicas of their stream. A broker works without that.
+func (f Facts) readAhead(p permissions, user string) []Finding {
+	var all []Finding
+	for _, s := range f.want {
+		if subject := f.apiPrefix + ".DIRECT.GET." + s.Stream; s.Kind == layout.Timers && !p.Publish.allow(subject) {
+			all = verdict("rights", Warn, "grant "+user+" this subject, for timers to cost less when many are due",
+				"timers cannot be read ahead: Publish to %s", subject)
+		}
+	}
+	return all
+}
+
 // sortRefusals separates what the broker needs from what only doctor asks.
 func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unasked []string) {
 	for _, r := range f.refused {
@@ -248,7 +263,11 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 		return verdict(name, Critical, "grant the user of "+l.from+" these subjects",
 			"to %s, refused: %s", l.link, few(refused))
 	}
-	return verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
+	findings := verdict(name, Fine, "", "to %s: all that is needed, targets apart", l.link)
+	if l.link == "read" {
+		findings = append(findings, f.readAhead(l.user.Permissions, "the user of "+l.from)...)
+	}
+	return findings
 }
 
 // unheard is what the user may not subscribe to of what instances say to each other.

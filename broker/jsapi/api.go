@@ -80,13 +80,18 @@ func (l Client) get(ctx context.Context, stream string, request any) (Message, e
 // Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound if the message is gone; the
 // server itself has several errors for that.
 func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
-	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, deletion{sequence, true}, nil)
 	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
 		if _, look := l.Message(ctx, stream, sequence); errors.Is(look, jetstream.ErrMsgNotFound) {
 			return jetstream.ErrMsgNotFound
 		}
 	}
 	return err
+}
+
+type deletion struct {
+	Sequence uint64 `json:"seq"`
+	NoErase  bool   `json:"no_erase"`
 }
 
 // Purge removes all messages below a sequence. It ignores 0 and 1, because nats-server before 2.12.12 takes 1 for the

@@ -3,8 +3,9 @@
 //
 // # Why not nats.go
 //
-// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get.
-// nats.go has no such questions, or asks for the stream's info first, which takes one more permission.
+// Only a leader knows the present state of a stream. A replica may lag, and any replica may answer a direct get: see
+// LastOfEach, for which nats.go has no request either. For questions to a leader, nats.go has no such questions, or
+// asks for the stream's info first, which takes one more permission.
 //
 // # Invariants
 //
