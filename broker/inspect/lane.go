@@ -28,15 +28,15 @@ type State string
 
 // The states of a stream.
 const (
-	Serving    State = "serving"
-	Retiring   State = "retiring"     // it is no level of the configuration, and takes no new messages
-	Newer      State = "newer format" // a newer broker made it
-	Missing    State = "missing"
-	Foreign    State = "foreign" // a stream has the name, and it is none of ours
-	Broken     State = "broken marks"
-	Full       State = "full"
-	Silent     State = "no answer"
-	TooNew State = "waits for a newer broker" // its owner cannot read what is in it
+	Serving  State = "serving"
+	Retiring State = "retiring"     // it is no level of the configuration, and takes no new messages
+	Newer    State = "newer format" // a newer broker made it
+	Missing  State = "missing"
+	Foreign  State = "foreign" // a stream has the name, and it is none of ours
+	Broken   State = "broken marks"
+	Full     State = "full"
+	Silent   State = "no answer"
+	TooNew   State = "waits for a newer broker" // its owner cannot read what is in it
 )
 
 // newerMessage is said of a message that another version of the broker wrote.
