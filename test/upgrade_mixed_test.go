@@ -100,8 +100,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		stopping := make(chan struct{})
 		ready := probes.Source{
-			Engine: a.broker, Connected: func() map[string]bool { return nil }, Stopping: stopping,
-			Durability: new(atomic.Pointer[string]),
+			Engine: a.broker, Connected: func() map[string]bool { return nil }, Stopping: stopping, Durability: new(atomic.Pointer[string]),
 		}.Checks()
 		if !slices.ContainsFunc(ready, func(c inspect.Check) bool {
 			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"

@@ -42,7 +42,7 @@ func TestReadsOnCluster(t *testing.T) {
 		if i%10 == 9 {
 			c.stepDown(streams[rand.Intn(len(streams))])
 		}
-		if i%50 == 49 {
+		if i%10 == 4 {
 			c.stepDownMeta()
 		}
 		read := reads[i%len(reads)]
