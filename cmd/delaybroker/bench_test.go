@@ -43,6 +43,11 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		{"ingest --beside scheduler,pipeline --count 2000", 2000, "published/s,ack p99 ms"},
 		{"pending --count 2000 --for 1s", 2000, "published/s,ready ms"},
 		{"idle --beside pipeline --for 1s", 0, ""},
+		{
+			"timers --beside scheduler --count 200 --cancel 40 --delay 15s --timers 100 --rate 100 --for 1s --targets 3",
+			120 + 200, "max ms,published/s,cancelled/s,moved/s,even p99 ms,plain p99 ms",
+		},
+		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,CPU us"},
 	}
 	type process struct {
 		cmd            *exec.Cmd
@@ -245,6 +250,13 @@ func TestBenchFlags(t *testing.T) {
 		"bench --size 3 --publishers 0":        "publishers 0",
 		"bench ingest --delay 1s":              "nothing is due",
 		"bench steady burst":                   "want delaybroker bench",
+		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
+		"bench timers --beside pipeline":       "beside pipeline: it has no timers; want scheduler",
+		"bench timers --every 10s":             "--every has no meaning for timers",
+		"bench timers --timers 1 --for 1ms":    "timers that are due evenly 0",
+		"bench rounds --every 7s":              "every 7s: want 5s, 6s",
+		"bench rounds --for 15s":               "for 15s: want a multiple of every (10s)",
+		"bench rounds --delay 1s":              "--delay has no meaning for rounds",
 		"bench --compare " + file:              "want what bench --json printed",
 		"bench --compare " + file + ".missing": "no such file",
 	} {
