@@ -29,7 +29,7 @@ func (p Plan) moved() int {
 // slowest is how long the phases before the due instant take on a slow machine.
 func (p Plan) slowest() time.Duration {
 	const sets, requests = 5_000, 1_000 // a second; a set includes its marker
-	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled())*time.Second/requests
+	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
 // instants is at how many instants timers are due.

@@ -44,10 +44,10 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		{"pending --count 2000 --for 1s", 2000, "published/s,ready ms"},
 		{"idle --beside pipeline --for 1s", 0, ""},
 		{
-			"timers --beside scheduler --count 200 --cancel 40 --delay 15s --timers 100 --rate 100 --for 1s --targets 3",
+			"timers --beside scheduler --count 200 --cancel 40 --delay 10s --timers 100 --rate 100 --for 1s --targets 3",
 			120 + 200, "max ms,published/s,cancelled/s,moved/s,even p99 ms,plain p99 ms",
 		},
-		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,CPU us"},
+		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},
 	}
 	type process struct {
 		cmd            *exec.Cmd
@@ -261,6 +261,15 @@ func TestBenchFlags(t *testing.T) {
 		"bench --compare " + file + ".missing": "no such file",
 	} {
 		wantVerbError(t, 2, []string{want}, strings.Fields(args)...)
+	}
+}
+
+// Without named timers there is nothing to measure.
+func TestBenchOfTimersNeedsTimers(t *testing.T) {
+	natstest.ClearEnv(t)
+	t.Setenv("DELAY_TIMERS", "off")
+	for _, scenario := range []string{"timers", "rounds"} {
+		wantVerbError(t, 2, []string{"needs named timers: leave out DELAY_TIMERS=off"}, "bench", scenario)
 	}
 }
 
