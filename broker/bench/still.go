@@ -67,7 +67,11 @@ func (g *ground) pending(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	rest := after.memory(before, g.plan.Count)
+	count := float64(g.plan.Count)
+	rest := &Rest{
+		ServerBytes:  float64(after.server.Memory-before.server.Memory) / count,
+		SidecarBytes: float64(after.sidecar.Memory-before.sidecar.Memory) / count,
+	}
 	result.Published, result.Rest = loaded.Rate, rest
 	if g.side == Broker {
 		g.sidecar.Kill()
@@ -85,12 +89,6 @@ func (g *ground) pending(ctx context.Context) (result Result, err error) {
 	}
 	result.Tally, err = g.waiting(ctx)
 	return result, err
-}
-
-// memory is what was allocated since, for each of count messages.
-func (u usage) memory(before usage, count int) *Rest {
-	each := func(now, before Usage) float64 { return float64(now.Memory-before.Memory) / float64(count) }
-	return &Rest{ServerBytes: each(u.server, before.server), SidecarBytes: each(u.sidecar, before.sidecar)}
 }
 
 // idle measures what streams cost in which nothing waits.

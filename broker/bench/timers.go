@@ -90,13 +90,6 @@ func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)
 // timers sets timers for one instant, cancels and moves some of them, and measures how late the rest is. Then it
 // measures how late timers are that are due one after the other, beside plain messages.
 func (g *ground) timers(ctx context.Context) (result Result, err error) {
-	if err := g.rest(ctx); err != nil {
-		return Result{}, err
-	}
-	empty, err := g.usage()
-	if err != nil {
-		return Result{}, err
-	}
 	due := g.serverTime().Add(g.plan.ahead()).Truncate(time.Millisecond)
 	if result, err = g.change(ctx, due); err != nil {
 		return Result{}, err
@@ -108,7 +101,6 @@ func (g *ground) timers(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result.Rest = before.memory(empty, g.plan.Count)
 	kept := g.plan.Count - g.plan.cancelled()
 	ledger, err := g.await(ctx, Wait{Target: g.target, Count: kept, Due: due, Whole: func() (err error) {
 		result.Cost, err = g.costAtRest(ctx, before, kept, time.Now().Add(aftermath))
