@@ -45,14 +45,16 @@
 //
 // # Timers
 //
-// The load sets timers, cancels some and moves others: a message of the load is such an entry or request, and its answer
-// has to say that it was done. A set's answer has the sequence that the later messages expect. Those that are cancelled
-// have the last numbers, so that the ledger, which counts those that fire from zero, takes one that arrives for unknown.
-// Timers that are moved have the first numbers. They are set for an hour later, and moved to the instant of all others.
+// The load sets timers, cancels some and moves others: a message of the load is such an entry or request, and its
+// answer has to say that it was done. A set's answer has the sequence that the later messages expect. The cancelled
+// timers have the last numbers. The ledger counts those that fire, from zero, so a cancelled timer that arrives is
+// unknown. Timers that are moved have the first numbers. They are set for an hour later, and moved to the instant of
+// all others.
 //
-// A broker works before the instant (it reads what becomes due) and after the last arrival (it deletes). So the CPU time
-// for a firing is that from two seconds before the instant until the processes are at rest: less than 15 ms of CPU time
-// in half a second, or half a minute after the last arrival, or shortly before the next round.
+// A broker works before the instant (it reads what becomes due) and after the last arrival (it deletes). So the CPU
+// time for a firing is counted from two seconds before the instant until the processes are at rest: until they use less
+// than 15 ms of CPU time in half a second. The wait for that ends half a minute after the last arrival, and with rounds
+// before the next one.
 //
 // All series of a run have one cron, with a round at each multiple of its interval. They are set right after such an
 // instant, since the server has no schedule that begins later. The broker says the number of a round, of the server's

@@ -115,7 +115,7 @@ func (g *ground) timers(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// change sets all timers, and cancels and moves some of them. Half of the cancels are requests, where there is a broker.
+// change sets all timers, and cancels and moves some of them. Half of a broker's cancels are requests.
 func (g *ground) change(ctx context.Context, due time.Time) (result Result, err error) {
 	set := g.load(g.side, due)
 	set.Verb, set.Rate, set.Postponed = Set, 0, g.plan.moved()

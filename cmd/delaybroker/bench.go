@@ -108,7 +108,7 @@ func (o *benchOptions) register(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second (for timers, plain messages beside those due evenly)")
 	f.DurationVar(&o.span, "for", 0, "how long to publish at that rate; for pending, idle and rounds, how long to watch")
-	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate; for timers and rounds, how many timers")
+	f.IntVar(&o.plan.Count, "count", 0, "how many messages, where there is no rate; how many timers there are")
 	f.IntVar(&o.plan.Cancel, "cancel", 0, "per cent of the timers that are cancelled, 0 to 99 (default 50)")
 	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second that are due evenly; 0 leaves this phase out (default 500)")
 	f.DurationVar(&o.plan.Every, "every", 0, "from one round to the next: 5s to 1m, a divisor of a minute (default 10s)")
