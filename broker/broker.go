@@ -21,10 +21,10 @@ import (
 	"delaybroker/broker/lease"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/broker/muster"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/provision"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/watermark"
 )
 
 // apiTimeout is how long the JetStream API may take to answer.
@@ -39,7 +39,7 @@ type Broker struct {
 	streams *provision.Builder
 	connections
 	leaser  lease.Leaser
-	muster  muster.Muster
+	order   watermark.Group
 	tally   *figures.Tally
 	roster  roster
 	pauses  pausing
@@ -168,7 +168,7 @@ func (b *Broker) instance(write *outbox.Outbox, deliverer *deliver.Deliverer, re
 	cfg := b.cfg
 	return &instance{
 		names: b.names, keys: b.keys, jetstream: b.jetstream, write: write, deliver: deliverer,
-		links: b.links, muster: &b.muster, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
+		links: b.links, order: &b.order, tally: b.tally, holdMessages: cfg.HoldMessages, grace: cfg.ShutdownGrace,
 		timers:   b.timers(write),
 		refusals: ratelog.NewKeyed(b.log, refusalsEvery, mostRefusing), journal: records, ended: cfg.Ended,
 		pauses: b.pauses.Keeper,

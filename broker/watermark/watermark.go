@@ -1,11 +1,13 @@
-// Package muster brings the backlogs of several lanes into one order. Each lane has a mark: the earliest due time of
-// the messages that it can send or may still read. No lane sends a message that is due more than a [Step] after the
-// oldest mark. How long the others wait for a lane that makes no progress is decided by each of them.
+// Package watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due
+// time of the messages that it can send or may still read. The low watermark is the oldest mark. No lane sends a
+// message that is due more than a [Step] after the low watermark. Each lane decides by itself how long it waits for a
+// lane that makes no progress.
 //
-// One target gets its messages in this order. Of several targets, one that has its share outstanding waits for its own
-// answers (see package deliver), and messages to the others overtake those that wait. If marks were held back until the
-// targets have answered, all lanes would wait, at each step, for the slowest target.
-package muster
+// Messages to one target are sent in this order. Messages to several targets are not: when a target has its share of
+// messages outstanding, further messages to it wait for its answers (see package deliver), and messages to other
+// targets overtake them. If a lane's mark were held back until the targets have answered, all lanes would wait, at each
+// step, for the slowest target.
+package watermark
 
 import (
 	"sync"
@@ -14,95 +16,96 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// Step bounds the disorder between lanes: a message may go out before one of another lane that is due earlier by no
-// more than this.
+// Step bounds the disorder between lanes. A message may be sent before a message of another lane that is due up to Step
+// earlier.
 const Step = 100 * time.Millisecond
 
-// Muster is the lanes that have a backlog. The zero Muster is ready to use.
-type Muster struct {
-	mu    sync.Mutex
-	marks map[*Member]leader.Time // zero for a lane that has read nothing yet
-	floor leader.Time             // the oldest mark, rounded down to a step
-	open  int                     // lanes for which it is not known yet whether this instance works them
+// Group holds the lanes that have a backlog. It is safe for concurrent use, and the zero Group is ready to use.
+type Group struct {
+	mu        sync.Mutex              // guards the fields below
+	marks     map[*Member]leader.Time // zero for a lane that has read nothing yet
+	low       leader.Time             // the oldest mark, rounded down to a multiple of Step
+	undecided int                     // expected lanes that have neither joined nor been given up
 }
 
-// Member is a lane that takes part.
+// Member is one lane of a group.
 type Member struct {
-	of   *Muster
-	wake func()
+	group *Group
+	wake  func()
 }
 
-// Expect announces lanes for which it is not known yet whether they will join. Until it is known of all of them, no
-// lane sends.
-func (m *Muster) Expect(lanes int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.open += lanes
+// Expect announces lanes that may join. No lane sends until Decide has been called for each of them.
+func (g *Group) Expect(lanes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.undecided += lanes
 }
 
-// Known says that one of these lanes has joined, or is not worked by this instance for now.
-func (m *Muster) Known() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open--; m.open == 0 {
-		for l := range m.marks {
-			l.wake()
+// Decide reports that one expected lane has joined, or that this instance does not work it for now.
+func (g *Group) Decide() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.undecided--; g.undecided == 0 {
+		for m := range g.marks {
+			m.wake()
 		}
 	}
 }
 
-// Join adds a lane: the others begin to wait for it. Wake makes the lane look again how far it may send; it may be
-// called on any goroutine, and must not block.
-func (m *Muster) Join(wake func()) *Member {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.marks == nil {
-		m.marks = make(map[*Member]leader.Time)
+// Join adds a lane. From then on the other lanes wait for it. The group calls wake when the lane's limit may have
+// risen, on any goroutine and while it holds its lock: wake must not block, and must not call the group.
+func (g *Group) Join(wake func()) *Member {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.marks == nil {
+		g.marks = make(map[*Member]leader.Time)
 	}
-	l := &Member{of: m, wake: wake}
-	m.marks[l], m.floor = leader.Time{}, leader.Time{}
-	return l
+	m := &Member{group: g, wake: wake}
+	g.marks[m], g.low = leader.Time{}, leader.Time{}
+	return m
 }
 
-// Say sets the mark of the lane, and returns up to which due time the lane may send.
-func (l *Member) Say(mark leader.Time) leader.Time {
-	m := l.of
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.marks[l] = mark
-	m.settleLocked(l)
-	if m.open > 0 || m.floor.IsZero() {
+// Advance sets the mark of the lane, and returns the latest due time that the lane may send. The limit is zero if the
+// lane must not send yet.
+func (m *Member) Advance(mark leader.Time) (limit leader.Time) {
+	g := m.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.marks[m] = mark
+	g.updateLocked(m)
+	if g.undecided > 0 || g.low.IsZero() {
 		return leader.Time{}
 	}
-	return m.floor.Add(Step)
+	return g.low.Add(Step)
 }
 
-// Leave removes the lane: the others wait for it no more.
-func (l *Member) Leave() {
-	m := l.of
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.marks, l)
-	m.settleLocked(l)
+// Leave removes the lane. The other lanes no longer wait for it.
+func (m *Member) Leave() {
+	g := m.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.marks, m)
+	g.updateLocked(m)
 }
 
-// settleLocked computes the floor, and wakes the other lanes when it has risen.
-func (m *Muster) settleLocked(by *Member) {
-	var floor leader.Time
+// updateLocked computes the low watermark. If it has risen, it wakes all lanes but the caller's.
+func (g *Group) updateLocked(caller *Member) {
+	var low leader.Time
 	first := true
-	for _, mark := range m.marks {
-		if first || mark.Before(floor) {
-			floor, first = mark, false
+	for _, mark := range g.marks {
+		if first || mark.Before(low) {
+			low, first = mark, false
 		}
 	}
-	if floor = floor.Truncate(Step); !floor.After(m.floor) {
-		m.floor = floor
+	low = low.Truncate(Step)
+	risen := low.After(g.low)
+	g.low = low
+	if !risen {
 		return
 	}
-	m.floor = floor
-	for l := range m.marks {
-		if l != by {
-			l.wake()
+	for m := range g.marks {
+		if m != caller {
+			m.wake()
 		}
 	}
 }
