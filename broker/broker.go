@@ -120,7 +120,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
 		Modes: cfg.Deliver, Rates: cfg.Rates, Counts: b.tally.Targets, ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		// Half of the messages and bytes that a lane may hold: see full.
-		Window: min(cfg.HoldMessages, room.Most()/2/flightOverhead), WindowBytes: room.Most() / 2, Log: b.log,
+		Window: min(cfg.HoldMessages, room.Max()/2/flightOverhead), WindowBytes: room.Max() / 2, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
 	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before we listened

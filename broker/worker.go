@@ -127,7 +127,7 @@ func newWorker(
 		tells:   tells{gauge: figures.NewGauge(clock.Base()), counts: counts},
 		loop:    loop{mail: mailbox.New[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
 	}
-	room.Waits(w.wake)
+	room.OnRoom(w.wake)
 	w.backlog = newBacklog(i.order, w.wake)
 	w.timers = newTimers(i.timers, l.Kind == layout.Timers)
 	if l.Kind == layout.Timers {
