@@ -155,7 +155,7 @@ func (w *worker) lookOn() {
 		before := f.timer.Stage == alarm.Pending // its own body is in memory, and nobody has fired it
 		if !before && !f.timer.Loaded {
 			size := f.timer.Size
-			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Max()/loadShare {
+			if t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Most()/loadShare {
 				return
 			}
 			f.timer.Loaded = true

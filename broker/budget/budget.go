@@ -126,16 +126,16 @@ func (a *Account) Room() bool {
 	return a.fits() // other lanes may have given bytes back before they saw that this lane waits
 }
 
-func (a *Account) fits() bool { return a.used < a.Max() }
+func (a *Account) fits() bool { return a.used < a.Most() }
 
-// Max returns how many bytes the lane can hold while the other lanes hold as many as now.
-func (a *Account) Max() int64 {
+// Most returns how many bytes the lane can hold while the other lanes hold as many as now.
+func (a *Account) Most() int64 {
 	own := max(0, a.used-a.budget.reserved)
 	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
 }
 
 // Half reports whether the lane holds more than half of the bytes that it could hold now.
-func (a *Account) Half() bool { return a.used > a.Max()/2 }
+func (a *Account) Half() bool { return a.used > a.Most()/2 }
 
 // wakeBelow arranges that the waiting lanes are woken when the shared bytes in use are fewer than taken by one part in
 // wakeShare of the shared bytes.
