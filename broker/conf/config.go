@@ -158,7 +158,7 @@ type Config struct {
 	Place Place
 	// Leaser decides which lanes this instance works, in place of MaxOwners. By default the instance works all lanes.
 	Leaser lease.Leaser
-	// History receives the counts of this instance from Run, every ten seconds. It may be nil.
+	// History is where Run notes what this instance does, every ten seconds. Nil notes nothing.
 	History *history.Book
 	// Log receives messages for the operator. By default they are discarded.
 	Log *slog.Logger

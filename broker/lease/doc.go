@@ -57,14 +57,14 @@
 //
 // A client may not publish below delaysys. But NATS lets it choose the subject of the acknowledgement of one of its
 // messages, and that may be the table's. So every message carries a seal (Sealer), and a message without a good one is
-// ignored. From a forged table an instance takes only the sequence, because the next write has to replace it. The last
-// good table stays valid, and instances write it back. An instance that did not see the last good table writes back an
-// older one. So each reader keeps the claims that it knows to be newer, by their epochs, and writes them back in turn.
-// So no working owner loses a lane. (Without this, 30 restarts in turn under a client that hid every table lost five.)
-// A forged counter hides the real one. Then the others ask the instance with a call, and its answer proves that it
-// lives. Messages are read by their subjects, so messages on other subjects cost nothing. A sealed table or counter
-// that is brought back later is recognized as old: versions and counters only rise, a version is at least the writer's
-// time, and each table names the message it replaced.
+// ignored. Of a forged table, only the sequence counts, because the next write has to replace it. The last good table
+// stays the table, and is written back. An instance that did not see the last good table writes back an older one. So
+// each reader keeps the claims it knows to be newer, by their epochs, and writes them back in turn: no lane is lost by
+// an owner that works (30 restarts in turn under a client that hid every table lost five). A forged counter hides the
+// real one. Then the instance is asked by a call, and its answer counts. Messages are read by their subjects, so
+// messages on other subjects cost nothing. A sealed table or counter that is brought back later is recognized as old:
+// versions and counters only rise, a version is at least the writer's time, and each table names the message it
+// replaced.
 //
 // An instance that starts and finds no table, in a stream that has stored messages before, waits 5 s for an instance
 // that knows the table. After that it founds a new one. No lane is taken from an owner by that: owners enter their

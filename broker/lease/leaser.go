@@ -35,7 +35,7 @@ type Lease interface {
 	// Done is closed when the worker must stop: another instance already owns the lane, or will own it after the release.
 	// Held distinguishes the two: it is false in the first case.
 	Done() <-chan struct{}
-	// Release gives up the lane, and passes the cursor on. No message of the lane may be in flight any more.
+	// Release gives the lane up, with the cursor. No message of the lane may be in flight any more.
 	Release(ctx context.Context, at Cursor) error
 }
 
