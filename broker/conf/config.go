@@ -44,7 +44,7 @@ const (
 	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
 	// MaxOwners bounds the reads of every instance in a second: one counter for each other instance.
-	MaxOwners  = 64
+	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
 
