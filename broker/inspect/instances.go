@@ -21,7 +21,7 @@ const (
 	// else.
 	answersWait = 300 * time.Millisecond
 	// mostAnswers bounds what is gathered, since others may be able to publish there.
-	mostAnswers = 4 * conf.MostOwners
+	mostAnswers = 4 * conf.MaxOwners
 	// askPause is how long to wait before asking again, while some lane has no owner.
 	askPause = 250 * time.Millisecond
 )

@@ -12,7 +12,7 @@ import (
 // broker is switched off.
 type Stranded struct {
 	Prefix   string
-	Streams  []string // that hold messages, by name
+	Streams  []string // names of the streams that hold messages, sorted
 	Messages uint64
 }
 
