@@ -26,9 +26,9 @@ var (
 // monthSecrets are the secret before and after the rotation.
 var monthSecrets = [2]string{"the first secret of the shop", "the second secret of the shop"}
 
-// TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled; there are
+// TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. There are
 // reminders, series through a change of clocks, a target that is down for a night, a pause, a rate, restarts, a rotation
-// of the secret, and a change of levels. At the end nothing is lost, early, doubled or revived, and streams, goroutines
+// of the secret, and a change of levels. At the end nothing is lost, early, doubled or revived; and streams, goroutines
 // and memory are as they were after the first day. Two brokers give signs of life each second of the month, which takes
 // some ten times as long:
 //

@@ -100,7 +100,8 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		stopping := make(chan struct{})
 		ready := probes.Source{
-			Engine: a.broker, Down: func() map[string]string { return nil }, Stopping: stopping, Durability: new(atomic.Pointer[string]),
+			Engine: a.broker, Down: func() map[string]string { return nil }, Stopping: stopping,
+			Durability: new(atomic.Pointer[string]),
 		}.Checks()
 		if !slices.ContainsFunc(ready, func(c inspect.Check) bool {
 			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"

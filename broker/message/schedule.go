@@ -166,8 +166,8 @@ func (r Request) SetDelivery(h Header, next time.Time) {
 	}
 }
 
-// ofDelivery is the reverse of SetDelivery, for a timer that the broker has set: one delivery of a schedule. Without keys,
-// or without the body, nothing proves that it is one.
+// ofDelivery is the reverse of SetDelivery, for a timer that the broker has set: one delivery of a schedule. Without
+// keys, or without the body, nothing proves that it is one.
 func (p Policy) ofDelivery(r Request, in Incoming, s split) Request {
 	if s.delay[HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && p.Keys.Trusts(in, SealedAlways) {
 		r.Scheduler, r.ScheduleNext = first(s.delay[HeaderScheduler]), first(s.delay[HeaderScheduleNext])

@@ -22,7 +22,7 @@ func isRejection(err error) bool {
 
 func (l *login) reject(err error) { l.rejection.Store(&err) }
 
-// rejected reports whether the server has rejected the last login, or the user of a connection that it is about to close.
+// rejected reports whether the server has rejected the last login, or the user of a connection that it will close.
 func (l *login) rejected() bool { return l.rejection.Load() != nil }
 
 func (l *login) reset() { l.rejection.Store(nil) }
