@@ -27,10 +27,10 @@ var (
 var monthSecrets = [2]string{"the first secret of the shop", "the second secret of the shop"}
 
 // TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. There are
-// reminders, series through a change of clocks, a target that is down for a night, a pause, a rate, restarts, a rotation
-// of the secret, and a change of levels. At the end nothing is lost, early, doubled or revived; and streams, goroutines
-// and memory are as they were after the first day. Two brokers give signs of life each second of the month, which takes
-// some ten times as long:
+// reminders, series through a change of clocks, a target that is down for a night, a pause, a rate, restarts, another
+// secret, and other levels. At the end nothing is lost, early, doubled or revived. Streams, goroutines and
+// memory are as they were after the first day. Two brokers write a heartbeat each second of the month, which takes some
+// ten times as long:
 //
 //	go test ./test -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h

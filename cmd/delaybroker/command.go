@@ -49,7 +49,8 @@ func (a *app) helpAlone(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
-		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 || f.NFlag() > 1) {
+		asks := len(args) > 0 && args[len(args)-1] == "--help" // as a person types it after other words
+		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !asks || f.NFlag() > 1) {
 			a.helped = fmt.Errorf("%w: help was asked for, and nothing was done: leave out the rest, or write -- before "+
 				"an argument that begins with -", errUsage)
 		}
