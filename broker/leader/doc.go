@@ -7,6 +7,15 @@
 // time.Time, so there a comment says by which clock it is, and [At] makes it a leader's. The leaders of two streams are
 // taken to have the same time: they are servers of one cluster, and as far apart as their synchronisation leaves them.
 //
+// # When they differ
+//
+// The leader of the first stream stamps when a message is due. Whether that time has come, the leader of the stream
+// says in which the message waits last: a level's, or that of the timers for a round that follows within seconds. So by
+// a third clock a delivery is early by what the first is behind the last, and late by what it is ahead, however many
+// streams were between. Nothing adds up: each stream counts what is left to the due time by its own clock, and what it
+// counts too much or too little, the next one corrects. A message that stays in one stream does not notice. Nothing
+// comes twice, and no round of a series is lost or repeated: the times of rounds come from the table.
+//
 // # Where two clocks meet
 //
 // Our own and a leader's meet in Clock.Offset alone, and in what follows the same rule where no lane is at hand:
@@ -18,7 +27,8 @@
 //	client/arrival.go                            how late it was, by the clock of who receives
 //
 // The clocks of two servers meet where a stream's creation is compared with a message's timestamp (timer/judge.go,
-// inspect/whereabouts.go), and where records are searched by their time (journal/search.go). Since when all messages
+// inspect/whereabouts.go), where a schedule of the server's is compared with what a client said of it later
+// (dialect/takeover.go), and where records are searched by their time (journal/search.go). Since when all messages
 // are sealed is a server's time, or at first that of whoever provisioned (layout/secret.go). Package lease compares
 // each instance's clock only with itself.
 package leader

@@ -110,7 +110,7 @@ func (a *app) showTaken(all []dialect.Took, dry bool) error {
 	if n := count[dialect.Ended]; n > 0 {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
-	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all), count[dialect.Taken], did,
-		count[dialect.Left], count[dialect.Both], ended)
+	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
+		count[dialect.Taken], did, count[dialect.Left], count[dialect.Both], ended)
 	return err
 }

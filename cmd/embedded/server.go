@@ -64,8 +64,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
 	err = e.disk.try()
 	if err != nil {
-		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s takes no data: nothing accepted is lost; free some space, and start again: %w",
-			c.Dir, err)
+		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s takes no data: nothing accepted is lost;"+
+			" free some space, and start again: %w", c.Dir, err)
 	} else {
 		err = e.start()
 	}
