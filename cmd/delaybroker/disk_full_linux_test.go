@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,7 +50,9 @@ func TestDiskFullAtStart(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
 	broker, log = start()
+	hung := time.AfterFunc(patience, func() { _ = broker.Process.Kill() }) // of one that runs
 	err := broker.Wait()
+	hung.Stop()
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {
 		t.Errorf("on a full disk it ends with %v and code %d, want 1", err, code)
 	}
