@@ -58,10 +58,12 @@ func (a Access) Explain(err error) error {
 	return err
 }
 
-// RefusesCertificate reports whether a server ended the TLS handshake: in practice, because of our certificate.
+// RefusesCertificate reports whether a server ended the TLS handshake: in practice, because of our certificate. With
+// TLS 1.3 the server may have closed the connection before its reason is read, for which nats.go has no sentinel.
 func RefusesCertificate(err error) bool {
 	refusal, ok := errors.AsType[*net.OpError](err)
-	return ok && refusal.Op == "remote error"
+	return ok && refusal.Op == "remote error" ||
+		err != nil && strings.Contains(err.Error(), "connection closed by remote after TLS handshake")
 }
 
 // WithoutUsers removes users and passwords from a list of servers, for messages to people.
