@@ -21,7 +21,12 @@
 //
 // The letter is removed when the lane has acknowledged the message. After a crash between the two the letter is still
 // there. If it is resent again, it is published under the same Nats-Msg-Id. Within the lane's duplicate window of 30 s
-// it is stored once; later it is delivered twice, under one Delay-Id.
+// it is stored once; later it is delivered twice, under one Delay-Id. Before a resend, the store asks whether the
+// letter is still there: of two operators who resend the same letters, one may have a list older than that window.
+//
+// A "duplicate" whose copy is gone is believed to be such an earlier resend, and the letter is removed. So nobody else
+// may know the Nats-Msg-Id, or a client that has an answer stored below delaysys, with headers of its choice, could
+// have the letter removed unsent. The id ends with a seal of itself.
 //
 // NATS asks no permission for the subject of an answer, so a client can have one stored below delaydead. An operator
 // who resends it would deliver any message for that client. So a letter must have a broker's seal (see message.Keys). A

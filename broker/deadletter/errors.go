@@ -5,7 +5,7 @@ import "errors"
 var (
 	// ErrNoStream is returned when there is no stream of dead letters, or no lane for resent messages. Provision them.
 	ErrNoStream = errors.New("the stream is not there")
-	// ErrAbsent is returned by Remove for a letter that is gone already.
+	// ErrAbsent is returned for a letter that is gone already.
 	ErrAbsent = errors.New("the letter is gone")
 
 	// ErrStays is wrapped by every error that is returned for a letter that cannot be resent as asked. The letter stays

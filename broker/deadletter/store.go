@@ -99,7 +99,8 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 }
 
 // Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
-// letter. The letter was listed with its body; now is the server's time. An error that is ErrStays is about this
+// letter. The letter was listed with its body; now is the server's time. ErrAbsent says that the letter was resent or
+// removed since it was listed, and that nothing was done. An error that is ErrStays is about this
 // letter; after any other error it may be stored in the lane as well, and should be resent again soon: see the
 // package's doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
@@ -108,6 +109,9 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	}
 	again, err := l.Again(b.cfg.Policy, c, now)
 	if err != nil {
+		return err
+	}
+	if err := b.check(ctx, l); err != nil {
 		return err
 	}
 	if err := b.store(ctx, again, l.Data); err != nil {
@@ -119,11 +123,29 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	return nil
 }
 
+// check asks the stream's leader whether a letter is still there. The list may be older than the lane's duplicate
+// window: what somebody else has resent meanwhile would be delivered again.
+func (b *Store) check(ctx context.Context, l Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := b.api.Message(ctx, b.stream, l.Sequence)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // another history of the stream
+		return ErrAbsent
+	case err != nil:
+		return fmt.Errorf("look at the letter: %w", err)
+	}
+	return nil
+}
+
 // store publishes into the lane until there is an answer that can be believed.
 func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error {
 	names := b.cfg.Policy.Names
 	stream := names.RetryStream(b.cfg.Lane)
 	m := &nats.Msg{Subject: names.Retry(b.cfg.Lane, l.Target), Header: nats.Header(l.ResentHeader()), Data: data}
+	// Nobody without the secret can have used the id: see the package's doc.
+	id := m.Header.Get("Nats-Msg-Id")
+	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
 	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), data, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -145,8 +167,8 @@ func (b *Store) store(ctx context.Context, l message.Letter, data []byte) error 
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
-		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: only brokers and operators
-		// publish there, and no hop has such an id.
+		// If the copy is gone, it was an earlier resend of this letter that a broker has moved on: nobody else knows the id,
+		// and no hop has such an id.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == l.ID {
 			return err

@@ -181,9 +181,9 @@ func TestResendTwice(t *testing.T) {
 				k.purge("DELAY_RETRY_1s")
 				want = 0
 			}
-			for range 2 {
-				if err := k.resend(l, Change{}); err != nil {
-					t.Fatal(err)
+			for _, want := range []error{nil, ErrAbsent} {
+				if err := k.resend(l, Change{}); !errors.Is(err, want) {
+					t.Fatalf("got %v, want %v", err, want)
 				}
 			}
 			if got := len(k.resent()); got != want {
@@ -213,6 +213,50 @@ func TestResendIsNotSwallowed(t *testing.T) {
 		}
 		if got := k.count("DELAY_RETRY_1s"); got != 3 {
 			t.Errorf("%d messages in the lane, want the resent one too", got)
+		}
+	})
+}
+
+// TestForgedResendID: a client has a message with headers of its choice stored in the lane, where it is removed as
+// nobody's. Whatever it writes as Nats-Msg-Id, no letter counts as resent for it.
+func TestForgedResendID(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
+		r, _ := k.request(1, "delay.1m.orders.expire")
+		m := &nats.Msg{Subject: "delaydead.undelivered.orders.expire",
+			Header: nats.Header(r.DeadHeader(message.Problemf(message.Undelivered, "no")))}
+		k.policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
+		k.store(m)
+		l := k.one(Query{})
+		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
+			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
+		k.purge("DELAY_RETRY_1s")
+		if err := k.resend(l, Change{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.count("DELAY_RETRY_1s"); got != 1 {
+			t.Errorf("%d messages in the lane, want the resent one", got)
+		}
+	})
+}
+
+// TestResendFromAnOldList: of two operators who resend the same letter, one has a list that is older than the lane's
+// duplicate window. The message goes into the lane once.
+func TestResendFromAnOldList(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.undelivered(1, "orders.expire", "body")
+		l := k.one(Query{})
+		if err := k.resend(l, Change{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := k.resend(l, Change{}); !errors.Is(err, ErrAbsent) {
+			t.Errorf("got %v, want ErrAbsent", err)
+		}
+		if got := k.count("DELAY_RETRY_1s"); got != 1 {
+			t.Errorf("%d messages in the lane, want one", got)
 		}
 	})
 }

@@ -20,6 +20,8 @@ const (
 	margin = 5 * time.Second
 	// takenWord begins the words of what was taken over.
 	takenWord = "of "
+	// undoneWord ends the words with which what was taken over is cancelled.
+	undoneWord = "undone"
 	// takeWait is how long each step of it may take: all together less than the margin.
 	takeWait = time.Second
 )
@@ -30,6 +32,9 @@ const (
 //     at least margin ahead; what fires sooner is left, to be taken the next time.
 //  2. Its message there is deleted, by its sequence.
 //  3. Where that message is not there any more, it was replaced or ended meanwhile: what was stored here is cancelled.
+//
+// A client that cancelled or replaced it after the broker had begun to answer for its subject has ended it: where the
+// last entry here still says so, its message there is deleted, and nothing is stored.
 //
 // What ends in between leaves it in both places. Done again before it fires, that is found by the word of the entry,
 // and ended there. A repeating one that fires more often than twice the margin leaves out what the server would have
@@ -49,6 +54,7 @@ type Fate string
 const (
 	Taken Fate = "taken" // with Dry, it would be
 	Left  Fate = "left"  // it is as it was
+	Ended Fate = "ended" // a client ended it here, and it was deleted there; with Dry, it would be
 	Both  Fate = "both"  // it stands in both places: to be taken again, before it fires
 )
 
@@ -116,6 +122,10 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		took.Why = refused.Description
 		return took, nil
 	}
+	w.Schedule.Word = fmt.Sprintf("%s%s %d %d", takenWord, stream, sequence, m.Time.UnixNano())
+	if ended, err := o.ended(ctx, w.Schedule, m.Time); err != nil || ended {
+		return o.end(ctx, stream, sequence, took, err)
+	}
 	now, err := o.now(ctx, stream)
 	if err != nil {
 		return took, err
@@ -124,7 +134,6 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		return took, err
 	}
 	took.Due = w.Schedule.At
-	w.Schedule.Word = fmt.Sprintf("%s%s %d %d", takenWord, stream, sequence, m.Time.UnixNano())
 	if _, _, problem := o.Store.Policy.ScheduleEntry(w.Schedule, r.Header, r.Body, now); problem != nil {
 		took.Why = problem.Sentence
 		return took, nil
@@ -134,6 +143,38 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 		return took, nil
 	}
 	return o.move(ctx, stream, sequence, r, w, took, now)
+}
+
+// ended reports whether the last entry here ended a schedule that was set there at a time: a client cancelled it, or
+// replaced it by one that has fired. What an import itself cancelled says nothing of it.
+func (o TakeOver) ended(ctx context.Context, s message.Schedule, set time.Time) (bool, error) {
+	a := attempt{Store: o.Store, subject: o.Store.Policy.Names.ScheduleSubject(s.Subject)}
+	see, err := a.look(ctx)
+	if errors.Is(err, errUnknown) {
+		return false, nil // to store it here fails, too
+	}
+	over := see.sequence > 0 && see.visible == 0
+	return over && see.set.After(set) && !strings.HasPrefix(see.word, takenWord), err
+}
+
+// end deletes there what a client ended here, unless there was an error.
+func (o TakeOver) end(ctx context.Context, stream string, sequence uint64, took Took, err error) (Took, error) {
+	if err != nil {
+		return took, err
+	}
+	if o.Dry {
+		took.Fate = Ended
+		return took, nil
+	}
+	deleting, cancel := context.WithTimeout(ctx, takeWait)
+	defer cancel()
+	switch err := o.API.Delete(deleting, stream, sequence); {
+	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound):
+		took.Fate = Ended
+	default:
+		took.Why = "its client ended it here, and it cannot be deleted there: " + err.Error()
+	}
+	return took, nil
 }
 
 // now is the time of the stream's leader.
@@ -248,7 +289,10 @@ func (o TakeOver) undo(
 ) (Took, error) {
 	undoing, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
-	end := Wish{Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject}, Expected: &generation}
+	word := w.Schedule.Word + " " + undoneWord
+	end := Wish{
+		Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject, Word: word}, Expected: &generation,
+	}
 	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
 	if err != nil || answer.Error != nil {
 		took.Fate, took.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"

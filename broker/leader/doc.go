@@ -8,6 +8,15 @@
 // time to a leader's. The project treats the clocks of two streams' leaders as one: the leaders are servers of one
 // cluster, and their clocks differ by no more than the servers' synchronisation allows.
 //
+// # When they differ
+//
+// The leader of the first stream stamps when a message is due. Whether that time has come, the leader of the stream
+// says in which the message waits last: a level's, or that of the timers for a round that follows within seconds. So by
+// a third clock a delivery is early by what the first is behind the last, and late by what it is ahead, however many
+// streams were between. Nothing adds up: each stream counts what is left to the due time by its own clock, and what it
+// counts too much or too little, the next one corrects. A message that stays in one stream does not notice. Nothing
+// comes twice, and no round of a series is lost or repeated: the times of rounds come from the table.
+//
 // # Where two clocks meet
 //
 // The local clock and a leader's clock are compared in Clock.Offset. Code that has no lane, and so no Clock, follows
@@ -20,7 +29,8 @@
 //	client/arrival.go                            the lateness of a delivery, by the receiver's clock
 //
 // The clocks of two servers are compared where a stream's creation time is compared with a message's timestamp
-// (timer/judge.go, inspect/whereabouts.go), and where records are searched by their time (journal/search.go). The time
-// from which on all messages are sealed is a server's time, or at first the time of the process that provisioned the
-// streams (layout/secret.go). Package lease compares each instance's clock only with itself.
+// (timer/judge.go, inspect/whereabouts.go), where a schedule of the server's is compared with a client's later change of
+// it (dialect/takeover.go), and where records are searched by their time (journal/search.go). The time from which on all
+// messages are sealed is a server's time, or at first the time of the process that provisioned the streams
+// (layout/secret.go). Package lease compares each instance's clock only with itself.
 package leader

@@ -29,6 +29,7 @@ What repeats every ten seconds or faster leaves out those of these five seconds.
 
   taken  it is here now
   left   it is as it was, and the table says why
+  ended  its client cancelled or replaced it here, by an entry that the broker still has: it was deleted there
   both   it stands in both places, since something failed in between: run it again, before it fires
 
 Before: take the subjects from that stream, so that nobody sets more of them there, and start the brokers with
@@ -73,7 +74,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		return inspect.Cause(ctx, err)
 	}
 	for _, t := range all {
-		if t.Fate != dialect.Taken {
+		if t.Fate != dialect.Taken && t.Fate != dialect.Ended {
 			return logged{errNotTaken}
 		}
 	}
@@ -105,7 +106,11 @@ func (a *app) showTaken(all []dialect.Took, dry bool) error {
 	if dry {
 		did = "would be taken over"
 	}
-	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places\n", len(all), count[dialect.Taken], did,
-		count[dialect.Left], count[dialect.Both])
+	ended := ""
+	if n := count[dialect.Ended]; n > 0 {
+		ended = fmt.Sprintf(", %d ended", n)
+	}
+	_, err := fmt.Fprintf(a.Out, "%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
+		count[dialect.Taken], did, count[dialect.Left], count[dialect.Both], ended)
 	return err
 }

@@ -145,7 +145,8 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 					return nil
 				}
 			}
-			return errors.New("this is not the embedded server's certificate")
+			return errors.New("this is not the embedded server's certificate:" +
+				" if the file of DELAY_EMBEDDED_CONFIG names a new one, restart the broker, which reads it at its start")
 		},
 	}
 }

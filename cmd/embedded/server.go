@@ -23,6 +23,13 @@ import (
 // acceptTimeout is how long the server may take to accept connections once its streams are recovered.
 const acceptTimeout = 10 * time.Second
 
+// stopTimeout is how long the server may take to stop. A server whose disk was full may never stop: nats-server 2.15.2
+// waits for itself when it purges a stream whose last block it cannot write.
+const stopTimeout = 15 * time.Second
+
+var errStuck = fmt.Errorf("the embedded server does not stop within %s: its disk was full;"+
+	" start the broker again, and what was accepted is there", stopTimeout)
+
 // A Server is a running NATS server, with its lock on the directory.
 type Server struct {
 	config Config
@@ -37,8 +44,8 @@ type Server struct {
 	release context.CancelFunc // ends it
 }
 
-// Start returns when the server accepts connections, which on a large store takes a while. It is the caller who
-// stops it.
+// Start returns when the server accepts connections, which on a large store takes a while. On a full disk it starts no
+// server: nats-server would get stuck at the first purge. It is the caller who stops the server.
 func Start(c Config, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory DELAY_EMBEDDED_DIR: %w", err)
@@ -55,7 +62,14 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
 	}
 	e := &Server{config: c, log: log, disk: newDisk(c.Dir), unlock: unlock, release: func() {}}
-	if err := e.start(); err != nil {
+	err = e.disk.try()
+	if err != nil {
+		err = fmt.Errorf("DELAY_EMBEDDED_DIR %s takes no data: nothing accepted is lost;"+
+			" free some space, and start again: %w", c.Dir, err)
+	} else {
+		err = e.start()
+	}
+	if err != nil {
 		unlock()
 		return nil, err
 	}
@@ -78,9 +92,26 @@ func (e *Server) Keep(fail func(error)) {
 func (e *Server) Restart() error {
 	old := e.server.Load()
 	e.config.Port = old.Addr().(*net.TCPAddr).Port
-	old.Shutdown()
-	old.WaitForShutdown()
+	if err := stop(old); err != nil {
+		return err
+	}
 	return e.start()
+}
+
+// stop stops a server, or returns errStuck. A server that is stuck ends with the process.
+func stop(s *server.Server) error {
+	stopped := make(chan struct{})
+	go func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		return nil
+	case <-time.After(stopTimeout):
+		return errStuck
+	}
 }
 
 // start reads the file again, because nats-server changes the options that it is given. A certificate in the file may
@@ -170,6 +201,9 @@ func (e *Server) URL() string {
 // Store is a check for /readyz: how full the server's store is. At its limit the server refuses to store anything, and
 // nothing is accepted or moved, although the disk has room.
 func (e *Server) Store() inspect.Check {
+	if !e.disk.check().OK { // the server may be stuck, and would not answer
+		return inspect.Check{Name: "store", OK: true, Detail: "not known"}
+	}
 	info, err := e.server.Load().Jsz(&server.JSzOptions{})
 	if err != nil || info.Disabled || info.Config.MaxStore <= 0 {
 		return inspect.Check{Name: "store", OK: true, Detail: "not known"} // why is said elsewhere
@@ -177,12 +211,13 @@ func (e *Server) Store() inspect.Check {
 	return e.config.checkStore(inspect.Usage{Bytes: info.Store, Limit: info.Config.MaxStore})
 }
 
-// Stop returns when everything is on disk and the directory is free.
+// Stop returns when everything is on disk and the directory is free, or after stopTimeout.
 func (e *Server) Stop() {
 	e.release()
 	e.running.Wait()
-	s := e.server.Load()
-	s.Shutdown()
-	s.WaitForShutdown()
+	if err := stop(e.server.Load()); err != nil {
+		e.log.Error("the embedded server is left as it is, and ends with the process", "err", err)
+		return // it may still write: the directory is locked until then
+	}
 	e.unlock()
 }

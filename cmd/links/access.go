@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -50,8 +51,19 @@ func (a Access) Explain(err error) error {
 		return fmt.Errorf("%w: %s", err, a.Login)
 	case certificate:
 		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
+	case RefusesCertificate(err):
+		return fmt.Errorf("%w: set NATS_CERT and NATS_KEY to a client certificate of an authority in the embedded server's"+
+			" ca_file, which has not expired", err)
 	}
 	return err
+}
+
+// RefusesCertificate reports whether a server ended the TLS handshake: in practice, because of our certificate. With
+// TLS 1.3 the server may have closed the connection before its reason is read, for which nats.go has no sentinel.
+func RefusesCertificate(err error) bool {
+	refusal, ok := errors.AsType[*net.OpError](err)
+	return ok && refusal.Op == "remote error" ||
+		err != nil && strings.Contains(err.Error(), "connection closed by remote after TLS handshake")
 }
 
 // WithoutUsers removes users and passwords from a list of servers, for messages to people.

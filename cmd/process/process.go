@@ -144,9 +144,10 @@ func (l *lifetime) run(b *broker.Broker, announce func()) error {
 	return errors.Join(l.failure(), err)
 }
 
-// notAccepted explains that the embedded server refuses the broker's user: a server elsewhere is tried again instead.
+// notAccepted explains that the embedded server refuses the broker's user or certificate: a server elsewhere is tried
+// again instead.
 func (p Process) notAccepted(err error) error {
-	if !errors.Is(err, nats.ErrAuthorization) {
+	if !errors.Is(err, nats.ErrAuthorization) && !links.RefusesCertificate(err) {
 		return err
 	}
 	return fmt.Errorf("%w: the embedded server does not accept the broker: %w",

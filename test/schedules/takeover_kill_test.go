@@ -1,0 +1,201 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/dialect"
+	"delaybroker/test/natstest"
+)
+
+// errKilled is what the import sees of everything after it was killed.
+var errKilled = errors.New("killed")
+
+// kill is the moment at which an import ends: at a publish or a deletion, with or without the server having done it.
+type kill struct {
+	at   int  // which of them, from 1
+	done bool // the server does it
+}
+
+// killed imports until the kill. It reports false where the import was through before.
+func (h handover) killed(k kill) bool {
+	h.t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	n := 0
+	step := func() (through bool) {
+		if n++; n < k.at {
+			return true
+		}
+		defer cancel(errKilled)
+		return n == k.at && k.done
+	}
+	o := h.inspect.TakeOver(false)
+	publish := o.Store.Publish
+	o.Store.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		if step() {
+			answer, err := publish(context.WithoutCancel(ctx), m)
+			if n < k.at || err != nil {
+				return answer, err
+			}
+		}
+		return nil, errKilled
+	}
+	pass := h.server.Connect(nats.Name("pass"))
+	defer pass.Close()
+	api := fmt.Sprintf("KILL%d", time.Now().UnixNano())
+	sub, err := pass.Subscribe(api+".>", func(m *nats.Msg) {
+		question := strings.TrimPrefix(m.Subject, api+".")
+		if !strings.HasPrefix(question, "STREAM.MSG.DELETE.") || step() {
+			natstest.PassOn(pass, question, m)
+		}
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	natstest.Flush(h.t, pass)
+	o.API.API = api
+	err = o.Stream(ctx, "PLAN", func(dialect.Took) error { return context.Cause(ctx) })
+	time.Sleep(10 * time.Millisecond) // what is on its way to the server arrives
+	return err != nil || ctx.Err() != nil
+}
+
+// TestImportKilled kills an import at each of its steps, with the step done and not. Done again, each occurrence comes
+// once, at its time.
+func TestImportKilled(t *testing.T) {
+	t.Parallel()
+	for at := 1; at <= 6; at++ {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d, done %t", at, done), func(t *testing.T) {
+				t.Parallel()
+				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+					importKilled(t, s, kill{at, done}, func(h handover) {
+						if at < 6 { // and the second one, too
+							h.killed(kill{2, !done})
+						}
+					})
+				})
+			})
+		}
+	}
+}
+
+// TestImportKilledWithTheServer is TestImportKilled with a server that ends at the same time. Its bubbles do not run at
+// the same time: see natstest.DropTimers.
+func TestImportKilledWithTheServer(t *testing.T) {
+	for _, k := range []kill{{1, true}, {2, false}, {2, true}} {
+		t.Run(fmt.Sprintf("step %d, done %t", k.at, k.done), func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				importKilled(t, s, k, func(h handover) {
+					h.server.Restart(time.Second)
+					time.Sleep(5 * time.Second) // until all are connected
+				})
+			})
+		})
+	}
+}
+
+func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover)) {
+	t.Helper()
+	h := newHandover(t, s, func(sc *scene) {
+		sc.plan("once", sc.at(5*time.Minute), "orders.once")
+		sc.plan("every", "@every 50s", "orders.every")
+		sc.plan("cron", "0 */2 * * * *", "orders.cron")
+	})
+	h.wait(70 * time.Second)
+	if !h.killed(k) {
+		t.Fatal("it was through")
+	}
+	then(h)
+	for name, took := range h.take(nil) {
+		if took.Fate != dialect.Taken {
+			t.Errorf("again, %s: %+v", name, took)
+		}
+	}
+	h.checkOnce(5*time.Minute + 30*time.Second)
+}
+
+// checkOnce wants each occurrence until a time once.
+func (h handover) checkOnce(until time.Duration) {
+	h.t.Helper()
+	h.wait(until)
+	for target, want := range map[string]string{
+		"orders.once": "5m0s", "orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s", "orders.cron": "1m59s 3m59s",
+	} {
+		if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
+			h.t.Errorf("%s came at %s\nwant %s", target, got, want)
+		}
+	}
+	for _, m := range h.stored("PLAN", "schedules.>") {
+		h.t.Errorf("the server still has %s", m.Subject)
+	}
+}
+
+// TestImportKilledAndFired: a schedule that stands in both places fires in both, until the import is done again; then
+// it fires here alone, and what fires once does not again.
+func TestImportKilledAndFired(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		h := newHandover(t, s, func(sc *scene) {
+			sc.plan("every", "@every 50s", "orders.every")
+		})
+		h.wait(70 * time.Second)
+		if !h.killed(kill{2, false}) {
+			t.Fatal("it was through")
+		}
+		h.wait(3 * time.Minute) // 100 s and 150 s, in both
+		for name, took := range h.take(nil) {
+			if took.Fate != dialect.Taken {
+				t.Errorf("again, %s: %+v", name, took)
+			}
+		}
+		h.wait(5*time.Minute + time.Second)
+		want := "50s 1m40s 1m40s 2m30s 2m30s 3m20s 4m10s 5m0s"
+		if got := strings.ReplaceAll(strings.Join(h.came("orders.every"), " "), "after ", ""); got != want {
+			t.Errorf("it came at %s\nwant %s", got, want)
+		}
+	})
+}
+
+// TestImportOfWhatIsCancelled: a client cancels what the broker answers for, while the server holds it still: before
+// the import, or after one that was killed. No import revives it.
+func TestImportOfWhatIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{0, 2} {
+		t.Run(fmt.Sprint("killed at step ", at), func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				h := newHandover(t, s, func(sc *scene) {
+					sc.plan("once", sc.at(5*time.Minute), "orders.once")
+					sc.plan("every", "@every 2m", "orders.every")
+				})
+				h.wait(10 * time.Second)
+				if at > 0 && !h.killed(kill{at, false}) {
+					t.Fatal("it was through")
+				}
+				h.home = "DELAY_TIMERS"
+				for _, name := range []string{"once", "every"} {
+					if said := h.answer(h.message("schedules."+name, "")); said != "ok" {
+						t.Errorf("the cancel of %s: %s", name, said)
+					}
+				}
+				for name, took := range h.take(nil) {
+					if took.Fate != dialect.Ended {
+						t.Errorf("%s: %+v, want that it is ended", name, took)
+					}
+				}
+				h.wait(10 * time.Minute)
+				if once, every := h.came("orders.once"), h.came("orders.every"); len(once)+len(every) > 0 {
+					t.Errorf("what was cancelled came at %s and %s", once, every)
+				}
+			})
+		})
+	}
+}
