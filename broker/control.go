@@ -68,31 +68,25 @@ func (b *Broker) timers(write *outbox.Outbox) *alarm.Stream {
 
 // verdictPublisher publishes as the lanes do: an answer counts only under the token of its publish, and only of the
 // stream that the publish is for.
-func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) (*nats.Msg, error) {
-	type result struct {
-		answer *nats.Msg
-		err    error
-	}
-	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		answered := make(chan result, 1)
-		patience := appendWait
+func verdictPublisher(write *outbox.Outbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
+	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		replies := make(chan jsapi.Reply, 1)
+		timeout := appendWait
 		if end, ok := ctx.Deadline(); ok {
-			patience = max(time.Millisecond, min(patience, time.Until(end)))
+			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 		}
-		write.Publish(m, patience, func(answer *nats.Msg, err error) (again bool) {
-			if err == nil {
-				if _, ok := jsapi.AckOf(answer, stream); !ok {
-					return true
-				}
+		write.Publish(m, timeout, func(answer *nats.Msg, err error) (again bool) {
+			reply, ok := jsapi.ReplyOf(answer, err, stream)
+			if ok {
+				replies <- reply
 			}
-			answered <- result{answer, err}
-			return false
+			return !ok
 		})
 		select {
-		case r := <-answered:
-			return r.answer, r.err
+		case reply := <-replies:
+			return reply
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return jsapi.Reply{Err: ctx.Err()}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"delaybroker/broker/control"
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/timer"
 	"delaybroker/test/natstest"
 )
@@ -279,7 +280,7 @@ func TestOperationsOfVerbs(t *testing.T) {
 		natstest.Proxy(t, s, func(string, *nats.Msg) bool { reads.Add(1); return false })
 		c.timers.API.API = natstest.ProxyAPI
 		publish := c.timers.Publish
-		c.timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 			publishes++
 			return publish(ctx, m)
 		}

@@ -31,10 +31,10 @@ func controls(c *client) *controlled {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	api := jsapi.Client{Conn: c.nc, API: "$JS.API"}
 	return &controlled{c, &control.Timers{
-		Policy:  message.Policy{Names: names},
-		API:     jsapi.Client{Conn: c.nc, API: "$JS.API"},
-		Publish: control.Requester(c.nc),
+		Policy: message.Policy{Names: names}, API: api,
+		Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { return api.Publish(ctx, names.TimersStream(), m) },
 		Scan:    lane.Scan{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API"},
 	}}
 }
@@ -168,13 +168,13 @@ func copied(t *control.Timers) *control.Timers {
 // lossy is a client of which some answers get lost.
 func lossy(c *controlled, lose *atomic.Int32) *controlled {
 	timers := copied(c.timers)
-	timers.Publish = func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		answer, err := c.timers.Publish(ctx, m)
+	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		reply := c.timers.Publish(ctx, m)
 		if lose.Add(-1) >= 0 {
 			<-ctx.Done()
-			return nil, ctx.Err()
+			return jsapi.Reply{Err: ctx.Err()}
 		}
-		return answer, err
+		return reply
 	}
 	return &controlled{c.client, timers}
 }
@@ -232,6 +232,9 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
+// refusedAsLast is the answer to a publish that expects another last entry.
+var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
+
 // TestRefusedByOldLeader: what a leader that was deposed refuses, the new one may have stored. It is told as what it is
 // although another client has put something over it since, and it is not done twice.
 func TestRefusedByOldLeader(t *testing.T) {
@@ -244,21 +247,19 @@ func TestRefusedByOldLeader(t *testing.T) {
 			if m == nil {
 				return
 			}
-			answer, err := plain.timers.Publish(t.Context(), m)
-			if err != nil || strings.Contains(string(answer.Data), "error") {
-				t.Errorf("not stored: %v", err)
+			if reply := plain.timers.Publish(t.Context(), m); reply.Outcome() != jsapi.Stored {
+				t.Errorf("not stored: %v", reply.Problem())
 			}
 		}
 		c := &controlled{plain.client, copied(plain.timers)}
-		refused := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}
 		var over func() *nats.Msg // what another client has put over it
 		published := 0
-		c.timers.Publish = func(_ context.Context, m *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(_ context.Context, m *nats.Msg) jsapi.Reply {
 			if published++; published == 1 {
 				stored(m)
 				stored(over())
 			}
-			return refused, nil
+			return refusedAsLast
 		}
 		keys := 0
 		for _, known := range []bool{true, false} {
@@ -315,11 +316,11 @@ func TestRefusedForGood(t *testing.T) {
 		c := controls(newClient(t, s))
 		c.publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
 		asked := 0
-		c.timers.Publish = func(ctx context.Context, _ *nats.Msg) (*nats.Msg, error) {
+		c.timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
 			if asked++; asked > 1000 {
 				<-ctx.Done() // or it would be asked for ever: no time passes here
 			}
-			return &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071},"stream":"DELAY_TIMERS","seq":0}`)}, nil
+			return refusedAsLast
 		}
 		c.check(wish(timer.Cancel, "k", 0), timer.Unknown, 0)
 		if asked < 50 || asked > 102 {

@@ -24,7 +24,7 @@ type Config struct {
 	API    jsapi.Client
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // the stream's state, as its leader gives it
 	// Publish publishes on the stream, and returns its answer; an answer that the stream has not written does not count.
-	Publish  func(context.Context, *nats.Msg) (*nats.Msg, error)
+	Publish  func(context.Context, *nats.Msg) jsapi.Reply
 	Scan     lane.Scan                           // with the connection to read on
 	Patience func(instance string) time.Duration // how long what an instance has fired is left to it
 	ReadKeys func(local time.Time)               // makes sure that the secrets are read soon

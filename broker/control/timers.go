@@ -36,8 +36,9 @@ const (
 type Timers struct {
 	Policy message.Policy
 	API    jsapi.Client
-	// Publish sends a message and returns the answer. Its error says that there is no answer.
-	Publish func(ctx context.Context, m *nats.Msg) (*nats.Msg, error)
+	// Publish publishes on the stream of timers, and returns its answer; an answer that the stream has not written does
+	// not count.
+	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
 
 	clock clock
@@ -203,32 +204,30 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 	if err != nil {
 		return timer.Answer{}, true, err
 	}
-	ack, err := a.publish(ctx, m)
-	switch stream := a.Policy.Names.TimersStream(); {
-	case errors.Is(err, nats.ErrMaxPayload):
-		return timer.Answer{}, true, tooLarge()
-	case err == nil && a.firesBesides() && (ack.Code == jsapi.CodeWrongLast || !ack.Refused() && ack.Stream == stream):
+	reply := a.publish(ctx, m)
+	switch outcome := reply.Outcome(); {
+	case a.firesBesides() && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
 		return timer.Answer{Outcome: timer.Fired, Generation: generation}, true, nil // by this try, or an earlier one
-	case err != nil, !ack.Refused() && ack.Stream != stream:
+	case outcome == jsapi.Unknown:
 		a.doubt.Note(generation)
 		a.tried, a.expects = true, generation
 		WaitToRetry(ctx)
 		return answer, false, nil
-	case !ack.Refused() && !ack.Duplicate && ack.Sequence > generation:
-		return a.stored(ctx, generation, ack.Sequence), true, nil
-	case ack.Code == jsapi.CodeWrongLast:
+	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
+		return a.stored(ctx, generation, reply.Ack.Sequence), true, nil
+	case outcome == jsapi.Conflict:
 		again := a.tried && a.expects == generation
 		if a.tried, a.expects = true, generation; !again {
 			return answer, false, nil
 		}
 		a.nobody = 0 // it stands there still: of two leaders, one does not know that it is none
-	case ack.Code == jsapi.CodeUnavailable && ack.Stream == "":
+	case outcome == jsapi.Unavailable:
 		if a.nobody++; a.nobody >= untaken {
 			return timer.Answer{}, true, noStream()
 		}
 	default:
 		a.nobody = 0
-		if err := refusal(ack); err != nil {
+		if err := refusal(reply); err != nil {
 			return timer.Answer{}, true, err
 		}
 	}
@@ -237,38 +236,22 @@ func (a *attempt) ask(ctx context.Context, generation uint64) (answer timer.Answ
 }
 
 // refusal is the error for an answer that says that nothing was stored, and that it is of no use to ask again.
-func refusal(ack jsapi.Ack) error {
-	switch {
-	case !ack.Refused(), ack.Code == jsapi.CodeLastInFlight, ack.Code == jsapi.CodeInFlight, ack.Code == jsapi.CodeTooMany:
+func refusal(reply jsapi.Reply) error {
+	switch outcome := reply.Outcome(); {
+	case !outcome.Final(), outcome == jsapi.Undecided:
 		return nil
-	case ack.Code == jsapi.CodeTooLarge:
-		return tooLarge()
-	case ack.Outcome().Full():
-		return refusef(codeRoom, "no room: %s", ack.Description)
+	case outcome == jsapi.TooLarge:
+		return refusef(codeLarge, "with the broker's headers it is larger than the stream of timers takes")
+	case outcome.Full():
+		return refusef(codeRoom, "no room: %s", reply.Ack.Description)
 	}
-	return refusef(codeTrouble, "refused: %s (%d)", ack.Description, ack.Code)
+	return refusef(codeTrouble, "refused: %v", reply.Problem())
 }
 
-func tooLarge() *Refusal {
-	return refusef(codeLarge, "with the broker's headers it is larger than the stream of timers takes")
-}
-
-// publish returns the answer of a stream or of the server.
-func (a *attempt) publish(ctx context.Context, m *nats.Msg) (jsapi.Ack, error) {
+func (a *attempt) publish(ctx context.Context, m *nats.Msg) jsapi.Reply {
 	ctx, cancel := context.WithTimeout(ctx, ackWait)
 	defer cancel()
-	answer, err := a.Publish(ctx, m)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return jsapi.Ack{Code: jsapi.CodeUnavailable}, nil
-	}
-	if err != nil {
-		return jsapi.Ack{}, err
-	}
-	ack, ok := jsapi.ParseAck(answer)
-	if !ok {
-		return jsapi.Ack{}, errors.New("the answer is none of a stream")
-	}
-	return ack, nil
+	return a.Publish(ctx, m)
 }
 
 // stored is the answer when the entry is stored at a sequence, in place of a generation.
@@ -363,12 +346,5 @@ func WaitToRetry(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	}
-}
-
-// Requester publishes on a connection, for a client of its own.
-func Requester(nc *nats.Conn) func(context.Context, *nats.Msg) (*nats.Msg, error) {
-	return func(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-		return nc.RequestMsgWithContext(ctx, m)
 	}
 }

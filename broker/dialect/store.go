@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ type Store struct {
 	Policy  message.Policy
 	Entries control.Entries
 	// Publish publishes on that stream, and returns its answer; an answer that the stream has not written does not count.
-	Publish func(context.Context, *nats.Msg) (*nats.Msg, error)
+	Publish func(context.Context, *nats.Msg) jsapi.Reply
 }
 
 // stream is its name.
@@ -238,39 +237,23 @@ func refusalFor(p *message.Problem) *Refusal {
 func (a *attempt) publish(ctx context.Context, m *nats.Msg) (answer ack, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, ackWait)
 	defer cancel()
-	reply, err := a.Publish(ctx, m)
-	switch {
-	case errors.Is(err, nats.ErrMaxPayload):
-		return a.refused(&tooLarge), true
-	case errors.Is(err, nats.ErrNoResponders):
-		return ack{}, false // the stream has no leader for a moment
-	case err != nil:
+	reply := a.Publish(ctx, m)
+	switch outcome := reply.Outcome(); {
+	case outcome == jsapi.Stored:
+		return a.stored(reply.Ack.Sequence), true
+	case !outcome.Final():
 		a.doubt = true
 		return ack{}, false
-	}
-	got, ok := jsapi.ParseAck(reply)
-	switch {
-	case !ok, !got.Refused() && (got.Stream != a.stream() || got.Duplicate):
-		a.doubt = true
-		return ack{}, false
-	case !got.Refused():
-		return a.stored(got.Sequence), true
-	case got.Code == jsapi.CodeUnavailable:
-		return ack{}, false
-	case got.Code == jsapi.CodeWrongLast && a.Also[hLastSeq] == nil:
+	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
+		return ack{}, false // the stream has no leader for a moment, or stores another entry
+	case outcome == jsapi.Conflict && a.Also[hLastSeq] == nil:
 		return ack{}, false // what stands there has changed: look again
-	case !got.Outcome().Final(), got.Code == jsapi.CodeLastInFlight:
-		a.doubt = a.doubt || !got.Outcome().Final()
-		return ack{}, false
 	case a.doubt:
 		return ack{}, false // this try is refused, but not the one before
+	case outcome == jsapi.TooLarge:
+		return a.refused(&tooLarge), true
 	}
-	var said ack
-	if json.Unmarshal(reply.Data, &said) != nil || said.Error == nil {
-		a.doubt = true
-		return ack{}, false
-	}
-	return a.refused(said.Error), true
+	return a.refused(&Refusal{reply.Ack.Status, reply.Ack.Code, reply.Ack.Description}), true
 }
 
 func (a *attempt) stored(sequence uint64) ack { return ack{Stream: a.stream(), Sequence: sequence} }

@@ -64,8 +64,11 @@ func (s *Session) Close() { s.Conn.Close() }
 
 // Timers are the named timers under this policy.
 func (s *Session) Timers(p message.Policy) *control.Timers {
+	publish := func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		return s.api.Publish(ctx, p.Names.TimersStream(), m)
+	}
 	return &control.Timers{
-		Policy: p, API: s.api, Publish: control.Requester(s.Conn),
+		Policy: p, API: s.api, Publish: publish,
 		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
 	}
 }
