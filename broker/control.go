@@ -17,6 +17,7 @@ import (
 	"delaybroker/broker/layout"
 	"delaybroker/broker/outbox"
 	"delaybroker/broker/provision"
+	"delaybroker/broker/timer/store"
 )
 
 // control starts to answer requests: those about timers, with the stream that the lanes use, and the calls and
@@ -28,7 +29,7 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	asked := &control.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
+	asked := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,

@@ -13,10 +13,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/dialect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 	"delaybroker/cmd/schedules"
 	"delaybroker/test/natstest"
@@ -96,7 +96,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 		c.publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h")
 		c.publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
 		c.timers.Policy.MaxDelay = 24 * time.Hour
-		due := func(w control.Wish, want time.Time) {
+		due := func(w store.Wish, want time.Time) {
 			t.Helper()
 			a := c.do(w)
 			if a.Outcome != timer.Moved || !a.Due.Equal(want) {

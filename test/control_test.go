@@ -12,18 +12,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/test/natstest"
 )
 
 // controlled is a client that asks for verdicts by itself.
 type controlled struct {
 	*client
-	timers *control.Timers
+	timers *store.Timers
 }
 
 func controls(c *client) *controlled {
@@ -32,7 +32,7 @@ func controls(c *client) *controlled {
 		c.t.Fatal(err)
 	}
 	api := jsapi.Client{Conn: c.nc, API: "$JS.API"}
-	return &controlled{c, &control.Timers{
+	return &controlled{c, &store.Timers{
 		Policy: message.Policy{Names: names}, API: api,
 		Publish: func(ctx context.Context, m *nats.Msg) jsapi.Reply { return api.Publish(ctx, names.TimersStream(), m) },
 		Scan:    lane.Scan{Conn: c.nc, JetStream: c.js, APIPrefix: "$JS.API"},
@@ -40,7 +40,7 @@ func controls(c *client) *controlled {
 }
 
 // do carries out a wish within five seconds.
-func (c *controlled) do(w control.Wish) control.Answer {
+func (c *controlled) do(w store.Wish) store.Answer {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -52,11 +52,11 @@ func (c *controlled) do(w control.Wish) control.Answer {
 }
 
 // wish is a verb about a generation of a timer to orders.x; zero for whatever stands there.
-func wish(verb timer.Verb, key string, generation uint64) control.Wish {
-	return control.Wish{Asked: timer.Asked{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
+func wish(verb timer.Verb, key string, generation uint64) store.Wish {
+	return store.Wish{Asked: timer.Asked{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
-func (c *controlled) check(w control.Wish, want timer.Outcome, generation uint64) control.Answer {
+func (c *controlled) check(w store.Wish, want timer.Outcome, generation uint64) store.Answer {
 	c.t.Helper()
 	a := c.do(w)
 	if a.Outcome != want || a.Generation != generation && generation > 0 {
@@ -66,7 +66,7 @@ func (c *controlled) check(w control.Wish, want timer.Outcome, generation uint64
 	return a
 }
 
-func moveTo(key string, generation uint64, until time.Time) control.Wish {
+func moveTo(key string, generation uint64, until time.Time) store.Wish {
 	w := wish(timer.Move, key, generation)
 	w.Until = until
 	return w
@@ -161,8 +161,8 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 }
 
 // copied has the same configuration, and a clock of its own.
-func copied(t *control.Timers) *control.Timers {
-	return &control.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
+func copied(t *store.Timers) *store.Timers {
+	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
 }
 
 // lossy is a client of which some answers get lost.
@@ -389,12 +389,12 @@ func TestSilenceIsUnknown(t *testing.T) {
 		c.check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
 		lose.Store(0)
 		g = set()
-		for _, w := range []control.Wish{
+		for _, w := range []store.Wish{
 			moveTo("k", g, time.Now().Add(400*24*time.Hour)), wish(timer.Cancel, "_k", 0), wish(timer.Cancel, "a.b", 0),
 			{Asked: timer.Asked{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
 		} {
 			c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
-			refused := (*control.Refusal)(nil)
+			refused := (*store.Refusal)(nil)
 			if a, err := c.timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
 				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
 			}
@@ -491,8 +491,8 @@ func TestNothingOfOldLeader(t *testing.T) {
 		c.timers.API.API = natstest.ProxyAPI
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, control.ErrLeader) {
-			t.Errorf("it says %+v %v, want %v", a, err, control.ErrLeader)
+		if a, err := c.timers.Do(ctx, wish(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
+			t.Errorf("it says %+v %v, want %v", a, err, store.ErrLeader)
 		}
 		follow.Store(true)
 		c.check(wish(timer.Cancel, "k", 0), timer.NotFound, 0)
@@ -518,9 +518,9 @@ func TestListShowsWhatStands(t *testing.T) {
 		c.publish("delaytimer.later.orders.x", "x", "Delay-For", "10m")
 		for limit := 1; limit <= 10; limit++ {
 			var got []string
-			page := control.Page{UpTo: upTo, Limit: limit}
+			page := store.Page{UpTo: upTo, Limit: limit}
 			for {
-				l, err := c.timers.List(context.Background(), control.Filter{Targets: []string{"orders.>"}}, page)
+				l, err := c.timers.List(context.Background(), store.Filter{Targets: []string{"orders.>"}}, page)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -535,7 +535,7 @@ func TestListShowsWhatStands(t *testing.T) {
 				t.Errorf("pages of %d list %v, want %s", limit, got, want)
 			}
 		}
-		d, err := c.timers.Bulk(context.Background(), control.Bulk{Verb: timer.Cancel})
+		d, err := c.timers.Bulk(context.Background(), store.Bulk{Verb: timer.Cancel})
 		if err != nil || d.Matched != 2 || d.Outcomes[timer.Cancelled] != 2 {
 			t.Errorf("cancelling all says %+v %v, want 2", d, err)
 		}
@@ -558,7 +558,7 @@ func TestBulk(t *testing.T) {
 		c.publish("delaytimer.order-1.payments.x", "payment", "Delay-For", "10m")
 		c.publish("delaytimer.order-99.orders.x", "later", "Delay-For", "3h")
 		ctx := context.Background()
-		b := control.Bulk{Verb: timer.Move, By: 5 * time.Minute, DryRun: true, Filter: control.Filter{
+		b := store.Bulk{Verb: timer.Move, By: 5 * time.Minute, DryRun: true, Filter: store.Filter{
 			Targets: []string{"orders.>"}, Key: "order-*", DueTo: begun.Add(time.Hour),
 		}}
 		dry, err := c.timers.Bulk(ctx, b)
@@ -566,8 +566,8 @@ func TestBulk(t *testing.T) {
 			t.Fatalf("a dry run says %+v %v", dry, err)
 		}
 		b.DryRun = false
-		b.Page = control.Page{UpTo: dry.UpTo, Limit: 20}
-		var sum control.Done
+		b.Page = store.Page{UpTo: dry.UpTo, Limit: 20}
+		var sum store.Done
 		for pages := 1; ; pages++ {
 			d, err := c.timers.Bulk(ctx, b)
 			if err != nil {
@@ -596,7 +596,7 @@ func TestBulk(t *testing.T) {
 		if got := bodies(in.all()); got != "other o×50" && got != "o×50 other" {
 			t.Errorf("when due there came %q", got)
 		}
-		b = control.Bulk{Verb: timer.Cancel, Filter: control.Filter{Targets: []string{"orders.>", "payments.>"}}}
+		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("cancelling the rest says %+v %v", d, err)
 		}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 )
 
 // Sight is the entry of a timer's subject that tells what is true of a generation, as it was read.
@@ -21,7 +21,7 @@ type Sight struct {
 // Look reads from the leader of the stream what is true of a generation: the last entry of its subject or, where a
 // client has put something over the generation's firing, that firing. It is asked for only where something else stands.
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see Sight, err error) {
-	see.Found, see.In, err = control.LastEntry(ctx, s.Entries(), subject, generation)
+	see.Found, see.In, err = store.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see.Found
 	if err == nil && last.Entry.Kind != message.FiredEntry && last.Entry.Fires(generation) {
 		return s.ofRound(ctx, see, subject, generation)

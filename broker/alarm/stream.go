@@ -6,11 +6,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 )
 
@@ -43,8 +43,8 @@ func NewStream(cfg Config) *Stream { return &Stream{Config: cfg} }
 func (s *Stream) Name() string { return s.Policy.Names.TimersStream() }
 
 // Entries is what it takes to read the entries of the stream.
-func (s *Stream) Entries() control.Entries {
-	return control.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
+func (s *Stream) Entries() store.Entries {
+	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
 // Take claims the firing of a timer within this process for somebody, and reports whether it is his.

@@ -15,6 +15,7 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/ratelog"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -118,7 +119,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 	defer cancel()
 	now, err := s.Now(ctx)
 	for ; err != nil && ctx.Err() == nil; now, err = s.Now(ctx) {
-		control.WaitToRetry(ctx)
+		store.WaitToRetry(ctx)
 	}
 	if err != nil {
 		return // nothing was stored: the client asks again

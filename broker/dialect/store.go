@@ -13,9 +13,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer/store"
 )
 
 const (
@@ -41,7 +41,7 @@ type ack struct {
 // Store is where schedules are kept: the stream of timers.
 type Store struct {
 	Policy  message.Policy
-	Entries control.Entries
+	Entries store.Entries
 	// Publish publishes on that stream, and returns its answer; an answer that the stream has not written does not count.
 	Publish func(context.Context, *nats.Msg) jsapi.Reply
 }
@@ -99,7 +99,7 @@ func (a *attempt) whatever(ctx context.Context) (ack, error) {
 		if a.doubt {
 			return a.find(ctx)
 		}
-		control.WaitToRetry(ctx)
+		store.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -110,7 +110,7 @@ func (a *attempt) find(ctx context.Context) (ack, error) {
 		if see, err := a.look(ctx); err == nil && see.word == a.word {
 			return a.stored(see.generation), nil
 		}
-		control.WaitToRetry(ctx)
+		store.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -120,7 +120,7 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 	for ctx.Err() == nil {
 		see, err := a.look(ctx)
 		if err != nil {
-			control.WaitToRetry(ctx)
+			store.WaitToRetry(ctx)
 			continue
 		}
 		if a.knows(see) {
@@ -142,7 +142,7 @@ func (a *attempt) inPlace(ctx context.Context) (ack, error) {
 		if answer, done := a.publish(ctx, m); done {
 			return answer, nil
 		}
-		control.WaitToRetry(ctx)
+		store.WaitToRetry(ctx)
 	}
 	return ack{}, errUnknown
 }
@@ -170,7 +170,7 @@ type sight struct {
 func (a *attempt) look(ctx context.Context) (sight, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
-	found, _, err := control.LastEntry(ctx, a.Entries, a.subject, 0)
+	found, _, err := store.LastEntry(ctx, a.Entries, a.subject, 0)
 	if err != nil || found.None {
 		return sight{}, err
 	}

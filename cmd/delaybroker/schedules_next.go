@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"delaybroker/broker/control"
 	"delaybroker/broker/inspect"
+	"delaybroker/broker/timer/store"
 	"delaybroker/broker/timetable"
 	"delaybroker/cmd/terminal"
 	"delaybroker/levels"
@@ -44,7 +44,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 			case given:
 				return a.nextOf(table, n)
 			}
-			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s control.Standing) error {
+			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s store.Standing) error {
 				held := s.Recurring()
 				if most := held.Of.Table.Rounds; most > 0 {
 					n = min(n, most-held.Round+1)
@@ -64,7 +64,7 @@ exit codes: 0 shown, 1 failed, 2 wrong words or settings, 4 there is no such sch
 }
 
 // sayNextDiffers says what is true besides of the times of a schedule's table.
-func (a *app) sayNextDiffers(s control.Standing) {
+func (a *app) sayNextDiffers(s store.Standing) {
 	series, round := s.Entry.Request.RoundOf()
 	planned := s.Recurring().Of.Table.Round(series, round.Number, round.Planned)
 	switch {

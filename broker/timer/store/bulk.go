@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (d *Done) Add(later Done) {
 // a page that is repeated moves nothing twice.
 func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return Done{}, refusef(codeBad, "by how long? as in 5m or -5m")
+		return Done{}, Refusef(CodeBad, "by how long? as in 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)

@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -45,7 +45,7 @@ type Standing struct {
 // Look reads the last entry of a timer's subject from the leader of the stream.
 func (t *Timers) Look(ctx context.Context, key, target string) (Standing, error) {
 	if problem := t.check(Wish{Key: key, Target: target}); problem != nil {
-		return Standing{}, refusef(codeBad, "%s", problem.Sentence)
+		return Standing{}, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	a := attempt{Timers: t, subject: t.Policy.Names.Timer(key, target)}
 	for {

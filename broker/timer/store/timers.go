@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"cmp"
@@ -79,7 +79,7 @@ type Answer struct {
 // until ctx ended.
 func (t *Timers) Do(ctx context.Context, w Wish) (Answer, error) {
 	if problem := t.check(w); problem != nil {
-		return Answer{}, refusef(codeBad, "%s", problem.Sentence)
+		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	if w.Word == "" {
 		w.Word = rand.Text()
@@ -178,7 +178,7 @@ func (a *attempt) ended(answer timer.Answer, err error) (timer.Answer, error) {
 }
 
 func noStream() *Refusal {
-	return refusef(codeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
+	return Refusef(CodeNone, "there is no stream of timers here: a broker makes it unless DELAY_TIMERS=off")
 }
 
 // Entries is what it takes to read their entries.
@@ -241,11 +241,11 @@ func refusal(reply jsapi.Reply) error {
 	case !outcome.Final(), outcome == jsapi.Undecided:
 		return nil
 	case outcome == jsapi.TooLarge:
-		return refusef(codeLarge, "with the broker's headers it is larger than the stream of timers takes")
+		return Refusef(CodeLarge, "with the broker's headers it is larger than the stream of timers takes")
 	case outcome.Full():
-		return refusef(codeRoom, "no room: %s", reply.Ack.Description)
+		return Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
 	}
-	return refusef(codeTrouble, "refused: %v", reply.Problem())
+	return Refusef(CodeTrouble, "refused: %v", reply.Problem())
 }
 
 func (a *attempt) publish(ctx context.Context, m *nats.Msg) jsapi.Reply {
@@ -287,7 +287,7 @@ func (a *attempt) entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.setEntry()
 	}
 	if problem := a.found.Entry.Problem; problem != nil {
-		return nil, refusef(codeBad, "what stands there is no timer: %s", problem.Sentence)
+		return nil, Refusef(CodeBad, "what stands there is no timer: %s", problem.Sentence)
 	}
 	now, err := a.Now(ctx)
 	if err != nil {
@@ -297,7 +297,7 @@ func (a *attempt) entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 		return a.seriesEntry(generation, r, now)
 	}
 	if a.Verb == timer.Pause || a.Verb == timer.Resume || a.Verb == timer.Retime {
-		return nil, refusef(codeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
+		return nil, Refusef(CodeBad, "it fires once: only what recurs can be paused, resumed, or get another table")
 	}
 	name, value := message.HeaderFor, "0s"
 	switch {
@@ -331,10 +331,10 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
 	in := message.Incoming{At: now, Subject: a.subject, Header: header, Data: body}
 	if _, problem := a.Policy.Parse(in); problem != nil {
-		return nil, refusef(codeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	if e := a.Policy.ParseTimer(in); e.Kind != message.SetEntry || e.Problem != nil {
-		return nil, refusef(codeBad, "it does not set a timer: leave out the headers that the broker writes")
+		return nil, Refusef(CodeBad, "it does not set a timer: leave out the headers that the broker writes")
 	}
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: body}, nil
 }

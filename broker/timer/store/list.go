@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"context"
@@ -114,14 +114,14 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 func (f Filter) check(p Page) error {
 	for _, target := range f.Targets {
 		if !message.ValidPattern(target) {
-			return refusef(codeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
+			return Refusef(CodeBad, "target %q: tokens separated by dots; * for one token, > for the rest", target)
 		}
 	}
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
-		return refusef(codeBad, "state %q: want pending, paused, fired or cancelled", f.State)
+		return Refusef(CodeBad, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
 	if p.Limit < 0 || p.Limit > MostLimit {
-		return refusef(codeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
+		return Refusef(CodeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"time"
@@ -55,7 +55,7 @@ func (a *attempt) scheduleMove(generation uint64, name, value string, now time.T
 	}
 	header, problem := a.Policy.ScheduleMove(a.in, name, value, generation, a.Word, now)
 	if problem != nil {
-		return nil, refusef(codeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
 }

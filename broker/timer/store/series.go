@@ -1,4 +1,4 @@
-package control
+package store
 
 import (
 	"crypto/sha256"
@@ -40,7 +40,7 @@ func (a *attempt) seriesEntry(generation uint64, r message.Request, now time.Tim
 		Stream: a.in.Stream, Sequence: generation + 1, At: now, Subject: a.subject, Header: header, Data: a.in.Data,
 	})
 	if e.Problem != nil {
-		return nil, refusef(codeBad, "%s", e.Problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", e.Problem.Sentence)
 	}
 	return &nats.Msg{Subject: a.subject, Header: nats.Header(header), Data: a.in.Data}, nil
 }
@@ -50,7 +50,7 @@ func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil
 	}
-	refused := refusef(codeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
+	refused := Refusef(CodeTrouble, "%v: ask on %s", ErrSecret, a.Policy.Names.TimerCall(string(a.Verb)))
 	refused.is = ErrSecret
 	return refused
 }
@@ -75,11 +75,11 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 			n.First = asked
 		}
 		if problem := a.Policy.CheckRecurring(n.Table, len(a.in.Data)); problem != nil {
-			return n, refusef(codeOf(problem), "%s", problem.Sentence)
+			return n, Refusef(codeOf(problem), "%s", problem.Sentence)
 		}
 		planned, ok := n.Table.Start(now, n.First)
 		if !ok || n.Table.Rounds > 0 && round.Number > n.Table.Rounds {
-			return n, refusef(codeBad, "no round would be left of %s", n.Table)
+			return n, Refusef(CodeBad, "no round would be left of %s", n.Table)
 		}
 		n.Round = n.Table.Round(timetable.Series{ID: series.ID, First: n.First}, round.Number, planned)
 		if paused {
@@ -87,7 +87,7 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 		}
 	default:
 		if paused {
-			return n, refusef(codeBad, "it is paused, and no round is due: resume it first, and move the round then")
+			return n, Refusef(CodeBad, "it is paused, and no round is due: resume it first, and move the round then")
 		}
 		if n.Round.Due = asked; asked.IsZero() {
 			n.Round.Due = r.Due.Add(a.By)
@@ -101,9 +101,9 @@ func (a *attempt) next(r message.Request, now time.Time) (message.Next, error) {
 
 func codeOf(problem *message.Problem) int {
 	if problem.Code == message.TooLarge {
-		return codeLarge
+		return CodeLarge
 	}
-	return codeBad
+	return CodeBad
 }
 
 // asked is the time that the wish names; zero for none.
@@ -112,7 +112,7 @@ func (a *attempt) asked(now time.Time) (time.Time, error) {
 	if a.For != "" {
 		d, err := levels.ParseDuration(a.For)
 		if err != nil {
-			return at, refusef(codeBad, "%v", err)
+			return at, Refusef(CodeBad, "%v", err)
 		}
 		at = now.Add(d)
 	}
@@ -122,7 +122,7 @@ func (a *attempt) asked(now time.Time) (time.Time, error) {
 // bounded refuses a time that a wish names and that is too far ahead.
 func (a *attempt) bounded(now, due time.Time) error {
 	if problem := a.Policy.CheckDelay(now, due); problem != nil {
-		return refusef(codeBad, "%s", problem.Sentence)
+		return Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (a *attempt) besides(r message.Request, now time.Time) (*nats.Msg, error) {
 	}
 	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.in.Data}
 	if _, problem := a.Policy.Parse(in); problem != nil {
-		return nil, refusef(codeBad, "%s", problem.Sentence)
+		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.in.Data}, nil
 }
