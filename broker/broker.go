@@ -41,6 +41,7 @@ type Broker struct {
 	leaser  lease.Leaser
 	muster  muster.Muster
 	tally   *figures.Tally
+	records atomic.Pointer[journal.Writer] // nil before it runs, and if none is kept
 	roster  roster
 	pauses  pausing
 	log     *slog.Logger

@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"time"
+
 	"delaybroker/broker/conf"
 	"delaybroker/broker/journal"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 )
 
@@ -13,11 +16,11 @@ import (
 type Ended = conf.Ended
 
 // recordDelivered notes that the target has a message.
-func (w *worker) recordDelivered(f *flight, m moment) {
+func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
 	if w.shared.journal == nil && w.shared.ended == nil {
 		return
 	}
-	w.record(f, &f.request, deliveredRecord(f, m.now, w.lateness(f, m.now)))
+	w.record(f, &f.request, deliveredRecord(f, at, late))
 }
 
 // recordDead notes that the dead letter of a message is stored.

@@ -30,6 +30,7 @@ func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journa
 		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
 		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
 	})
+	b.records.Store(w)
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -43,10 +44,10 @@ func (b *Broker) keepJournal(ctx context.Context, write *outbox.Outbox) (*journa
 }
 
 // deliveredRecord is the record of a message that its target has.
-func deliveredRecord(f *flight, now leader.Time, late time.Duration) journal.Record {
+func deliveredRecord(f *flight, at leader.Time, late time.Duration) journal.Record {
 	r := &f.request
 	return journal.Record{
-		ID: r.ID, Target: r.Target, At: now.Stamp(), Due: r.Due, Late: late, Refused: r.Attempts, Reason: r.LastError,
+		ID: r.ID, Target: r.Target, At: at.Stamp(), Due: r.Due, Late: late, Refused: r.Attempts, Reason: r.LastError,
 	}
 }
 

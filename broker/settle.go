@@ -291,6 +291,7 @@ func (w *worker) checked(f *flight, ours bool, err error, m moment) {
 type delivered struct {
 	*flight
 	result deliver.Result
+	at     leader.Time // when the target had it, if it has
 }
 
 // fire delivers a message to its target.
@@ -309,14 +310,18 @@ func (w *worker) fire(f *flight, m moment) {
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = local.Add(leader.At(expires).Sub(m.now))
 	}
-	w.shared.deliver.Deliver(d, func(r deliver.Result) { w.mail.Put(delivered{f, r}) })
+	// The clock's present proof dates the delivery: a later one may be weaker, and date it before it was due.
+	now, proved := m.now, m.local
+	w.shared.deliver.Deliver(d, func(r deliver.Result) {
+		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
+	})
 }
 
 // MayDeliver reports whether a message that waits for its turn may still be sent: the lane is ours, and goes on. It is
 // asked from any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
-func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
+func (w *worker) delivered(f *flight, r deliver.Result, at leader.Time, m moment) {
 	if silence(r) {
 		f.silent++
 	}
@@ -331,17 +336,18 @@ func (w *worker) delivered(f *flight, r deliver.Result, m moment) {
 	}
 	if r.Outcome == deliver.Delivered {
 		w.counts.Delivered.Add(1)
-		w.shared.tally.Lateness[w.lane.Kind].Observe(w.lateness(f, m.now))
-		w.recordDelivered(f, m)
+		late := w.lateness(f, at)
+		w.shared.tally.Lateness[w.lane.Kind].Observe(late)
+		w.recordDelivered(f, at, late)
 	}
 	w.apply(f, afterDelivery(w.plan, m, f, r, time.Until(r.Turn)), m)
 }
 
-// lateness of a delivery is what the lane saw of it: from the due time until the loop takes in the target's answer, by
-// the leader's clock. So the answer's way back is included, and the lag of the clock is not. A message that waited
-// because of its target's rate is late from its turn on, and one that waited because its target was paused is late from
-// the resumption on: such waits should wake no operator.
-func (w *worker) lateness(f *flight, now leader.Time) time.Duration {
+// lateness of a delivery is from the due time until the target had it, by the leader's clock: see deliver.Result. So an
+// answer's way back is included, and the lag of the clock is not. A message that waited because of its target's rate is
+// late from its turn on, and one that waited because its target was paused is late from the resumption on: such waits
+// should wake no operator.
+func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {
 		since = f.when()
@@ -349,7 +355,7 @@ func (w *worker) lateness(f *flight, now leader.Time) time.Duration {
 	if w.plan.resumed.After(since) {
 		since = w.plan.resumed
 	}
-	return max(0, now.Sub(since))
+	return max(0, at.Sub(since))
 }
 
 // awaitKey deals with a message that has a seal of an unknown key: an instance that provisioned at the same time as we

@@ -9,6 +9,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/outbox"
 )
@@ -49,10 +50,10 @@ func TestArrivalLetsGo(t *testing.T) {
 		want uint64 // arrived up to
 	}{
 		{"delivered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, m)
+			w.delivered(f, deliver.Result{Outcome: deliver.Delivered}, leader.Time{}, m)
 		}, 1},
 		{"not answered", func(w *worker, f *flight, m moment) {
-			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, m)
+			w.delivered(f, deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}, leader.Time{}, m)
 		}, 0},
 		{"stored", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: hop}
@@ -150,12 +151,39 @@ func TestSilencesAreCounted(t *testing.T) {
 	f := inFlight(w, now)
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
-		if w.delivered(f, silent, w.moment(now)); f.silent != want {
+		if w.delivered(f, silent, leader.Time{}, w.moment(now)); f.silent != want {
 			t.Fatalf("%d silences, want %d", f.silent, want)
 		}
 	}
 	r := deliver.Result{Outcome: deliver.Unknown, Err: outbox.ErrDisconnected}
-	if w.delivered(f, r, w.moment(now)); f.silent != silentTries-1 {
+	if w.delivered(f, r, leader.Time{}, w.moment(now)); f.silent != silentTries-1 {
 		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
+	}
+}
+
+// answerer is a deliverer that keeps the function of the last delivery.
+type answerer struct {
+	recorder
+	done func(deliver.Result)
+}
+
+func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.done = done }
+
+// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time that comes between a delivery and its answer does
+// not date the delivery before it was due.
+func TestDeliveryIsDatedByItsProof(t *testing.T) {
+	now := time.Now()
+	w, to := tenSeconds(t, now), new(answerer)
+	w.shared.deliver = to
+	f := inFlight(w, now)
+	w.fire(f, w.moment(now))
+	later := now.Add(time.Second)
+	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // it was slow
+	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
+	var at time.Time
+	w.shared.ended = func(e Ended) { at = e.At }
+	w.handle(w.mail.Take()[0], w.moment(later), later)
+	if late := at.Sub(f.request.Due.Round(0)); late != time.Microsecond {
+		t.Errorf("delivered %s after it was due, want 1µs", late)
 	}
 }

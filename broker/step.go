@@ -57,9 +57,10 @@ func (p plan) allowed(r message.Request) int {
 // moment is the situation in which a worker decides.
 type moment struct {
 	now      leader.Time
-	proven   bool // the leader's clock has reached that time for certain; otherwise it is an estimate
-	inFlight int  // messages in memory
-	crowded  bool // many messages are in memory already: see holdOrSpill
+	local    time.Time // the same moment by our clock
+	proven   bool      // the leader's clock has reached that time for certain; otherwise it is an estimate
+	inFlight int       // messages in memory
+	crowded  bool      // many messages are in memory already: see holdOrSpill
 	pauses   *pause.List
 	parks    bool // the stream for what is paused takes messages, as far as is known: see parking
 }

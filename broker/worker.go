@@ -218,7 +218,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
-		now: now, proven: proven, inFlight: w.flights.count,
+		now: now, local: local, proven: proven, inFlight: w.flights.count,
 		crowded: w.flights.count > w.shared.holdMessages || w.flights.account.Half(),
 		pauses:  w.shared.pauses.At(local), parks: w.parking.able(local),
 	}
@@ -247,7 +247,7 @@ func (w *worker) handle(e event, m moment, local time.Time) {
 		w.swept(e, m, local)
 	case delivered:
 		w.flights.underway--
-		w.delivered(e.flight, e.result, m)
+		w.delivered(e.flight, e.result, e.at, m)
 	case looked:
 		w.looked(e, local)
 	case committed:

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/journal"
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -85,4 +87,47 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 		t.Errorf("%d of %d messages came, and %d copies; outcomes %v", messages, 2*each, copies,
 			b.broker.Status().Outcomes)
 	}
+}
+
+// TestLatenessOfCoreSubscribers: a delivery to core subscribers is as late as they see it. The broker waits for an
+// answer for 50 ms, and at first for another 50 ms until it knows the streams, before it counts the delivery. The
+// journal, the metrics, the traces and the verb where do not count that time.
+func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natstest.DropTimers
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		to := &spans{}
+		tr, stop := tracing(t, to)
+		cfg := broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Ended: tr.Ended}
+		i := startBroker(t, s, cfg)
+		c := newClient(t, s)
+		in := c.subscribe("ui.>")
+		var ids []string
+		var want []journal.Record
+		for n := range 2 {
+			id := accepted(c.publish("delay.1s.ui.a", "x"))
+			due := time.Now().Add(time.Second)
+			checkExactly(t, in, due, n)
+			ids, want = append(ids, id), append(want, onTime(id, "ui.a", due))
+			time.Sleep(time.Second)
+		}
+		found, _ := c.journaled(journal.Query{})
+		wantRecords(t, found, want...)
+		got := scrape(t, i)
+		if count, sum := got["lateness_seconds level count"], got["lateness_seconds level sum"]; count != 2 || sum != 0 {
+			t.Errorf("metrics: %v deliveries were late by %v s in all, want 2 and 0", count, sum)
+		}
+		w, err := learned(t, s, cfg).Where(t.Context(), mustWanted(t, ids[1]), 100, func(uint64, uint64) {})
+		if err != nil || !w.Delivered.Equal(want[1].Due) || w.Late != 0 || !strings.Contains(w.Answer, "on time") {
+			t.Errorf("where: %+v, %v, want it delivered on time", w, err)
+		}
+		stop()
+		for n, span := range to.all {
+			said := said(span, want[n].Due)
+			if said != "-1s-0s hops=0 attempts=1 ui.a late=0, due at 0s" {
+				t.Errorf("span %d: %s, want it to end when it was due", n, said)
+			}
+		}
+		if len(to.all) != 2 {
+			t.Errorf("%d spans, want 2", len(to.all))
+		}
+	})
 }

@@ -3,6 +3,7 @@ package test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -207,7 +208,8 @@ type journalTrouble struct{ makes, ends func(c *client) }
 func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	log := newCountingLog()
-	b := startBroker(t, s, broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)})
+	cfg := broker.Config{Ladder: ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
+	b := startBroker(t, s, cfg)
 	c := newClient(t, s)
 	c.target("ORDERS", "orders.>")
 	in := c.subscribe("orders.>")
@@ -221,10 +223,14 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	}
 	time.Sleep(time.Second)
 	c.checkEmptyBut(journalStream)
+	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
+		Why: "not stored yet: the journal's stream takes nothing, or too little"}
+	trouble.wantHole(t, s, cfg, waiting)
 	time.Sleep(7 * time.Minute) // longer than a batch is tried
 	if got := b.broker.Status().Journal.Dropped; got != 3 {
 		t.Errorf("%d records were dropped, want 3", got)
 	}
+	trouble.wantHole(t, s, cfg, waiting) // now that they are dropped
 	trouble.ends(c)
 	time.Sleep(2 * time.Minute)
 	c.publish("delay.1s.orders.b", "x")
@@ -245,6 +251,19 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	}
 	if got := log.of("the journal is not stored"); got < 5 || got > 10 {
 		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
+	}
+}
+
+// wantHole wants an operator to learn that records are missing up to now.
+func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
+	t.Helper()
+	j, err := learned(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if errors.Is(err, journal.ErrNone) {
+		return // it is gone
+	}
+	want.To = j.Asked
+	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
+		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
 	}
 }
 
@@ -290,6 +309,10 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		time.Sleep(1140 * time.Millisecond)
 		synctest.Wait()
 		i.crash()
+		time.Sleep(time.Second)
+		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
+			Why: "it does not answer, so it was killed, or is cut off: what it delivered last is missing"}
+		wantHoles(t, worth(t, s, cfg), missing)
 		i = startBroker(t, s, cfg)
 		again := accepted(c.publish("delay.1s.orders.c", "x"))
 		due := time.Now().Add(time.Second)
@@ -309,18 +332,28 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 			want = append(want, repeated)
 		}
 		wantRecords(t, found, want...)
-		wantHoles(t, report) // nobody can tell yet that the first is not merely quiet
+		wantHoles(t, report) // from the journal alone nobody can tell yet that the first is not merely quiet
 		time.Sleep(2 * time.Minute)
 		startBroker(t, s, cfg)
 		time.Sleep(time.Minute)
 		_, report = c.journaled(journal.Query{})
 		last := began.Add(1150 * time.Millisecond)
-		wantHoles(t, report, journal.Hole{From: last, To: last.Add(time.Minute + 150*time.Millisecond),
+		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
 			Why: "killed, or cut off: what it delivered last is missing"})
 		if _, report = c.journaled(journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
 			t.Errorf("later: %+v, want it complete", report.Holes)
 		}
 	})
+}
+
+// worth is what an answer of the journal is worth that an operator gets now.
+func worth(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
+	t.Helper()
+	j, err := learned(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Report
 }
 
 // TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A

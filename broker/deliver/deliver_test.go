@@ -48,6 +48,50 @@ func TestCoreTarget(t *testing.T) {
 	})
 }
 
+// TestTimeOfDelivery: a delivery to core subscribers has the time at which the server took the message, however long
+// it takes to find out that nobody answers. Otherwise it has the time of the answer that counts.
+func TestTimeOfDelivery(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+		k.stream(jetstream.StreamConfig{Name: "LOGS", Subjects: []string{"logs.>"}, NoAck: true})
+		k.subscribe("ui.>", nil)
+		k.subscribe("svc.>", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte("done")) })
+		for _, tt := range []struct {
+			target   string
+			mode     message.Mode
+			at, took time.Duration
+		}{
+			{"ui.a", message.ModeAuto, 0, 2 * silence}, // one silence to look up, one to decide
+			{"ui.a", message.ModeAuto, 0, silence},
+			{"ui.a", message.ModeCore, 0, silence},
+			{"logs.a", message.ModeAuto, 0, silence},
+			{"orders.a", message.ModeAuto, 0, 0},
+			{"svc.a", message.ModeRequest, time.Second, time.Second},
+		} {
+			time.Sleep(time.Second) // one flush at a time
+			v := k.send(tt.target, tt.mode)
+			v.check(t, tt.took, "delivered")
+			if at := v.all[0].At.Sub(v.start); at != tt.at {
+				t.Errorf("%s in mode %s: delivered after %s, want %s", tt.target, tt.mode, at, tt.at)
+			}
+		}
+	})
+}
+
+// TestTimeOfIgnoredReply: a reply that might have been a stream's counts when the wait is over, and has its own time.
+func TestTimeOfIgnoredReply(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		k := newKit(t, s)
+		k.subscribe("svc", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte(`{"stream":"X","seq":7}`)) })
+		v := k.send("svc", message.ModeRequest) // the streams are not known yet
+		v.check(t, replyTimeout, "delivered")
+		if at := v.all[0].At.Sub(v.start); at != time.Second {
+			t.Errorf("delivered after %s, want a second", at)
+		}
+	})
+}
+
 func TestNobodyListens(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

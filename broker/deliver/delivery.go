@@ -70,6 +70,7 @@ type Result struct {
 	Err     error     // of silence or an unknown outcome: from package outbox, the connection, ErrDraining or ErrHalted
 	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
 	Paced   string    // when paced: the name of the turn, for Message.Paced
+	At      time.Time // when delivered: see the package comment, Lateness; by our clock
 	Count   *Count    // of the target, where the owner notes how the delivery ended; nil when it was not sent
 }
 
@@ -88,6 +89,9 @@ type delivery struct {
 	wait time.Duration // how long an answer is awaited
 	sent time.Time
 
+	// proved is when the evidence came on which a later silence or timeout may be judged: the server had the message, or
+	// an answer was ignored. Only the function that the outbox calls uses it.
+	proved time.Time
 	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function
 	// that the outbox calls uses it, and the outbox makes one call at a time.
 	ignored string

@@ -31,6 +31,9 @@ type evidence struct {
 	answer *nats.Msg
 	err    error
 
+	// at is when the answer came or, of silence, when the server had the message: see Result.At. Zero if neither is known.
+	at time.Time
+
 	// Of an answer.
 	ack    jsapi.Ack // the answer, read as that of a stream
 	isAck  bool      // it can be read so; in mode core only if it has no data

@@ -19,6 +19,12 @@ const ackMemory = time.Minute
 // target. It looks up only what this answer or silence needs.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error) evidence {
 	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
+	if silence, ok := errors.AsType[*outbox.Silence](err); ok && dl.proved.IsZero() {
+		dl.proved = silence.Taken
+	}
+	if e.at = dl.proved; err == nil {
+		e.at = time.Now()
+	}
 	switch {
 	case err == nil:
 		d.gatherAnswer(dl, &e)

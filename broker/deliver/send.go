@@ -79,7 +79,10 @@ func (d *Deliverer) send(dl *delivery) {
 		m.Header = dl.Header()
 	}
 	result := func(answer *nats.Msg, err error) (again bool) {
-		return d.act(dl, judge(d.gather(dl, answer, err)))
+		e := d.gather(dl, answer, err)
+		v := judge(e)
+		v.result.At = e.at
+		return d.act(dl, v)
 	}
 	if d.listens(dl) {
 		d.box.PublishListening(m, dl.wait, result)
@@ -106,7 +109,7 @@ func (d *Deliverer) act(dl *delivery, v verdict) (again bool) {
 	}
 	if v.again {
 		if v.ignored != "" {
-			dl.ignored = v.ignored
+			dl.ignored, dl.proved = v.ignored, v.result.At
 		}
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"delaybroker/broker/history"
+	"delaybroker/broker/journal"
 	"delaybroker/broker/pause"
 )
 
@@ -24,6 +25,8 @@ type Answer struct {
 	Targets []TargetAnswer `json:"targets,omitempty"`
 	// Pauses is by which list of paused targets the instance acts. A broker that knows nothing of pauses says nothing.
 	Pauses *PausesAnswer `json:"pauses,omitempty"`
+	// Writer is what its journal has not stored yet; nil without a journal, and of an older broker.
+	Writer *journal.State `json:"journal_writer,omitempty"`
 }
 
 // PausesAnswer is the list of paused targets as an instance knows it.

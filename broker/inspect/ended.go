@@ -21,16 +21,15 @@ type ending struct {
 	report    Journaled
 }
 
-// ended looks for the records of the message from some time on. The last delivery counts, or the last death if there
-// was none: a copy may be delivered although another owner of its lane gave the message up.
-func (s *search) ended(ctx context.Context, since time.Time) (ending, error) {
+// ended looks for the records of the message, with what the instances have said of their journals. The last delivery
+// counts, or the last death if there was none: a copy may be delivered although another owner of its lane gave the
+// message up.
+func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
-	if since.IsZero() && !s.Partial {
+	var since, from time.Time
+	if !s.Partial {
 		since = s.ID.At
-	}
-	from := since
-	if !from.IsZero() {
-		from = from.Add(-leaderSkew)
+		from = since.Add(-leaderSkew)
 	}
 	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(looked, of uint64) {
 		if _, ok := s.told.Allow(ProgressEvery); ok {
@@ -38,7 +37,7 @@ func (s *search) ended(ctx context.Context, since time.Time) (ending, error) {
 		}
 	}}
 	var err error
-	e.report.Report, err = s.journal().Search(ctx, q, func(found journal.Entry) error {
+	e.report, err = s.searchJournal(ctx, q, w, func(found journal.Entry) error {
 		if found.Code == "" {
 			e.delivered++
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"delaybroker/broker/figures"
 	"delaybroker/broker/journal"
 )
@@ -25,16 +27,26 @@ func (i *Inspector) Journal(
 ) (Journaled, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
-	var j Journaled
-	err := i.streams.ReadKeys(allowed, i.JetStream)
-	if err == nil {
-		j.Report, err = i.journal().Search(allowed, q, found)
+	if err := i.streams.ReadKeys(allowed, i.JetStream); err != nil {
+		return Journaled{}, Cause(allowed, err)
 	}
-	if err != nil {
-		return j, Cause(allowed, err)
+	j, err := i.searchJournal(allowed, q, i.askWriters(ctx), found)
+	return j, Cause(allowed, err)
+}
+
+// searchJournal searches with what the instances have said before. The keys must have been read.
+func (i *Inspector) searchJournal(
+	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
+) (j Journaled, err error) {
+	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
+		return j, err
 	}
 	if q.Until.IsZero() || q.Until.After(j.Asked) {
-		j.Without = i.withoutJournal(ctx)
+		j.Without = w.without
+	}
+	if from := j.Asked.Add(-journal.OpenFor); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
+		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
+			Why: "not known yet: the instances could not be asked whether they run"})
 	}
 	return j, nil
 }
@@ -43,26 +55,55 @@ func (i *Inspector) Journal(
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
-	now, err := i.journal().Now(allowed)
+	now, err := i.journal(nil).Now(allowed)
 	return now, Cause(allowed, err)
 }
 
-// journal opens the journal. The keys must have been read.
-func (i *Inspector) journal() *journal.Journal {
+// journal opens the journal. The keys must have been read before it is searched. States may be nil: see
+// journal.Config.
+func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(),
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
 	})
 }
 
-// withoutJournal asks the instances that run. One that may not be asked says nothing.
-func (i *Inspector) withoutJournal(ctx context.Context) []string {
+// writers is what the instances that run say of their journals.
+type writers struct {
+	states  []journal.State // of those that keep one; nil if it is not known which instances run
+	without []string        // that keep none
+}
+
+// askWriters asks the instances that run, before the journal is searched. Only an answer that a broker has sealed
+// proves that an instance lives. If no broker answers, nothing is known, unless nobody is there to hear the question.
+func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
-	n, err := i.askOnce(asking, nil, true)
-	if err != nil {
-		return nil
+	var n instances
+	states := []journal.State{}
+	proven := false
+	err := i.askAll(asking, func(reply string) error {
+		return i.Conn.PublishRequest(i.names.StatusCall(), reply, nil)
+	}, func(m *nats.Msg, a figures.Answer) (more bool) {
+		n.answers = append(n.answers, a)
+		if !i.proven(m) {
+			return true
+		}
+		proven = true
+		if a.Journal {
+			state := journal.State{}
+			if a.Writer != nil {
+				state = *a.Writer
+			}
+			state.Instance = a.Instance
+			states = append(states, state)
+		}
+		return true
+	})
+	w := writers{without: n.withoutJournal()}
+	if err == nil && (proven || len(n.answers) == 0 && i.Deserted(asking, i.names)) {
+		w.states = states
 	}
-	return n.withoutJournal()
+	return w
 }
 
 func (n instances) withoutJournal() []string {

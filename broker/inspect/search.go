@@ -121,8 +121,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return Whereabouts{}, err
 		}
 	}
-	began := v.Time
-	end, err := s.ended(ctx, time.Time{})
+	end, err := s.ended(ctx, writers{})
 	switch {
 	case err != nil:
 		return Whereabouts{}, err
@@ -153,32 +152,24 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return s.inLane(*in, v), nil
 		}
 	}
-	return s.nowhere(ctx, origin, end, began)
+	return s.nowhere(ctx, origin, end)
 }
 
 // nowhere tells of a message that is in no lane and no dead letter. It may have been delivered while we searched.
-func (s *search) nowhere(
-	ctx context.Context, origin *jetstream.StreamInfo, end ending, began time.Time,
-) (Whereabouts, error) {
+func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
 	if end.kept {
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
 		case <-time.After(flushed):
 		}
-		last, err := s.ended(ctx, began)
-		if err != nil {
+		var err error
+		if end, err = s.ended(ctx, s.askWriters(ctx)); err != nil {
 			return Whereabouts{}, err
-		}
-		if last.delivered > 0 {
-			end = last
 		}
 	}
 	if end.delivered > 0 || end.last.Code != "" {
 		return s.inJournal(end), nil
-	}
-	if end.kept {
-		end.report.Without = s.withoutJournal(ctx)
 	}
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin, end)}, nil
 }

@@ -38,7 +38,7 @@
 //	i  Delay-Id
 //	t  target
 //	d  due, unix nanoseconds; none where the request was not understood
-//	w  nanoseconds from due until the broker knew the outcome; without d, since 1970
+//	w  nanoseconds from due until the target had it, or the dead letter was stored; without d, since 1970
 //	l  how late that was, where it is not w: a target's rate gave the message a later turn
 //	r  deliveries that the target had refused
 //	c  code of the dead letter that it became; none: it was delivered
@@ -51,14 +51,20 @@
 //
 //	records found no room, or a batch was given up   the next batch says how many, and of when (lost)
 //	batches were removed, or a server lost them      p is a batch that was not read
-//	a broker was killed                              it says no end, and no mark for two and a half minutes. Had it
-//	                                                 lived, it would have written within a minute: so its records of
-//	                                                 that minute may be missing, at most 0.15 s of them. If nobody wrote
-//	                                                 then, since nobody could, the hole is as long as that
+//	a broker was killed                              it wrote no end, and does not answer. Had it lived, it would have
+//	                                                 written within a minute: so its records of that minute may be
+//	                                                 missing, at most 0.15 s of them. If nobody wrote then, since nobody
+//	                                                 could, the hole is as long as that
+//	a broker runs, and cannot store its records      it answers since when it has some that are not stored (State)
 //	no broker kept a journal                         nobody wrote for two and a half minutes, and nobody who had written
 //	                                                 before went on then
 //	the stream was full, or is new                   its first message is younger than the time asked for
 //	one of several brokers keeps none                not known afterwards; of those that run, package inspect knows it
+//
+// The reader asks the brokers that run just before it reads (Config.States). So it knows all records of up to a second
+// before: that is how long a record may take from the delivery into the stream, and a broker to answer. If the brokers
+// could not be asked, the last minute is not known. After a minute without a word it is not known whether a broker
+// lives, and after two and a half the reader takes it for killed.
 //
 // Where one of several brokers is cut off from the journal, goes on delivering, and is killed before it has written
 // again, the hole is longer than the minute that a reader is told.

@@ -9,6 +9,11 @@ import (
 const (
 	// silentFor is after how long without a word an instance is taken to have ended, since each writes once a minute.
 	silentFor = 2*markEvery + 30*time.Second
+	// OpenFor is after how long without a word it is not known whether an instance lives.
+	OpenFor = markEvery + time.Second
+	// settle is how long after a delivery its record is stored, unless the stream is in trouble: a broker waits for the
+	// silence of core subscribers, and then for more records.
+	settle = time.Second
 	// mostHoles is how many holes a report lists.
 	mostHoles = 100
 	// mostRuns is how many starts of instances a search remembers.
@@ -51,6 +56,7 @@ type start struct{ instance, token string }
 type run struct {
 	number uint64    // of the last batch
 	at     time.Time // when it was stored
+	from   time.Time // records of before are in it, or in one before it
 	end    bool      // it said that it is the last one
 	until  time.Time // nobody wrote from then on until this time, if it is not zero
 }
@@ -72,7 +78,7 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	}
 	r.silence(known, stored, hole)
 	if known != nil && h.Before > known.number {
-		hole(Hole{Instance: h.Instance, From: known.at, To: stored, Why: "somebody removed batches, or a server lost them"})
+		hole(Hole{Instance: h.Instance, From: known.from, To: stored, Why: "somebody removed batches, or a server lost them"})
 	}
 	if l := h.Lost; l != nil {
 		hole(Hole{Instance: h.Instance, From: at(l.First), To: at(l.Last), Records: l.Records,
@@ -84,7 +90,7 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 		known = new(run)
 		r.all[which] = known
 	}
-	*known = run{number: h.Number, at: stored, end: h.End}
+	*known = run{number: h.Number, at: stored, from: h.settled(stored), end: h.End}
 	return true
 }
 
@@ -125,18 +131,47 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// silent tells of the instances that were silent for too long at a time.
-func (r *runs) silent(now time.Time, hole func(Hole)) {
-	var killed []Hole
+// settled is the time up to which all records of an instance are stored with this batch, or before it.
+func (h head) settled(stored time.Time) time.Time {
+	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
+		stored = last
+	}
+	return stored.Add(-settle)
+}
+
+// silent tells of the instances that were silent for too long at a time. The states of the writers that run, of
+// shortly before that time, are nil if they are not known.
+func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
+	var all []Hole
 	for which, one := range r.all {
-		if !one.end && now.Sub(one.at) > silentFor {
-			killed = append(killed, one.killed(which.instance))
+		lives := slices.ContainsFunc(states, func(s State) bool { return s.of(which) })
+		silent := now.Sub(one.at)
+		switch {
+		case one.end, lives:
+		case silent > silentFor:
+			all = append(all, one.killed(which.instance))
+		case states != nil && silent > settle:
+			h := one.killed(which.instance)
+			h.Why = "it does not answer, so it was killed, or is cut off: what it delivered last is missing"
+			if h.To.After(now) {
+				h.To = now
+			}
+			all = append(all, h)
+		case states == nil && silent > OpenFor:
+			all = append(all, Hole{Instance: which.instance, From: one.from, To: now,
+				Why: "not known yet: it wrote nothing for a minute"})
 		}
 	}
-	slices.SortFunc(killed, func(a, b Hole) int {
+	for _, s := range states {
+		if s.Unstored > 0 && now.Sub(s.Since) > settle {
+			all = append(all, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.Unstored,
+				Why: "not stored yet: the journal's stream takes nothing, or too little"})
+		}
+	}
+	slices.SortFunc(all, func(a, b Hole) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Instance, b.Instance))
 	})
-	for _, h := range killed {
+	for _, h := range all {
 		hole(h)
 	}
 	if !r.last.IsZero() && now.Sub(r.last) > silentFor {
@@ -146,7 +181,7 @@ func (r *runs) silent(now time.Time, hole func(Hole)) {
 
 // killed is the hole of an instance that said no end: had it lived, it would have written within a minute.
 func (r *run) killed(instance string) Hole {
-	h := Hole{Instance: instance, From: r.at, To: r.at.Add(markEvery + flushEvery),
+	h := Hole{Instance: instance, From: r.from, To: r.at.Add(markEvery + flushEvery),
 		Why: "killed, or cut off: what it delivered last is missing"}
 	if r.until.After(h.To) {
 		h.To = r.until

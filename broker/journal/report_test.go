@@ -44,6 +44,9 @@ func again() wrote {
 
 const (
 	killed  = "killed, or cut off: what it delivered last is missing"
+	silent  = "it does not answer, so it was killed, or is cut off: what it delivered last is missing"
+	unknown = "not known yet: it wrote nothing for a minute"
+	stuck   = "not stored yet: the journal's stream takes nothing, or too little"
 	nobody  = "no instance wrote: none ran, or none kept a journal"
 	since   = "no instance wrote: none ran, or none keeps a journal"
 	removed = "somebody removed batches, or a server lost them"
@@ -64,19 +67,20 @@ var holes = []struct {
 		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
 	{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
 		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
-		[]Hole{{Instance: "a", From: began, To: after(time.Minute + flushEvery), Why: killed}}, 0},
-	{"not yet", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
-		silentFor, nil, 0},
+		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute + flushEvery), Why: killed}}, 0},
+	{"killed, or not", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
+		silentFor, []Hole{{Instance: "a", From: after(-settle), To: after(silentFor), Why: unknown}}, 0},
+	{"not yet", []wrote{mark(0, "a", 1)}, OpenFor, nil, 0},
 	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(silentFor+1, "b", 1)}, silentFor + 1,
 		[]Hole{{From: began, To: after(silentFor + 1), Why: nobody}}, 0},
 	{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
 	{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
 		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
-		[]Hole{{Instance: "a", From: began, To: after(time.Hour), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Hour), Why: killed}}, 0},
 	{"nobody writes", []wrote{ends(mark(0, "a", 1))}, time.Hour,
 		[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
 	{"one is removed", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
-		[]Hole{{Instance: "a", From: began, To: after(time.Minute), Why: removed}}, 0},
+		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute), Why: removed}}, 0},
 	{"records were dropped, with a batch that was given up", []wrote{mark(0, "a", 1), lossy()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
 	{"given up, and stored all the same", []wrote{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
@@ -97,12 +101,64 @@ func TestHoles(t *testing.T) {
 				copies++
 			}
 		}
-		r.silent(after(test.now), hole)
+		r.silent(after(test.now), nil, hole)
 		for i := range got {
 			got[i].From, got[i].To = got[i].From.UTC(), got[i].To.UTC()
 		}
 		if !slices.Equal(got, test.want) || copies != test.copies {
 			t.Errorf("%s: got %+v and %d copies, want %+v and %d", test.name, got, copies, test.want, test.copies)
+		}
+	}
+}
+
+// state is what an instance says of itself.
+func state(instance, start string) State { return State{Instance: instance, Start: start} }
+
+// stuckSince is what an instance says that cannot store what it delivers.
+func stuckSince(s State, d time.Duration) State {
+	s.Unstored, s.Since = 5, after(d)
+	return s
+}
+
+// TestHolesByStates: what a reader concludes when it knows which writers run, and what they have not stored yet. The
+// instance has written once, a record of a tenth of a second before.
+func TestHolesByStates(t *testing.T) {
+	last := after(-100 * time.Millisecond)
+	gone := func(to time.Duration) []Hole {
+		return []Hole{{Instance: "a", From: last.Add(-settle), To: after(to), Why: silent}}
+	}
+	held := func(from, to time.Duration) []Hole {
+		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Why: stuck}}
+	}
+	for _, test := range []struct {
+		name   string
+		states []State
+		now    time.Duration
+		want   []Hole
+	}{
+		{"it has just written", []State{}, settle, nil},
+		{"nobody runs", []State{}, settle + 1, gone(settle + 1)},
+		{"another one runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
+		{"it runs again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
+		{"a minute later", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushEvery)},
+		{"it runs", []State{state("b", "1"), state("a", "1")}, 10 * time.Second, nil},
+		{"it is of an older version", []State{state("a", "")}, 10 * time.Second, nil},
+		{"its last records wait", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
+		{"records wait for longer", []State{stuckSince(state("a", "1"), 9*time.Second-1)}, 10 * time.Second,
+			held(9*time.Second-1, 10*time.Second)},
+		{"it never wrote", []State{state("a", "1"), stuckSince(state("a", "2"), 0)}, 10 * time.Second,
+			held(0, 10*time.Second)},
+	} {
+		r := newRuns()
+		var got []Hole
+		hole := func(h Hole) { got = append(got, h) }
+		r.next(head{Instance: "a", Start: "1", Number: 1, Records: 1, Last: last.UnixNano()}, began, hole)
+		r.silent(after(test.now), test.states, hole)
+		for i := range got {
+			got[i].From, got[i].To = got[i].From.UTC(), got[i].To.UTC()
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", test.name, got, test.want)
 		}
 	}
 }

@@ -33,6 +33,9 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
 	Policy    message.Policy // names the stream, and has the keys that prove a batch; they must have been read
+	// States are those of all writers that run, of shortly before a search; nil if they are not known. Then an instance
+	// that has just been killed is missed only when it has written nothing for a minute.
+	States []State
 }
 
 // Journal is the stream of records, as an operator reads it.
@@ -208,7 +211,11 @@ func (s *search) hole(h Hole) {
 
 // conclude judges which instances were silent at the end, and how far the journal reaches back.
 func (s *search) conclude(until time.Time) {
-	s.runs.silent(until, s.hole)
+	states := s.cfg.States
+	if until.Before(s.Asked) {
+		states = nil // they are of a later time
+	}
+	s.runs.silent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
 		h := Hole{From: s.Since, To: s.Begins, Why: "the journal does not go back so far"}
 		if s.Begins.IsZero() {

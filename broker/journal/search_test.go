@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
@@ -147,7 +150,8 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
-		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 || !r.Holes[0].From.Equal(hour(3).Add(29*time.Minute)) {
+		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 ||
+			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-settle)) {
 			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
@@ -190,6 +194,35 @@ func TestSearchEnds(t *testing.T) {
 			t.Errorf("consumers are left: %v, %+v", err, st.CachedInfo().State)
 		}
 	})
+}
+
+// TestSearchOfASilentStream: JetStream answers nothing about the stream, makes no consumer, or hands nothing out. The
+// search fails, and does not call what it has read complete.
+func TestSearchOfASilentStream(t *testing.T) {
+	for _, question := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			k := newKit(t, s)
+			k.create()
+			k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
+			muted := 0
+			natstest.Proxy(t, s, func(q string, _ *nats.Msg) bool {
+				silent := strings.HasPrefix(q, question)
+				if silent {
+					muted++
+				}
+				return silent
+			})
+			js, err := jetstream.NewWithAPIPrefix(k.conn, natstest.ProxyAPI)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := Open(Config{Conn: k.conn, JetStream: js, APIPrefix: natstest.ProxyAPI, Policy: k.policy})
+			r, err := j.Search(context.Background(), Query{}, func(Entry) error { return nil })
+			if err == nil || muted == 0 {
+				t.Errorf("%s is muted: got %+v, %v after %d questions, want an error", question, r, err, muted)
+			}
+		})
+	}
 }
 
 // TestNewerBatchesAreAHole: what a newer broker wrote cannot be read, and is said.

@@ -92,6 +92,7 @@ func (w *Writer) done(b batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting -= len(b.lines)
+	w.sending = span{}
 	if full := w.most + spareLine; cap(b.lines) >= full && cap(b.lines) <= 2*full {
 		w.spare = b.lines[:0]
 	}
@@ -102,7 +103,7 @@ func (w *Writer) takeLost() span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	gone := w.lost
-	w.lost = span{}
+	w.sending, w.lost = w.sending.add(gone), span{}
 	return gone
 }
 

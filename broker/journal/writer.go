@@ -65,6 +65,7 @@ type Writer struct {
 	full    []batch    // wait to be stored, in their order
 	waiting int        // bytes of all of them
 	spare   []byte     // of a batch that was stored; nil if there is none
+	sending span       // of what was taken, and is not stored yet
 	lost    span       // since the last batch that says so
 	ends    time.Time  // local; when a stop has to be done; zero before it is asked for
 	closed  bool       // nothing more is taken
@@ -186,6 +187,7 @@ func (w *Writer) take(now, marked time.Time, all bool) (b batch, wait time.Durat
 		wait = min(wait, w.open.since.Add(flushEvery).Sub(now))
 		if all || wait <= 0 {
 			b, w.open = w.open, batch{}
+			w.sending = b.span
 			return b, 0, true
 		}
 	}
@@ -203,6 +205,9 @@ func (w *Writer) takeFull() []batch {
 	}
 	some := w.full[:n:n]
 	w.full = w.full[n:]
+	for _, b := range some {
+		w.sending = w.sending.add(b.span)
+	}
 	return some
 }
 

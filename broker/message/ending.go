@@ -6,11 +6,12 @@ import "time"
 type Ending struct {
 	ID     string // Delay-Id
 	Target string // empty where a dead letter has none
-	// At is when the broker knew it, by the clock of the leader of the message's lane.
+	// At is when the target had it, as package deliver defines that, or when the dead letter was stored; by the clock of
+	// the leader of the message's lane.
 	At time.Time
 	// Due is zero where the request was not understood.
 	Due time.Time
-	// Late is how long after due that was or, where the target's rate gave the message a later turn, after that turn.
+	// Late is how long At is after due or, where the target's rate gave the message a later turn, after that turn.
 	Late    time.Duration
 	Refused int    // deliveries that the target refused
 	Code    Code   // of a dead letter; empty for a delivery

@@ -39,7 +39,7 @@ var (
 	linkUp     = desc("link_up", "1 when the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Times that a connection to NATS came back.", "link")
 	lateness   = desc("lateness_seconds",
-		"From when a message was due until the broker learned that its target has it, by the clock of the lane's leader; "+
+		"From when a message was due until its target had it, by the clock of the lane's leader; "+
 			"by the kind of lane it was delivered from. In retry, the waits between refusals are in it.", "kind")
 	outcomes = desc("deliveries_total",
 		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, for want of an answer, and repeated; "+

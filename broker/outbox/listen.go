@@ -10,16 +10,19 @@ const (
 	// linger is how long after a flush an answer may still come before its absence counts. A refusal by a full stream was
 	// seen after the flush had returned, in 140 of 2,000 tries.
 	linger = 50 * time.Millisecond
-	// flushEvery is the least time from one flush to the next. What was published in between is flushed together.
-	flushEvery   = linger / 5
+	// flushEvery is the least time from one flush to the next. What was published in between is flushed together, and
+	// seems to be taken by the server up to so much later than it was. A flush costs 0.2 ms of CPU time, the server's
+	// included.
+	flushEvery   = linger / 10
 	flushTimeout = 10 * time.Second
 	// flushesWaiting is how many flushes may be lingered after at once.
-	flushesWaiting = 8
+	flushesWaiting = 16
 )
 
 // flushed are publishes that the server has taken. Without an answer until then, they are silent.
 type flushed struct {
 	publishes []token
+	taken     time.Time
 	until     time.Time
 }
 
@@ -51,7 +54,7 @@ func (b *Outbox) listen(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case lingering <- flushed{asked, now.Add(max(linger, 2*now.Sub(started)))}:
+		case lingering <- flushed{asked, now, now.Add(max(linger, 2*now.Sub(started)))}:
 		}
 		select {
 		case <-ctx.Done():
@@ -75,8 +78,9 @@ func (b *Outbox) tellSilent(ctx context.Context, lingering <-chan flushed) {
 			return
 		case <-time.After(time.Until(f.until)):
 		}
+		silence := &Silence{f.taken}
 		for _, t := range f.publishes {
-			b.tell(t, result{err: ErrSilent})
+			b.tell(t, result{err: silence})
 		}
 	}
 }

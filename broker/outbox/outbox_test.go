@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,32 @@ func TestTimeout(t *testing.T) {
 		}
 		if n := b.outstanding(); n > 0 {
 			t.Errorf("%d still outstanding", n)
+		}
+	})
+}
+
+// TestSilenceSaysWhenItWasTaken: the server confirms with the next flush. Asked again, it confirms again.
+func TestSilenceSaysWhenItWasTaken(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b, _, _ := startBox(t, s)
+		respond(t, s, "x", func(*nats.Msg) {})
+		began := time.Now()
+		var taken []time.Duration // it is appended to by one goroutine of the box
+		listen := func(times int) Func {
+			return func(_ *nats.Msg, err error) bool {
+				if silence, ok := errors.AsType[*Silence](err); ok {
+					taken = append(taken, silence.Taken.Sub(began))
+				}
+				times--
+				return times > 0
+			}
+		}
+		b.PublishListening(to("x"), 5*time.Second, listen(2))
+		time.Sleep(time.Nanosecond) // the first flush is over
+		b.PublishListening(to("x"), 5*time.Second, listen(1))
+		time.Sleep(time.Second)
+		if want := []time.Duration{0, flushEvery, linger}; !slices.Equal(taken, want) {
+			t.Errorf("taken after %s, want %s", taken, want)
 		}
 	})
 }

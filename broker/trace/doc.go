@@ -19,7 +19,7 @@
 // of what travelled with the message. It is a child of the span whose context the producer has put into the header
 // traceparent, and in its trace:
 //
-//	producer's span ──┬── deliver (ours)      from the acceptance until the broker knew that the target has it
+//	producer's span ──┬── deliver (ours)      from the acceptance until the target had it
 //	                  └── consumer's span     as its own instrumentation makes it, of the same header
 //
 // Without a traceparent the span is a root, if the sampler wants it. Names are those of the semantic conventions for

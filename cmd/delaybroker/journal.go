@@ -38,7 +38,7 @@ func (a *app) journalCommand() *cobra.Command {
 the table is what the answer is worth: since when there is a journal, and of which times records are missing. Nothing
 found and nothing missing means that nothing was delivered.
 
-at        when the broker knew it, by the clock of the NATS server
+at        when the target had it, by the clock of the NATS server
 outcome   delivered, or the code of the dead letter that the message became
 late      since the message was due or, at a target with a rate, since its turn
 attempts  deliveries that the target answered

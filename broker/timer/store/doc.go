@@ -45,7 +45,7 @@
 //	cancel of whatever stands there       1          1
 //	cancel of another generation          2          1
 //	cancel of a generation to come        3          1
-//	move                                  2          1         the second tells when it is due
+//	move                                  3          1         one asks for the leader's time, one tells the due time
 //	fire                                  1          1
 //
 // A page asks once for the state of the stream, and once for each of its timers whether it was replaced, 64 at a time.
