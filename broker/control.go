@@ -29,30 +29,27 @@ func (b *Broker) control(ctx context.Context, lanes []layout.Spec, s *alarm.Stre
 	if !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	asked := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
+	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	service := control.NewService(control.Config{
 		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
 		Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: asked,
+		Timers: named,
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { service.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
-		schedules := b.schedules(s, asked.Now)
+		schedules := b.schedules(named)
 		answering.Go(func() { schedules.Run(ctx) })
 	}
 	return answering.Wait
 }
 
 // schedules answers those who speak the dialect of the server's own scheduling.
-func (b *Broker) schedules(
-	s *alarm.Stream, now func(context.Context) (time.Time, error),
-) *dialect.Service {
+func (b *Broker) schedules(timers *store.Timers) *dialect.Service {
 	cfg := b.cfg
 	return dialect.NewService(dialect.Config{
 		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: dialect.Store{Policy: s.Policy, Publish: s.Publish, Entries: s.Entries()},
-		Now:   now, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Store: dialect.Store{Timers: timers}, Grace: conf.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }
 

@@ -285,8 +285,8 @@ func TestOperationsOfVerbs(t *testing.T) {
 			return publish(ctx, m)
 		}
 		set := func() uint64 { return c.publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
-		known := func(verb timer.Verb) store.Wish { return wish(verb, "k", set()) }
-		whatever := func(verb timer.Verb) store.Wish {
+		known := func(verb timer.Verb) store.Change { return wish(verb, "k", set()) }
+		whatever := func(verb timer.Verb) store.Change {
 			set()
 			w := wish(verb, "k", 0)
 			if verb == timer.Move {
@@ -296,20 +296,20 @@ func TestOperationsOfVerbs(t *testing.T) {
 		}
 		for _, tt := range []struct {
 			name             string
-			wish             func() store.Wish
+			wish             func() store.Change
 			want             timer.Outcome
 			reads, publishes int
 		}{
-			{"get", func() store.Wish { return whatever(timer.Get) }, timer.Pending, 1, 0},
-			{"get nothing", func() store.Wish { return wish(timer.Get, "none", 0) }, timer.NotFound, 3, 0},
-			{"cancel a generation", func() store.Wish { return known(timer.Cancel) }, timer.Cancelled, 0, 1},
-			{"cancel whatever", func() store.Wish { return whatever(timer.Cancel) }, timer.Cancelled, 1, 1},
-			{"cancel again", func() store.Wish { return wish(timer.Cancel, "k", 0) }, timer.Cancelled, 1, 0},
-			{"cancel another", func() store.Wish { set(); return wish(timer.Cancel, "k", 1) }, timer.Conflict, 2, 1},
-			{"cancel the future", func() store.Wish { return wish(timer.Cancel, "k", 1<<40) }, timer.Unknown, 3, 1},
+			{"get", func() store.Change { return whatever(timer.Get) }, timer.Pending, 1, 0},
+			{"get nothing", func() store.Change { return wish(timer.Get, "none", 0) }, timer.NotFound, 3, 0},
+			{"cancel a generation", func() store.Change { return known(timer.Cancel) }, timer.Cancelled, 0, 1},
+			{"cancel whatever", func() store.Change { return whatever(timer.Cancel) }, timer.Cancelled, 1, 1},
+			{"cancel again", func() store.Change { return wish(timer.Cancel, "k", 0) }, timer.Cancelled, 1, 0},
+			{"cancel another", func() store.Change { set(); return wish(timer.Cancel, "k", 1) }, timer.Conflict, 2, 1},
+			{"cancel the future", func() store.Change { return wish(timer.Cancel, "k", 1<<40) }, timer.Unknown, 3, 1},
 			// One of the reads asks for the leader's time. The fire that follows within 100 ms has it.
-			{"move", func() store.Wish { return whatever(timer.Move) }, timer.Moved, 3, 1},
-			{"fire", func() store.Wish { return whatever(timer.Fire) }, timer.Fired, 1, 1},
+			{"move", func() store.Change { return whatever(timer.Move) }, timer.Moved, 3, 1},
+			{"fire", func() store.Change { return whatever(timer.Fire) }, timer.Fired, 1, 1},
 		} {
 			w := tt.wish()
 			reads.Store(0)

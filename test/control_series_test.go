@@ -97,7 +97,7 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		startBroker(t, s, timersOn(t))
 		c := controls(newClient(t, s))
-		const n = store.MostLimit + 20 // more than a page
+		const n = store.MaxLimit + 20 // more than a page
 		for i := range n {
 			c.publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
 		}
@@ -106,7 +106,7 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rows[row.Key]++; len(rows) == store.MostLimit {
+			if rows[row.Key]++; len(rows) == store.MaxLimit {
 				time.Sleep(90 * time.Minute) // a round of each fires
 			}
 		}

@@ -40,7 +40,7 @@ func controls(c *client) *controlled {
 }
 
 // do carries out a wish within five seconds.
-func (c *controlled) do(w store.Wish) store.Answer {
+func (c *controlled) do(w store.Change) store.Answer {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -52,11 +52,11 @@ func (c *controlled) do(w store.Wish) store.Answer {
 }
 
 // wish is a verb about a generation of a timer to orders.x; zero for whatever stands there.
-func wish(verb timer.Verb, key string, generation uint64) store.Wish {
-	return store.Wish{Asked: timer.Asked{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
+func wish(verb timer.Verb, key string, generation uint64) store.Change {
+	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
-func (c *controlled) check(w store.Wish, want timer.Outcome, generation uint64) store.Answer {
+func (c *controlled) check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
 	c.t.Helper()
 	a := c.do(w)
 	if a.Outcome != want || a.Generation != generation && generation > 0 {
@@ -66,7 +66,7 @@ func (c *controlled) check(w store.Wish, want timer.Outcome, generation uint64) 
 	return a
 }
 
-func moveTo(key string, generation uint64, until time.Time) store.Wish {
+func moveTo(key string, generation uint64, until time.Time) store.Change {
 	w := wish(timer.Move, key, generation)
 	w.Until = until
 	return w
@@ -389,9 +389,9 @@ func TestSilenceIsUnknown(t *testing.T) {
 		c.check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
 		lose.Store(0)
 		g = set()
-		for _, w := range []store.Wish{
+		for _, w := range []store.Change{
 			moveTo("k", g, time.Now().Add(400*24*time.Hour)), wish(timer.Cancel, "_k", 0), wish(timer.Cancel, "a.b", 0),
-			{Asked: timer.Asked{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
+			{Request: timer.Request{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
 		} {
 			c.timers.Policy.MaxDelay = 366 * 24 * time.Hour
 			refused := (*store.Refusal)(nil)

@@ -370,12 +370,13 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := planned(t, s)
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
-			w := store.Wish{Asked: timer.Asked{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
+			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
 			if a := c.check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
 				t.Errorf("%s says %+v", verb, a)
 			}
 		}
-		w := store.Wish{Asked: timer.Asked{Verb: timer.Set}, Key: "_schedule.schedules.orders.a", Target: "orders.expire"}
+		w := wish(timer.Set, "_schedule.schedules.orders.a", 0)
+		w.Target = "orders.expire"
 		if _, err := c.timers.Do(t.Context(), w); err == nil {
 			t.Error("a set under the name of a schedule is carried out")
 		}

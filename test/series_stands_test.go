@@ -19,11 +19,11 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 		c, in, start, g := everyHour(t, s)
 		time.Sleep(10 * time.Minute)
 		paused := c.do(wish(timer.Pause, "k", 0))
-		for name, set := range map[string]func(*store.Wish){
-			"later":   func(w *store.Wish) { w.By = 5 * time.Minute },
-			"earlier": func(w *store.Wish) { w.By = -5 * time.Minute },
-			"for":     func(w *store.Wish) { w.For = "10m" },
-			"until":   func(w *store.Wish) { w.Until = time.Now().Add(time.Minute) },
+		for name, set := range map[string]func(*store.Change){
+			"later":   func(w *store.Change) { w.By = 5 * time.Minute },
+			"earlier": func(w *store.Change) { w.By = -5 * time.Minute },
+			"for":     func(w *store.Change) { w.For = "10m" },
+			"until":   func(w *store.Change) { w.Until = time.Now().Add(time.Minute) },
 		} {
 			w := wish(timer.Move, "k", 0)
 			set(&w)

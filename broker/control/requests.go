@@ -86,18 +86,18 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 	if key == message.ScheduleKey { // whoever may ask on it may act on the schedule, whatever its target
 		key, target = message.ScheduleName(target), ""
 	}
-	w := store.Wish{
-		Asked: timer.Asked{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, Word: a.Word},
-		Key:   key, Target: target,
+	w := store.Change{
+		Request: timer.Request{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, ID: a.Word},
+		Key:     key, Target: target,
 	}
 	if a.Generation > 0 && a.Series > 0 {
 		return nil, BadRequest("generation and series: one of them")
 	}
-	if w.Word == "" {
-		w.Word = r.Header.Get(message.HeaderWord)
+	if w.ID == "" {
+		w.ID = r.Header.Get(message.HeaderWord)
 	}
-	if len(w.Word) > maxWord || strings.ContainsFunc(w.Word, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(w.Word), maxWord)
+	if len(w.ID) > maxWord || strings.ContainsFunc(w.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(w.ID), maxWord)
 	}
 	if err := details(&w, a, r); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *Service) verdict(ctx context.Context, r request) (any, error) {
 }
 
 // details reads what only some verbs need.
-func details(w *store.Wish, a asked, r request) (err error) {
+func details(w *store.Change, a asked, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
 	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
@@ -125,7 +125,7 @@ func details(w *store.Wish, a asked, r request) (err error) {
 }
 
 // when reads the time of a move.
-func when(w *store.Wish, a asked, r request) (err error) {
+func when(w *store.Change, a asked, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	given := 0
 	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -198,7 +198,7 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Limit = cmp.Or(p.Limit, store.MostLimit) // for the server, the begin of a page costs as much as some hundred timers
+	p.Limit = cmp.Or(p.Limit, store.MaxLimit) // for the server, the begin of a page costs as much as some hundred timers
 	b := store.Bulk{Verb: r.to.verb, DryRun: a.DryRun, Filter: f, Page: p}
 	switch {
 	case a.Recurring || a.Set != "":

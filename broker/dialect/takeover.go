@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timetable"
 )
@@ -37,8 +36,6 @@ const (
 type TakeOver struct {
 	Store   Store
 	Grounds message.Grounds
-	API     jsapi.Client
-	Scan    lane.Scan // Conn, JetStream and APIPrefix
 	Dry     bool
 }
 
@@ -64,11 +61,11 @@ type Took struct {
 
 // Stream goes through a stream, and says what became of each schedule on a subject of the grounds.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
-	info, err := o.Store.Entries.Sample(ctx, stream)
+	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", stream, err)
 	}
-	scan := o.Scan
+	scan := o.Store.Scan
 	scan.Stream, scan.For, scan.HeadersOnly, scan.To = stream, "schedules", true, info.LastSeq
 	for m, err := range scan.All(ctx) {
 		if err != nil {
@@ -93,7 +90,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 
 // one takes over the schedule of a message.
 func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took, error) {
-	m, err := o.API.Message(ctx, stream, sequence)
+	m, err := o.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
 		return Took{}, err
 	}
@@ -138,7 +135,7 @@ func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took
 
 // now is the time of the stream's leader.
 func (o TakeOver) now(ctx context.Context, stream string) (time.Time, error) {
-	s, err := o.Store.Entries.Sample(ctx, stream)
+	s, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -189,7 +186,7 @@ func (o TakeOver) next(
 
 // told is when an interval fires next, as its last message at the target says; zero if there is none.
 func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (time.Time, error) {
-	m, err := o.API.Last(ctx, stream, target)
+	m, err := o.Store.API.Last(ctx, stream, target)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, nil
 	}
@@ -210,7 +207,7 @@ func (o TakeOver) told(ctx context.Context, stream, scheduler, target string) (t
 
 // move stores it here, and then deletes it there.
 func (o TakeOver) move(
-	ctx context.Context, stream string, sequence uint64, r Request, w Wish, took Took, now time.Time,
+	ctx context.Context, stream string, sequence uint64, r Request, w Change, took Took, now time.Time,
 ) (Took, error) {
 	none := uint64(0)
 	w.Expected, w.Also = &none, nil
@@ -230,7 +227,7 @@ func (o TakeOver) move(
 	}
 	deleting, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
-	err = o.API.Delete(deleting, stream, sequence)
+	err = o.Store.API.Delete(deleting, stream, sequence)
 	switch {
 	case err == nil:
 		took.Fate = Taken
@@ -244,11 +241,11 @@ func (o TakeOver) move(
 
 // undo cancels what was stored here, since the one there is another by now.
 func (o TakeOver) undo(
-	ctx context.Context, generation uint64, w Wish, took Took, now time.Time,
+	ctx context.Context, generation uint64, w Change, took Took, now time.Time,
 ) (Took, error) {
 	undoing, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
-	end := Wish{Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject}, Expected: &generation}
+	end := Change{Cancel: true, Schedule: message.Schedule{Subject: w.Schedule.Subject}, Expected: &generation}
 	answer, err := o.Store.carryOut(undoing, Request{Subject: w.Schedule.Subject}, end, now)
 	if err != nil || answer.Error != nil {
 		took.Fate, took.Why = Both, "it was replaced or ended there meanwhile, and what is stored here cannot be cancelled"

@@ -52,9 +52,9 @@ func counting(n uint64, what string) string {
 }
 
 // wish is what a deed wants of one timer.
-func (d deed) wish() (w store.Wish, err error) {
-	w = store.Wish{Key: d.Key, Target: d.Target}
-	w.Verb, w.Generation, w.Word = timer.Verb(d.Verb), d.Generation, d.Word
+func (d deed) wish() (w store.Change, err error) {
+	w = store.Change{Key: d.Key, Target: d.Target}
+	w.Verb, w.Generation, w.ID = timer.Verb(d.Verb), d.Generation, d.Word
 	if w.Verb != timer.Move {
 		return w, nil
 	}
@@ -92,7 +92,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, d *deed) (plan, error
 	if d.All {
 		return planManyTimers(ctx, i, d)
 	}
-	a, err := doTimer(ctx, i, store.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: d.Key, Target: d.Target})
+	a, err := doTimer(ctx, i, store.Change{Request: timer.Request{Verb: timer.Get}, Key: d.Key, Target: d.Target})
 	if err != nil {
 		return plan{}, err
 	}
@@ -126,7 +126,7 @@ func (d deed) timerLine(a store.Answer) string {
 
 // bulk is a deed for many timers, as far as it was planned.
 func (d deed) bulk() (b store.Bulk, line shell, err error) {
-	b = store.Bulk{Verb: timer.Verb(d.Verb), Page: store.Page{UpTo: d.UpTo, Limit: store.MostLimit}}
+	b = store.Bulk{Verb: timer.Verb(d.Verb), Page: store.Page{UpTo: d.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
 		if b.By, err = store.ParseShift(d.By); err != nil {
 			return b, nil, fmt.Errorf("%w: by: %w", errAsked, err)
@@ -139,7 +139,7 @@ func (d deed) bulk() (b store.Bulk, line shell, err error) {
 }
 
 // doTimer asks for one timer, or changes it. If the server refuses that, the refusal is the error.
-func doTimer(ctx context.Context, i *inspect.Inspector, w store.Wish) (store.Answer, error) {
+func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	a, err := i.Timers().Do(ctx, w)
 	if err == nil && a.Outcome == timer.Unknown {
 		err = inspect.Forbidden(ctx)

@@ -126,7 +126,7 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 
 // timer shows what became of one timer.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	w := store.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
+	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	a, err := doTimer(ctx, i, w)
 	return answer{shell{"timers", "show"}.words(w.Key, w.Target).String(), a}, err
 }

@@ -61,7 +61,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 				if err != nil {
 					return err
 				}
-				return a.doAndShow(ctx, timers, store.Wish{Asked: timer.Asked{Verb: verb}, Key: args[0], Target: target})
+				return a.doAndShow(ctx, timers, store.Change{Request: timer.Request{Verb: verb}, Key: args[0], Target: target})
 			}
 			if verb == timer.Pause || verb == timer.Resume {
 				return a.withSecrets(cmd, do)

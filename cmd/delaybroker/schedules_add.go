@@ -55,8 +55,8 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 	if err := o.table.into(header); err != nil {
 		return err
 	}
-	w := store.Wish{
-		Asked: timer.Asked{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
+	w := store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: !o.replace}, Key: args[0], Target: o.target,
 		Header: message.Header(header),
 	}
 	if w.Body, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
@@ -76,7 +76,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 
 // addOverOld sets a schedule in place of what only tells, for a while, of one that is over.
 func addOverOld(
-	ctx context.Context, timers *store.Timers, w store.Wish, conflict store.Answer,
+	ctx context.Context, timers *store.Timers, w store.Change, conflict store.Answer,
 ) (store.Answer, error) {
 	s, err := lookAt(ctx, timers, w.Key, w.Target)
 	if err != nil || !s.Over() {

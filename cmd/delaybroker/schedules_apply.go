@@ -143,7 +143,7 @@ func (l lineByLine) Now(ctx context.Context) (time.Time, error) {
 	return now, inspect.Cause(ctx, err)
 }
 
-func (l lineByLine) Do(ctx context.Context, w store.Wish) (store.Answer, error) {
+func (l lineByLine) Do(ctx context.Context, w store.Change) (store.Answer, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
 	return doTimer(ctx, l.timers, w)

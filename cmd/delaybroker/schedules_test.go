@@ -358,7 +358,7 @@ func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	conflict := store.Answer{Outcome: timer.Conflict}
-	_, err = addOverOld(ctx, timers, store.Wish{Key: "nightly", Target: "reports.run"}, conflict)
+	_, err = addOverOld(ctx, timers, store.Change{Key: "nightly", Target: "reports.run"}, conflict)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		t.Errorf("got %v, and the verb asks until it is interrupted: %v", err, ctx.Err())
 	}

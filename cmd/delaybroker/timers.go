@@ -74,7 +74,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneTimer(cmd, store.Wish{Asked: timer.Asked{Verb: timer.Get}, Key: args[0], Target: args[1]})
+			return a.oneTimer(cmd, store.Change{Request: timer.Request{Verb: timer.Get}, Key: args[0], Target: args[1]})
 		},
 	}
 }
@@ -95,9 +95,9 @@ func (a *app) timersFireCommand() *cobra.Command {
 	return c
 }
 
-func (o oneTimer) wish(verb timer.Verb, args []string) store.Wish {
-	return store.Wish{
-		Asked: timer.Asked{Verb: verb, Generation: o.generation, Word: o.word}, Key: args[0], Target: args[1],
+func (o oneTimer) wish(verb timer.Verb, args []string) store.Change {
+	return store.Change{
+		Request: timer.Request{Verb: verb, Generation: o.generation, ID: o.word}, Key: args[0], Target: args[1],
 	}
 }
 
@@ -116,7 +116,7 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 }
 
 // oneTimer carries out a wish, and shows the answer.
-func (a *app) oneTimer(cmd *cobra.Command, w store.Wish) error {
+func (a *app) oneTimer(cmd *cobra.Command, w store.Change) error {
 	return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
 		return a.doAndShow(ctx, timers, w)
 	})
@@ -131,7 +131,7 @@ func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *
 	return err
 }
 
-func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Wish) error {
+func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Change) error {
 	answer, err := doTimer(ctx, timers, w)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (a *app) doAndShow(ctx context.Context, timers *store.Timers, w store.Wish)
 }
 
 // doTimer carries out a wish.
-func doTimer(ctx context.Context, timers *store.Timers, w store.Wish) (store.Answer, error) {
+func doTimer(ctx context.Context, timers *store.Timers, w store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersPatience)
 	defer cancel()
 	answer, err := timers.Do(limited, w)

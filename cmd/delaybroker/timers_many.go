@@ -108,10 +108,10 @@ func (a *app) listTimers(ctx context.Context, timers *store.Timers, f store.Filt
 	rows := a.Sheet([]terminal.Column{{Name: "key", Least: 8}, {Name: "target", Least: 10}, {Name: "state"},
 		{Name: "generation"}, {Name: "due"}, {Name: "recurs", Drop: 2, Least: 10}, {Name: "bytes", Drop: 1}})
 	recurs := false
-	page := store.Page{After: o.after, Limit: store.MostLimit}
+	page := store.Page{After: o.after, Limit: store.MaxLimit}
 	for shown := 0; ; {
 		if o.limit > 0 {
-			page.Limit = min(store.MostLimit, o.limit-shown)
+			page.Limit = min(store.MaxLimit, o.limit-shown)
 		}
 		l, err := timers.List(ctx, f, page)
 		if err != nil {
@@ -230,7 +230,7 @@ a schedule, the pending round is moved, and those that follow come by the table.
 				return a.manyTimers(cmd, many, store.Bulk{Verb: timer.Move, By: w.By})
 			}
 			about := one.wish(timer.Move, args)
-			w.Asked, w.Key, w.Target = about.Asked, about.Key, about.Target
+			w.Request, w.Key, w.Target = about.Request, about.Key, about.Target
 			return a.oneTimer(cmd, w)
 		},
 	}
@@ -260,7 +260,7 @@ func (o manyTimers) wanted(args []string) (all bool, err error) {
 // moveTo is the time of a move as a person gave it: one of the three is set.
 type moveTo struct{ in, at, by string }
 
-func (m moveTo) wish(all bool) (w store.Wish, err error) {
+func (m moveTo) wish(all bool) (w store.Change, err error) {
 	switch {
 	case all && (m.by == "" || m.in != "" || m.at != ""):
 		return w, fmt.Errorf("%w: --all goes with --by alone", errUsage)
@@ -287,7 +287,7 @@ func (m moveTo) wish(all bool) (w store.Wish, err error) {
 func (o manyTimers) bulk(b store.Bulk) (store.Bulk, error) {
 	var err error
 	b.Filter, err = o.filter()
-	b.DryRun, b.Page.Limit = o.dryRun, store.MostLimit
+	b.DryRun, b.Page.Limit = o.dryRun, store.MaxLimit
 	return b, err
 }
 

@@ -17,7 +17,7 @@ const mostTries = 5
 // Timers are where schedules stand: *store.Timers, or who asks them with patience.
 type Timers interface {
 	Look(ctx context.Context, key, target string) (store.Standing, error)
-	Do(ctx context.Context, w store.Wish) (store.Answer, error)
+	Do(ctx context.Context, w store.Change) (store.Answer, error)
 	Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error]
 	Now(ctx context.Context) (time.Time, error) // by the clock of the stream's leader
 }

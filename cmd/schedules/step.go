@@ -43,7 +43,7 @@ type Step struct {
 	Differences []Difference `json:"differences,omitempty"`
 	Why         string       `json:"why,omitempty"`
 
-	wish store.Wish // that does it
+	wish store.Change // that does it
 }
 
 // Plan decides about a schedule of the file, by what stands there. With adopt, one that somebody else made becomes one
@@ -92,8 +92,8 @@ func (f File) Removal(stands store.Standing, name, target string) Step {
 		return step
 	}
 	step.Table = held.Table
-	step.wish = store.Wish{
-		Asked: timer.Asked{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
+	step.wish = store.Change{
+		Request: timer.Request{Verb: timer.Cancel, Generation: stands.Sequence}, Key: name, Target: target,
 	}
 	return step
 }
@@ -112,9 +112,9 @@ func (p Step) leave(why string) Step {
 
 // set makes the wish that sets a schedule in place of what stands there.
 func (p Step) set(owner string, s Schedule, stands store.Standing, first time.Time) Step {
-	p.wish = store.Wish{
-		Asked: timer.Asked{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
-		Key:   s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
+	p.wish = store.Change{
+		Request: timer.Request{Verb: timer.Set, Conditional: true, Generation: stands.Sequence},
+		Key:     s.Name, Target: s.Target, Header: s.header(owner, first), Body: s.Body,
 	}
 	return p
 }

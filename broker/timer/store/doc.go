@@ -3,7 +3,8 @@
 // those who ask on delayctl, and for schedules.
 //
 //	Entries   reads the entries of a timer's subject at the leader
-//	Timers    reads the last entry, and publishes what timer.Decide says
+//	Attempt   repeats a change until its outcome is certain: reads, publishes, classifies the answer, and reads again
+//	Timers    carries out a change by timer.Decide, as an Attempt
 //	List      a pass through the stream's headers, page by page
 //	Bulk      a verb for all timers of a page
 //

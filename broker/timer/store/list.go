@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// DefaultLimit and MostLimit are how many timers a page has.
+	// DefaultLimit and MaxLimit are how many timers a page has.
 	DefaultLimit = 100
-	MostLimit    = 500
+	MaxLimit     = 500
 	// maxBytes and maxScanned end a page early: an answer must fit into a message, and a page costs the server a pass
 	// through the headers of all timers to a target.
 	maxBytes   = 256 << 10
@@ -120,8 +120,8 @@ func (f Filter) check(p Page) error {
 	if !slices.Contains([]timer.Outcome{"", timer.Pending, timer.Paused, timer.Fired, timer.Cancelled}, f.State) {
 		return Refusef(CodeBad, "state %q: want pending, paused, fired or cancelled", f.State)
 	}
-	if p.Limit < 0 || p.Limit > MostLimit {
-		return Refusef(CodeBad, "limit %d: want 1 to %d", p.Limit, MostLimit)
+	if p.Limit < 0 || p.Limit > MaxLimit {
+		return Refusef(CodeBad, "limit %d: want 1 to %d", p.Limit, MaxLimit)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
 		given := make(map[string]bool) // by subject
-		p, pages := Page{Limit: MostLimit}, 1
+		p, pages := Page{Limit: MaxLimit}, 1
 		for {
 			l, err := t.List(ctx, f, p)
 			if err != nil {
@@ -178,7 +178,7 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 				p.After, p.UpTo = l.Next, l.UpTo
 				pages++
 			case pages > 1:
-				p, pages = Page{Limit: MostLimit, After: l.UpTo}, 1
+				p, pages = Page{Limit: MaxLimit, After: l.UpTo}, 1
 			default:
 				return
 			}
@@ -236,7 +236,7 @@ func (t *Timers) standing(ctx context.Context, r Row, upTo uint64, f Filter) (*R
 	return &now, nil
 }
 
-// late reports whether the asker is about to lose patience.
+// late reports whether the asker is about to time out.
 func late(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
 	return ok && time.Until(end) < listSpare
@@ -251,7 +251,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	if addr.Schedule() {
 		target = found.Entry.Request.Target
 	}
-	_, answer := timer.Decide(timer.Asked{Verb: timer.Get}, found, timer.Doubt{})
+	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, found, timer.Doubt{})
 	return Row{
 		State: answer.Outcome, Key: addr.Key(), Target: target, Generation: answer.Generation, Due: answer.Due,
 		Became: answer.Became, Size: size, Why: answer.Why, Recurring: recurring(found.Entry),

@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
 )
 
 // Recurring is what a row says of a timer that recurs.
@@ -44,24 +41,19 @@ type Standing struct {
 
 // Look reads the last entry of a timer's subject from the leader of the stream.
 func (t *Timers) Look(ctx context.Context, key, target string) (Standing, error) {
-	if problem := t.check(Wish{Key: key, Target: target}); problem != nil {
+	if problem := t.check(Change{Key: key, Target: target}); problem != nil {
 		return Standing{}, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	a := attempt{Timers: t, subject: t.Policy.Names.Timer(key, target)}
-	for {
-		err := a.look(ctx)
-		switch {
-		case err == nil && a.found.None:
-			return Standing{}, nil
-		case err == nil:
-			return Standing{Sequence: a.found.Sequence, Entry: a.found.Entry, Body: a.in.Data}, nil
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return Standing{}, noStream()
-		case ctx.Err() != nil:
-			return Standing{}, fmt.Errorf("read the last entry of %s: %w", a.subject, err)
-		}
-		WaitToRetry(ctx)
+	a := t.attempt(Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target})
+	switch err := a.Run(ctx, a, false); {
+	case err != nil:
+		return Standing{}, err
+	case a.Found.None:
+		return Standing{}, nil
+	case a.Found.Sequence == 0: // ctx had ended
+		return Standing{}, ctx.Err()
 	}
+	return Standing{Sequence: a.Found.Sequence, Entry: a.Found.Entry, Body: a.In.Data}, nil
 }
 
 // Over reports whether nothing will come of it any more: there is none, or it only tells what became of one.
